@@ -1,0 +1,1 @@
+"""From hook events and transcripts to daily markdown."""

@@ -1,0 +1,222 @@
+"""From transcripts and hook events to the journal.
+
+Reads a session's transcript from where it stopped, makes digests of the turns and has the journal write
+them. Every step is keyed and repeatable: being killed anywhere and run again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from memkit import pending
+from memkit.capture.digest import Digest, make_digest
+from memkit.capture.journal import Growing, Journal, section_hash
+from memkit.capture.redact import redact
+from memkit.capture.sessions import Session, Sessions
+from memkit.capture.spool import PROMPT_EVENT
+from memkit.capture.transcript import Transcript
+from memkit.capture.turn import Turn, read_turns, turn_id
+from memkit.config import Settings
+from memkit.errors import TranscriptError
+from memkit.paths import Home
+from memkit.project import Project
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 2.0
+"""How long after an event the transcript may still lack the last message (it is written asynchronously)."""
+
+BATCH_TURNS = 50
+"""Turns held in memory and written at once."""
+
+
+class NotYet(Exception):
+    """The transcript does not show the event's turn yet; try again shortly."""
+
+
+@dataclass(slots=True)
+class Captured:
+    """What reading a transcript brought: turns worth remembering, how many of them were new, and the
+    lines that were skipped, by kind.
+    """
+
+    turns: int = 0
+    written: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    projects: set[str] = field(default_factory=set)
+
+
+class Capture:
+    """Captures into the journals of all projects of one memory home.
+
+    The caller holds the index lock: one process captures at a time.
+    """
+
+    def __init__(self, home: Home, settings: Settings) -> None:
+        self.home = home
+        self.settings = settings
+        self.sessions = Sessions(home)
+        self._patterns = settings.capture.compiled_patterns()
+
+    def handle(self, record: dict[str, Any], now: float) -> None:
+        """Bring about the effect of one hook event; durable when it returns.
+
+        Raises `NotYet` while the transcript is behind, `MemkitError` or `OSError` on failure.
+        """
+        project = Project.at_root(str(record.get("project") or record["cwd"]), self.home)
+        if project.is_off:
+            return
+        transcript = str(record.get("transcript", ""))
+        session = self.sessions.load(Path(transcript).stem or str(record["session"]))
+        session.transcript, session.project = transcript, project.root
+        event = record["event"]
+        if event == PROMPT_EVENT:
+            session.remember_prompt(str(record.get("prompt_id", "")), str(record.get("prompt", "")))
+            self.sessions.save(session)
+        elif event == "SessionStart":
+            self.sessions.save(session)
+            self.catch_up()
+        else:
+            is_late = now - float(record["time"]) > PATIENCE_SECONDS
+            self._read_event(session, project, record, is_late)
+
+    def catch_up(self) -> None:
+        """Read what crashed sessions left in their transcripts."""
+        for session in self.sessions:
+            if session.project and session.has_unread_transcript:
+                project = Project.at_root(session.project, self.home)
+                if not project.is_off:
+                    self.read(session, lambda turn, project=project: project)  # type: ignore[misc]
+
+    def import_file(self, path: Path, choose: Callable[[Turn], Project]) -> Captured:
+        """Remember a transcript from its start; `choose` says to which project a turn belongs."""
+        session = self.sessions.load(path.stem)
+        if session.transcript in ("", str(path)):
+            session.transcript, session.offset = str(path), 0
+        else:  # another file of that name is the session's own; anchors alone keep this one's turns single
+            session = Session("", str(path))
+        return self.read(session, choose)
+
+    def _read_event(
+        self, session: Session, project: Project, record: dict[str, Any], is_late: bool
+    ) -> None:
+        """Write the turns up to the event's own one, whose final message is in the event."""
+        turns: list[Turn] = []
+        try:
+            turns = list(read_turns(Transcript(Path(session.transcript), session.offset)))
+        except TranscriptError:
+            logger.info("session %s has no transcript at %s", session.id, session.transcript)
+        message = str(record.get("message", ""))
+        own = self._own_turn(turns, record, message)
+        if own is not None and self._shows(own, message):
+            pass
+        elif not is_late and (message or (own is None and record["event"] == "Stop")):
+            raise NotYet
+        elif own is not None:
+            own.answer = message or own.answer
+        elif message:
+            own = self._turn_of_event(session, record, message)
+            turns.append(own)
+        if own is not None and record["event"] in ("Stop", "StopFailure"):
+            turns = turns[: turns.index(own) + 1]  # what came after it is still under way
+            session.prompts.pop(own.prompt_id, None)
+        for batch in _batches(turns):
+            self._write(session, batch, lambda turn: project)
+        self.sessions.save(session)
+
+    def _own_turn(self, turns: list[Turn], record: dict[str, Any], message: str) -> Turn | None:
+        """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
+        prompt_id = record.get("prompt_id")
+        if prompt_id and any(turn.prompt_id for turn in turns):
+            return next((turn for turn in turns if turn.prompt_id == prompt_id), None)
+        for turn in reversed(turns):
+            if self._shows(turn, message):
+                return turn
+        if turns and (turns[-1].worked_since or not turns[-1].answer):
+            return turns[-1]
+        return None
+
+    def _shows(self, turn: Turn, message: str) -> bool:
+        """Whether the turn's answer holds `message` (redacted by the hook, so compared redacted)."""
+        return " ".join(message.split()) in " ".join(redact(turn.answer).split())
+
+    def _turn_of_event(self, session: Session, record: dict[str, Any], message: str) -> Turn:
+        """A turn the transcript never showed, from the events alone."""
+        prompt_id = str(record.get("prompt_id", ""))
+        when = datetime.fromtimestamp(float(record["time"]), timezone.utc)
+        said = hashlib.sha256(f"{record['time']}\0{message}".encode()).hexdigest()
+        return Turn(
+            id=turn_id(str(record["session"]), prompt_id, "", said),
+            session=str(record["session"]),
+            prompt=session.prompts.get(prompt_id, ""),
+            time=when,
+            start=session.offset,
+            end=session.size,
+            prompt_id=prompt_id,
+            cwd=str(record.get("cwd", "")),
+            answer=message,
+        )
+
+    def read(self, session: Session, choose: Callable[[Turn], Project]) -> Captured:
+        """Write all turns from the session's checkpoint on, and move the checkpoint."""
+        transcript = Transcript(Path(session.transcript), session.offset)
+        captured = Captured()
+        for batch in _batches(read_turns(transcript)):
+            one = self._write(session, batch, choose)
+            captured.turns += one.turns
+            captured.written += one.written
+            captured.projects |= one.projects
+        captured.skipped = dict(transcript.counts)
+        session.size = max(session.size, transcript.end)
+        if session.id:
+            self.sessions.save(session)
+        return captured
+
+    def _write(
+        self, session: Session, turns: list[Turn], choose: Callable[[Turn], Project]
+    ) -> Captured:
+        """Write one batch of turns and note in `session` how far that is; the caller saves it."""
+        captured = Captured()
+        groups: dict[str, list[Digest]] = {}
+        last: Digest | None = None
+        for turn in turns:
+            if turn.is_memory:
+                project = choose(turn)
+                last = make_digest(turn, project.root, self.redact)
+                groups.setdefault(project.root, []).append(last)
+                captured.turns += 1
+        if last is not None and session.id:
+            session.will_write(last.turn, section_hash(last.section))
+            self.sessions.save(session)
+        growing = {
+            turn: Growing(tuple(hashes), turn == session.written)
+            for turn, hashes in session.growing.items()
+        }
+        for root, digests in groups.items():
+            pending.mark(self.home, root)
+            journal = Journal(Project(root), shared=self.settings.memory.shared)
+            captured.written += len(journal.write(digests, growing))
+            captured.projects.add(root)
+        if last is not None and session.id:
+            session.has_written(last.turn, section_hash(last.section))
+        if turns:
+            session.offset = turns[-1].start
+            session.size = turns[-1].end
+        return captured
+
+    def redact(self, text: str) -> str:
+        """`text` without secrets, the user's own patterns included."""
+        return redact(text, self._patterns)
+
+
+def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
+    iterator = iter(turns)
+    while batch := list(islice(iterator, BATCH_TURNS)):
+        yield batch

@@ -1,0 +1,139 @@
+"""A turn as markdown: deterministic, written at once, and without any model.
+
+### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+**Asked** Which port does the staging gateway use?
+**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed
+**Answered** 7443, because …
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memkit import anchors
+from memkit.capture.markup import cut_middle, one_line, safe_block
+from memkit.capture.turn import ToolCall, Turn
+
+PROMPT_CHARACTERS = 2000
+ANSWER_CHARACTERS = 4000
+MAX_TOOLS = 30
+TITLE_CHARACTERS = 80
+INPUT_CHARACTERS = 120
+OUTCOME_CHARACTERS = 100
+INLINE_CHARACTERS = 200
+"""Up to so many characters what was done stands in one line, beyond it in a list."""
+
+_MAIN_INPUT = (
+    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
+    "description", "prompt", "subject", "name",
+)  # fmt: skip
+_QUIET = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS"})
+_BACKTICKS = re.compile(r"`+")
+_OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
+_TAG = re.compile(r"</?tool_use_error>")
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A turn ready for the journal.
+
+    `day` is its local date (ISO), `minute` the local time (`HH:MM`) that begins its heading, `section` the
+    markdown from the heading on, without a final line end.
+    """
+
+    turn: str
+    session: str
+    branch: str
+    day: str
+    minute: str
+    title: str
+    section: str
+
+
+def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
+    """The digest of `turn`; paths below `root` are shown relative, all text passes `redact` first."""
+    when = local_time(turn.time)
+    title = one_line(redact(turn.prompt), TITLE_CHARACTERS) or "(no text)"
+    minute = when.strftime("%H:%M")
+    parts = [f"**Asked**{_prose(redact(turn.prompt), PROMPT_CHARACTERS, turn.id)}"]
+    if turn.tools:
+        parts.append(f"**Did**{_tools(turn.tools, root, redact)}")
+    if turn.answer:
+        parts.append(f"**Answered**{_prose(redact(turn.answer), ANSWER_CHARACTERS, turn.id)}")
+    elif turn.interrupted:
+        parts.append("**Interrupted**")
+    between = "\n\n" if any("\n" in part for part in parts) else "\n"
+    heading = f"### {minute} {title} {anchors.render(turn=turn.id)}"
+    return Digest(
+        turn=turn.id,
+        session=anchors.safe(turn.session),
+        branch=anchors.safe(turn.branch),
+        day=when.date().isoformat(),
+        minute=minute,
+        title=title,
+        section=f"{heading}\n{between.join(parts)}".rstrip(),
+    )
+
+
+def local_time(time: datetime | None) -> datetime:
+    """`time` in the zone of this machine; a turn without a time counts as the epoch's."""
+    return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
+
+
+def _prose(text: str, limit: int, turn: str) -> str:
+    safe = safe_block(cut_middle(text, limit, f"`memkit transcript --turn {turn}`"))
+    # What must begin a line (a fence, list, table, quote, indented code) cannot follow the label.
+    return f"\n\n{safe}" if _OWN_LINE.match(safe) else f" {safe}"
+
+
+def _tools(calls: list[ToolCall], root: str, redact: Callable[[str], str]) -> str:
+    """What was done, a line a tool; agents' own calls count but are left to depth L3 beyond the limit."""
+    lines = [_tool_line(call, root, redact) for call in calls[:MAX_TOOLS]]
+    if len(calls) > MAX_TOOLS:
+        lines.append(f"… and {len(calls) - MAX_TOOLS} more")
+    inline = " · ".join(lines)
+    if len(inline) <= INLINE_CHARACTERS:
+        return f" {inline}"
+    return "\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def _tool_line(call: ToolCall, root: str, redact: Callable[[str], str]) -> str:
+    given = next((str(call.input[n]) for n in _MAIN_INPUT if call.input.get(n)), "")
+    if given.startswith(root + os.sep):
+        given = os.path.relpath(given, root)
+    shown = one_line(redact(given), INPUT_CHARACTERS)
+    if shown and call.name not in _QUIET:
+        shown = _code(shown)
+    agent = "↳ " if call.by_agent else ""
+    line = f"{agent}{one_line(call.name, 60)} {shown}".rstrip()
+    outcome = _outcome(call, redact)
+    return f"{line} → {outcome}" if outcome else line
+
+
+def _code(text: str) -> str:
+    """`text` as inline code, whatever backticks it holds."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    if not longest:
+        return f"`{text}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}"
+
+
+def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
+    """The line of a result that tells how it went: an error's first, other output's last."""
+    if call.result is None:
+        return "no result"
+    lines = [
+        line
+        for line in _TAG.sub("", redact(call.result)).splitlines()
+        if any(letter.isalnum() for letter in line)
+    ]
+    if call.is_error:
+        return f"failed: {one_line(lines[0], OUTCOME_CHARACTERS)}" if lines else "failed"
+    if call.name in _QUIET or not lines:
+        return ""
+    return one_line(lines[-1], OUTCOME_CHARACTERS)

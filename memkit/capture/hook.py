@@ -1,0 +1,196 @@
+"""What Claude Code's hooks do: read the event, spool it durably, answer.
+
+A hook never breaks or delays a session: whatever happens it prints one JSON object and exits 0;
+what went wrong stands in `MEMKIT_HOME/log/hooks.log`.
+
+Standard library only, Python 3.9 syntax: run by whatever `python3` the user has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, Optional
+
+from memkit.paths import Home, make_private_directory
+from memkit.project import Project
+
+MAX_INPUT_BYTES = 64 * 1024 * 1024
+MAX_LOG_BYTES = 1024 * 1024
+
+CHILD_VARIABLE = "MEMKIT_CHILD"
+"""Set for every client that memkit itself starts, so that its hooks do nothing."""
+
+DISABLE_VARIABLE = "MEMKIT_DISABLE"
+
+DEFAULT_SETTINGS = {"session_characters": 2000, "prompt_hint": True}
+"""Used until the settings' module has written `run/hooks.json` for the first time."""
+
+_KEPT = {
+    "session": "session_id",
+    "prompt_id": "prompt_id",
+    "transcript": "transcript_path",
+    "cwd": "cwd",
+    "source": "source",
+    "reason": "reason",
+    "trigger": "trigger",
+}
+_KEPT_TEXT = {"prompt": "prompt", "message": "last_assistant_message"}
+
+
+def run(event: str) -> None:
+    """Handle one event from stdin, print the answer and end the process with status 0."""
+    answer: Dict[str, Any] = {}
+    try:
+        answer = answer_event(event, read_input())
+    except BaseException as error:  # noqa: BLE001 - nothing may reach the session
+        log_failure(event, error)
+    try:
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    except Exception:  # noqa: BLE001 - nobody is listening any more
+        pass
+    os._exit(0)  # no interpreter shutdown: it could still fail, and it takes time
+
+
+def read_input() -> Dict[str, Any]:
+    """The event on stdin; raises `ValueError` if there is none or it is not a JSON object."""
+    data = sys.stdin.buffer.read(MAX_INPUT_BYTES) if sys.stdin is not None else b""
+    value = json.loads(data.decode("utf-8", "replace") or "null")
+    if not isinstance(value, dict):
+        raise ValueError("no JSON object on stdin")
+    return value
+
+
+def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
+    """Spool `data` and return what the client is told. Raises whatever goes wrong."""
+    if os.environ.get(CHILD_VARIABLE) or os.environ.get(DISABLE_VARIABLE):
+        return {}
+    directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    project = Project.containing(os.environ.get("CLAUDE_PROJECT_DIR") or directory)
+    if project.is_off:
+        return {}
+    home = Home.from_environment()
+    try:
+        spool_event(home, event, data, project)
+    except OSError as error:  # the answer below needs no writable home
+        log_failure(event, error)
+    if event == "SessionStart":
+        return _session_start(home, project)
+    if event == "UserPromptSubmit":
+        return _prompt_submit(home, project)
+    return {}
+
+
+def spool_event(home: Home, event: str, data: Dict[str, Any], project: Project) -> None:
+    """Keep what matters of the event, redacted, and start a worker if work waits. Raises `OSError`."""
+    from memkit.capture import launch, spool
+    from memkit.capture.redact import redact
+
+    record: Dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
+    for name, field in _KEPT.items():
+        if _text(data.get(field)):
+            record[name] = data[field]
+    for name, field in _KEPT_TEXT.items():
+        if _text(data.get(field)):
+            record[name] = redact(data[field])
+    if record.get("session"):
+        spool.put(home, record)
+    launch.start_worker_if_needed(home)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _session_start(home: Home, project: Project) -> Dict[str, Any]:
+    from memkit.capture.brief import session_brief
+
+    limit = int(_settings(home)["session_characters"])
+    answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
+    notice = _environment_notice(home)
+    if notice:
+        answer["systemMessage"] = notice
+    return answer
+
+
+def _prompt_submit(home: Home, project: Project) -> Dict[str, Any]:
+    from memkit.capture.brief import prompt_hint
+
+    if not _settings(home)["prompt_hint"]:
+        return {}
+    hint = prompt_hint(project, time.strftime("%Y-%m-%d"))
+    return _context("UserPromptSubmit", hint) if hint else {}
+
+
+def _context(event: str, text: str) -> Dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+def _settings(home: Home) -> Dict[str, Any]:
+    """The few settings hooks need, as `memkit.config` last wrote them (TOML needs Python 3.11)."""
+    settings = dict(DEFAULT_SETTINGS)
+    try:
+        with open(home.hook_settings, encoding="utf-8") as file:
+            settings.update(json.load(file))
+    except FileNotFoundError:
+        pass
+    for name, default in DEFAULT_SETTINGS.items():
+        if type(settings[name]) is not type(default):
+            settings[name] = default
+    return settings
+
+
+def _environment_notice(home: Home) -> Optional[str]:
+    """A line for the person while memkit's Python environment is missing; once for each reason."""
+    from memkit import environment
+    from memkit.capture import launch
+
+    said = os.path.join(home.run, "environment-notice")
+    if launch.environment_is_ready(home):
+        if os.path.exists(said):
+            os.unlink(said)
+        return None
+    failure = environment.last_failure(home.root)
+    if failure is None:
+        notice = (
+            "memkit is building its Python environment in the background (about a minute, once); "
+            "this session is kept and becomes searchable then."
+        )
+    else:
+        notice = "memkit could not build its Python environment: {}".format(failure.message)
+    if _read(said) == notice:
+        return None
+    make_private_directory(home.run)
+    with open(said, "w", encoding="utf-8") as file:
+        file.write(notice)
+    return notice
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def log_failure(event: str, error: BaseException) -> None:
+    """Append one line to `log/hooks.log`, which `memkit status` counts."""
+    try:
+        home = Home.from_environment()
+        make_private_directory(home.log)
+        path = os.path.join(home.log, "hooks.log")
+        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+            os.replace(path, path + ".1")
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "event": event,
+            "error": "{}: {}".format(type(error).__name__, error),
+        }
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError:  # a full or read-only disk: there is nowhere left to say it
+        pass

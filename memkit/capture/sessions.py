@@ -1,0 +1,108 @@
+"""What memkit knows of each session: where its transcript lies and how far it has been read.
+
+One small file a session under `MEMKIT_HOME/sessions`. Losing them loses nothing: the transcripts are
+read again from the start, and the journal's anchors keep every turn single.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memkit.paths import Home, make_private_directory, write_durably
+
+logger = logging.getLogger(__name__)
+
+MAX_PROMPTS = 20
+"""Prompts kept for turns whose transcript never shows them."""
+
+
+@dataclass(slots=True)
+class Session:
+    """One session's state.
+
+    `id` is the transcript's file name without its suffix. `offset` is the byte from which to read on:
+    the start of the last turn, which may still grow; `size` is how far the transcript had been read.
+    `growing` maps the ids of turns that may be written again to what their section may hash to if
+    nobody edited it; `written` is the one of them that is certainly in the journal. `prompts` maps
+    prompt ids to their text, redacted.
+    """
+
+    id: str
+    transcript: str = ""
+    project: str = ""
+    offset: int = 0
+    size: int = 0
+    growing: dict[str, list[str]] = field(default_factory=dict)
+    written: str = ""
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    def remember_prompt(self, prompt_id: str, prompt: str) -> None:
+        """Keep a prompt until its turn is written; only the latest ones stay."""
+        self.prompts[prompt_id] = prompt
+        while len(self.prompts) > MAX_PROMPTS:
+            self.prompts.pop(next(iter(self.prompts)))
+
+    def will_write(self, turn: str, section_hash: str) -> None:
+        """Note, before it happens, that the section of the last turn is written."""
+        self.growing.setdefault(turn, []).append(section_hash)
+
+    def has_written(self, turn: str, section_hash: str) -> None:
+        """Note that the last turn's section was written, or found as a person left it."""
+        self.growing, self.written = {turn: [section_hash]}, turn
+
+    @property
+    def has_unread_transcript(self) -> bool:
+        """Whether the transcript grew since it was last read, as after a crash of the client."""
+        try:
+            return os.path.getsize(self.transcript) > self.size
+        except OSError:
+            return False
+
+
+class Sessions:
+    """The session files of one memory home."""
+
+    def __init__(self, home: Home) -> None:
+        self.directory = Path(home.sessions)
+
+    def load(self, session: str) -> Session:
+        """The state of `session`, a fresh one if there is none or it is damaged."""
+        return _read(self._path(session)) or Session(session)
+
+    def save(self, session: Session) -> None:
+        """Store the state durably. Raises `OSError`."""
+        make_private_directory(str(self.directory))
+        data = json.dumps(dataclasses.asdict(session)).encode("ascii")
+        write_durably(str(self._path(session.id)), data)
+
+    def __iter__(self) -> Iterator[Session]:
+        for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else ():
+            session = _read(path)
+            if session is not None:
+                yield session
+
+    def _path(self, session: str) -> Path:
+        # Session ids come from outside: one that is no plain name is hashed.
+        if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", session):
+            return self.directory / f"{session}.json"
+        return self.directory / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
+
+
+def _read(path: Path) -> Session | None:
+    try:
+        value = json.loads(path.read_bytes())
+        names = {field.name for field in dataclasses.fields(Session)}
+        return Session(**{name: value[name] for name in names & value.keys()})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        logger.warning("session file %s is damaged and read as new: %s", path, error)
+        return None

@@ -1,0 +1,283 @@
+"""Reads Claude Code's transcripts: one JSON object a line, append-only, of any age and in any state.
+
+The one parser of the format. It streams, so a file of any size costs the memory of its longest
+line; lines it cannot use are counted and skipped, never fatal.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+
+from memkit.errors import NotFoundError, TranscriptError
+
+logger = logging.getLogger(__name__)
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A longer line is counted and skipped; the largest ones seen (pasted images) are below 10 MB."""
+
+_SPOKEN = ("user", "assistant")
+_SILENT = frozenset(
+    "summary system attachment queue-operation last-prompt file-history-snapshot progress mode "
+    "permission-mode ai-title custom-title tag agent-name pr-link".split()
+)
+
+BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a message. `text` is what it says: for a tool call nothing, for a result its output."""
+
+    kind: BlockKind
+    text: str = ""
+    tool_id: str = ""
+    tool_name: str = ""
+    tool_input: dict[str, Any] = field(default_factory=dict)
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One spoken line of a transcript.
+
+    `start` and `end` are byte offsets in the file; `end` is where the next line begins.
+    `queued` marks text the person typed while the assistant was still at work.
+    """
+
+    role: Literal["user", "assistant"]
+    blocks: tuple[Block, ...]
+    uuid: str
+    session: str
+    time: datetime | None
+    start: int
+    end: int
+    prompt_id: str = ""
+    cwd: str = ""
+    branch: str = ""
+    agent: str = ""
+    is_meta: bool = False
+    is_sidechain: bool = False
+    is_compact_summary: bool = False
+    is_api_error: bool = False
+    is_synthetic: bool = False
+    queued: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by blank lines."""
+        return "\n\n".join(block.text for block in self.blocks if block.kind == "text")
+
+
+class Transcript:
+    """Iterates over the spoken entries of one file from byte `offset` on.
+
+    After the iteration `counts` says what was skipped (`broken`, `unfinished`, `unknown`, `odd`,
+    `too long`) and `end` is the offset behind the last complete line. Raises `TranscriptError` if
+    the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+        self.end = offset
+        self.counts: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Entry]:
+        for start, end, line in self._lines():
+            value = self._decode(line)
+            if value is None:
+                continue
+            entry = self._entry(value, start, end)
+            if entry is not None:
+                yield entry
+
+    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise TranscriptError(
+                f"cannot read the transcript {self.path}: {error.strerror}"
+            ) from error
+        with file:
+            file.seek(self.offset)
+            start = self.offset
+            while line := file.readline(MAX_LINE_BYTES):
+                too_long = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
+                while too_long and line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
+                end = file.tell()
+                if line.endswith(b"\n"):
+                    self.end = end
+                if too_long:
+                    self.counts["too long"] += 1
+                elif line.strip():
+                    yield start, end, line
+                start = end
+
+    def _decode(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            # Lone surrogates are legal in JSON and illegal in every file we write.
+            value = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            self.counts["broken" if line.endswith(b"\n") else "unfinished"] += 1
+            return None
+        if not isinstance(value, dict):
+            self.counts["odd"] += 1
+            return None
+        return value
+
+    def _entry(self, value: dict[str, Any], start: int, end: int) -> Entry | None:
+        kind = value.get("type")
+        if kind == "attachment":
+            return self._queued_prompt(value, start, end)
+        if kind not in _SPOKEN:
+            if kind not in _SILENT:
+                self.counts["unknown"] += 1
+            return None
+        message = value.get("message")
+        if not isinstance(message, dict):
+            self.counts["odd"] += 1
+            return None
+        blocks = tuple(self._blocks(message.get("content")))
+        origin = value.get("origin")
+        by_machine = isinstance(origin, dict) and origin.get("kind", "human") != "human"
+        return Entry(
+            role=kind,
+            blocks=blocks,
+            start=start,
+            end=end,
+            is_meta=value.get("isMeta") is True or by_machine,
+            is_sidechain=value.get("isSidechain") is True,
+            is_compact_summary=value.get("isCompactSummary") is True,
+            is_api_error=value.get("isApiErrorMessage") is True,
+            is_synthetic=message.get("model") == "<synthetic>",
+            agent=_agent(value),
+            **_common(value),
+        )
+
+    def _queued_prompt(self, value: dict[str, Any], start: int, end: int) -> Entry | None:
+        attachment = value.get("attachment")
+        if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+            return None
+        origin = attachment.get("origin")
+        by_machine = isinstance(origin, dict) and origin.get("kind", "human") != "human"
+        if by_machine or attachment.get("commandMode", "prompt") != "prompt":
+            return None
+        blocks = tuple(self._blocks(attachment.get("prompt")))
+        return Entry(
+            role="user", blocks=blocks, start=start, end=end, queued=True, **_common(value)
+        )
+
+    def _blocks(self, content: object) -> Iterator[Block]:
+        if isinstance(content, str):
+            yield Block("text", clean(content))
+            return
+        for block in content if isinstance(content, list) else ():
+            parsed = _block(block) if isinstance(block, dict) else None
+            if parsed is None:
+                self.counts["odd"] += 1
+            else:
+                yield parsed
+
+
+def _block(block: dict[str, Any]) -> Block | None:
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Block("text", clean(block["text"]))
+    if kind == "thinking":
+        return Block("thinking", clean(str(block.get("thinking", ""))))
+    if kind == "image":
+        return Block("image")
+    if kind == "tool_use":
+        given = block.get("input")
+        return Block(
+            "tool_use",
+            tool_id=str(block.get("id", "")),
+            tool_name=clean(str(block.get("name", ""))),
+            tool_input=given if isinstance(given, dict) else {},
+        )
+    if kind == "tool_result":
+        return Block(
+            "tool_result",
+            _result_text(block.get("content")),
+            tool_id=str(block.get("tool_use_id", "")),
+            is_error=block.get("is_error") is True,
+        )
+    return None
+
+
+def _result_text(content: object) -> str:
+    if isinstance(content, str):
+        return clean(content)
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return clean("\n".join(text for text in texts if isinstance(text, str)))
+
+
+def _common(value: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "uuid": _string(value.get("uuid")),
+        "session": _string(value.get("sessionId")),
+        "time": parse_time(value.get("timestamp")),
+        "prompt_id": _string(value.get("promptId")),
+        "cwd": _string(value.get("cwd")),
+        "branch": _string(value.get("gitBranch")),
+    }
+
+
+def _agent(value: dict[str, Any]) -> str:
+    """The id of the sub-agent a tool result reports on, or whose line this is."""
+    result = value.get("toolUseResult")
+    given = value.get("agentId") or (result.get("agentId") if isinstance(result, dict) else None)
+    return _string(given)
+
+
+def _string(value: object) -> str:
+    return clean(value) if isinstance(value, str) else ""
+
+
+def clean(text: str) -> str:
+    """`text` as it can be written to a UTF-8 file: lone surrogates and NUL replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+def parse_time(value: object) -> datetime | None:
+    """An ISO 8601 time with zone, UTC if it names none; None if it is not one."""
+    if not isinstance(value, str):
+        return None
+    try:
+        parsed = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)
+
+
+def subagent_path(transcript: Path, agent: str) -> Path | None:
+    """The transcript of a sub-agent that `transcript` started; None if it has none of its own.
+
+    Today's client writes `<session>/subagents/agent-<id>.jsonl` beside `<session>.jsonl`.
+    """
+    if not agent or not agent.replace("-", "").isalnum():
+        return None
+    path = transcript.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
+    return path if path.is_file() else None
+
+
+def transcripts_in(path: Path) -> list[Path]:
+    """The session transcripts at or below `path`, sorted; sub-agents' files belong to their sessions."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise NotFoundError(f"no such file or directory: {path}")
+    return sorted(
+        found
+        for found in path.rglob("*.jsonl")
+        if found.is_file() and "subagents" not in found.relative_to(path).parts
+    )

@@ -1,0 +1,121 @@
+"""The worker: takes events from the spool into the journal, then brings the index into step.
+
+One process at a time does this, holding the index lock. It ends when nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from memkit import pending
+from memkit.capture import spool
+from memkit.capture.capture import Capture, NotYet
+from memkit.config import Settings
+from memkit.errors import MemkitError
+from memkit.index.lock import index_lock
+from memkit.index.sync import SyncReport, sync_project
+from memkit.paths import Home
+from memkit.project import Project
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.05
+"""How often to look at a transcript that is behind its event."""
+
+
+@dataclass(slots=True)
+class WorkReport:
+    """What a run did. `failures` are lines for people."""
+
+    events: int = 0
+    retried: int = 0
+    failures: list[str] = field(default_factory=list)
+    indexed: list[SyncReport] = field(default_factory=list)
+
+
+def work(
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    *,
+    wait_seconds: float = 0.0,
+) -> WorkReport:
+    """Work until the spool and the list of unindexed projects are empty.
+
+    `settings_of` gives a project's settings. Waits at most `wait_seconds` for another process that
+    holds the index; raises `IndexBusyError` if it is still at it then.
+    """
+    report = WorkReport()
+    seen: set[str] = set()
+    while True:
+        with index_lock(home, wait_seconds):
+            spool.recover(home)
+            seen |= _take_events(home, settings_of, report)
+            seen |= _index(home, settings_of, report)
+        # A hook that found the lock held has left its event to us.
+        if not _rest(home) - seen:
+            return report
+
+
+def _rest(home: Home) -> set[str]:
+    names = {name for name in spool.waiting(home) if spool.PROMPT_EVENT not in name}
+    return names | set(pending.roots(home))
+
+
+def _take_events(
+    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
+) -> set[str]:
+    """Handle every event that is due; return the names of those left for later."""
+    later: set[str] = set()
+    while True:
+        behind = False
+        names = [name for name in spool.waiting(home) if name not in later]
+        for name in names:
+            now = time.time()
+            item = spool.claim(home, name, now)
+            if item is None:
+                later.add(name)
+                continue
+            try:
+                project = Project(str(item.record.get("project", "")))
+                Capture(home, settings_of(project)).handle(item.record, now)
+            except NotYet:
+                spool.put_back(home, item)
+                behind = True
+            except Exception as error:
+                logger.exception("event %s failed", name)
+                _postpone(home, item, error, now, report)
+                later.add(name)
+            else:
+                spool.done(home, item)
+                report.events += 1
+        if behind:
+            time.sleep(POLL_SECONDS)
+        elif not names:
+            return later
+
+
+def _postpone(
+    home: Home, item: spool.Item, error: Exception, now: float, report: WorkReport
+) -> None:
+    text = str(error) if isinstance(error, MemkitError) else f"{type(error).__name__}: {error}"
+    text = " ".join(text.split())
+    if spool.retry_later(home, item, text, now):
+        report.retried += 1
+    report.failures.append(f"event {item.name}: {text}")
+
+
+def _index(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
+    """Bring the index of every changed project into step; return the roots where that failed."""
+    failed: set[str] = set()
+    for root in pending.roots(home):
+        try:
+            project = Project(root)
+            report.indexed.append(sync_project(project, home, settings_of(project)))
+        except Exception as error:
+            logger.exception("indexing %s failed", root)
+            report.failures.append(f"indexing {root}: {' '.join(str(error).split())}")
+            failed.add(root)
+    return failed

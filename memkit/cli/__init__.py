@@ -1,0 +1,109 @@
+"""The command line. Each command's module is imported when it is called, and prints; nothing else does."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, NoReturn
+
+import click
+
+import memkit
+from memkit.errors import MemkitError
+
+_COMMANDS = {
+    "search": "search",
+    "expand": "expand",
+    "transcript": "transcript",
+    "recall": "recall",
+    "index": "index",
+    "import": "importing",
+    "work": "work",
+    "status": "status",
+    "config": "configure",
+    "on": "switch",
+    "off": "switch",
+    "demo": "demo",
+}
+"""Each command and the module of this package that holds it."""
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module only when that command is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(memkit.__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """A memory for Claude Code: every session kept as readable markdown, and found again."""
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process: 0 done, 1 it failed, 2 wrong usage, 130 interrupted."""
+    try:
+        cli(prog_name="memkit", standalone_mode=False)
+        status = 0
+    except click.exceptions.Exit as stop:
+        status = stop.exit_code
+    except click.Abort:
+        _complain("interrupted")
+        status = 130
+    except click.ClickException as error:  # wrong usage: click's own words
+        error.show()
+        status = error.exit_code
+    except MemkitError as error:
+        _complain(str(error))
+        status = 1
+    except BrokenPipeError:  # the reader left, as `head` does
+        status = 0
+    except Exception as error:  # noqa: BLE001 - a person gets one line, the log the rest
+        _complain(_unexpected(error))
+        status = 1
+    _flush()
+    sys.exit(status)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"memkit: {' '.join(message.split())}", err=True)
+
+
+def _unexpected(error: Exception) -> str:
+    import logging
+
+    from memkit.cli.context import log_to_file
+    from memkit.paths import Home
+
+    home = Home.from_environment()
+    log_to_file(home)
+    logging.getLogger("memkit").error("unexpected", exc_info=error)
+    return f"unexpected error ({type(error).__name__}: {error}); details are in {home.log_file}"
+
+
+def _flush() -> None:
+    """Empty stdout now: at interpreter exit a closed pipe would print a traceback."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def json_line(value: Any) -> str:
+    """`value` as one line of JSON."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

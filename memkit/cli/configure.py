@@ -1,0 +1,100 @@
+"""`memkit config`."""
+
+from __future__ import annotations
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.errors import ConfigError
+
+ACTIONS = ("list", "get", "set", "path")
+
+
+@command("config", short_help="Show and change settings.")
+@click.argument("action", type=click.Choice(ACTIONS), default="list")
+@click.argument("key", required=False, metavar="[SECTION.FIELD]")
+@click.argument("value", required=False)
+def config_command(context: Context, action: str, key: str | None, value: str | None) -> None:
+    """Show and change settings.
+
+    \b
+      memkit config list
+      memkit config get search.k
+      memkit config set search.k 10
+      memkit config path
+    """
+    needed = {"list": 0, "path": 0, "get": 1, "set": 2}[action]
+    if sum(given is not None for given in (key, value)) != needed:
+        words = ("nothing", "SECTION.FIELD", "SECTION.FIELD and a value")[needed]
+        raise click.UsageError(f"`memkit config {action}` takes {words}")
+    {"list": _list, "path": _path, "get": _get, "set": _set}[action](
+        context, key or "", value or ""
+    )
+
+
+def _path(context: Context, key: str, value: str) -> None:
+    if context.as_json:
+        context.print_json({"path": context.home.config_file})
+    else:
+        click.echo(context.home.config_file)
+
+
+def _list(context: Context, key: str, value: str) -> None:
+    from memkit import config
+
+    loaded = config.load(context.home, context.project)
+    rows = {
+        f"{section}.{name}": {
+            "value": getattr(getattr(loaded.settings, section), name),
+            "origin": loaded.origins.get((section, name), "default"),
+            "description": config.describe((section, name)),
+        }
+        for section, name in config.keys()
+    }
+    if context.as_json:
+        context.print_json({"settings": rows, "refused": loaded.refused})
+        return
+    width = max(map(len, rows))
+    for shown, row in rows.items():
+        click.echo(f"{shown:<{width}}  {_text(row['value']):<24}  {row['description']}", nl=False)
+        click.echo("" if row["origin"] == "default" else f"  [{row['origin']}]")
+    for line in loaded.refused:
+        context.say(f"memkit: {line}")
+
+
+def _get(context: Context, key: str, value: str) -> None:
+    from memkit import config
+
+    section, name = _known(key)
+    found = getattr(getattr(config.load(context.home, context.project).settings, section), name)
+    if context.as_json:
+        context.print_json({"key": key, "value": found})
+    else:
+        click.echo(_text(found))
+
+
+def _set(context: Context, key: str, value: str) -> None:
+    from memkit import config
+
+    section, name = _known(key)
+    config.save(context.home, (section, name), value)
+    found = getattr(getattr(config.load(context.home).settings, section), name)
+    if context.as_json:
+        context.print_json({"key": key, "value": found, "path": context.home.config_file})
+    else:
+        click.echo(f"{key} = {_text(found)} in {context.home.config_file}")
+
+
+def _known(key: str) -> tuple[str, str]:
+    from memkit import config
+
+    section, _, name = key.partition(".")
+    if (section, name) not in set(config.keys()):
+        raise ConfigError(f"unknown setting {key}; `memkit config list` shows those there are")
+    return section, name
+
+
+def _text(value: object) -> str:
+    from memkit.cli import json_line
+
+    return value if isinstance(value, str) and value else json_line(value)

@@ -1,0 +1,134 @@
+"""What every command shares: its options, the project and settings it works on, and how it prints."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memkit.errors import NotFoundError
+from memkit.paths import Home, make_private_directory
+from memkit.project import Project
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from memkit.config import Key, Settings
+
+LOG_BYTES = 1_000_000
+LOG_FILES = 3
+
+
+class Context:
+    """One run of a command: where it works, and whether it prints JSON."""
+
+    def __init__(self, project: str | None, as_json: bool) -> None:
+        self.as_json = as_json
+        self.home = Home.from_environment()
+        self._project = project
+        self._said: set[str] = set()
+
+    @functools.cached_property
+    def project(self) -> Project:
+        """The project of `--project`, or of the working directory. Raises `NotFoundError`."""
+        directory = self._project or os.getcwd()
+        if not os.path.isdir(directory):
+            raise NotFoundError(f"no such directory: {directory}")
+        return Project.containing(directory)
+
+    @property
+    def names_project(self) -> bool:
+        """Whether `--project` was given."""
+        return self._project is not None
+
+    def settings(self, flags: dict[Key, Any] | None = None) -> Settings:
+        """The settings of the project; what its file may not set is named on stderr."""
+        return self.settings_of(self.project, flags)
+
+    def settings_of(self, project: Project, flags: dict[Key, Any] | None = None) -> Settings:
+        """The settings of any project."""
+        from memkit import config
+
+        log_to_file(self.home)
+        loaded = config.load(self.home, project, flags)
+        for line in loaded.refused:
+            if line not in self._said:
+                self.say(f"memkit: {line}")
+                self._said.add(line)
+        return loaded.settings
+
+    def print_json(self, value: Any) -> None:
+        """One JSON object on a line of stdout."""
+        from memkit.cli import json_line
+
+        click.echo(json_line(value))
+
+    def say(self, line: str) -> None:
+        """A line for the person, on stderr so that stdout stays the answer."""
+        click.echo(line, err=True)
+
+    @functools.cached_property
+    def console(self) -> Console:
+        """Prints for people: colour on a terminal only, none with `NO_COLOR`."""
+        from rich.console import Console
+
+        return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def command(name: str, **attributes: Any) -> Callable[[Callable[..., None]], click.Command]:
+    """A click command whose function gets a `Context` first; adds `--json` and `--project`."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @click.option(
+            "--project",
+            metavar="PATH",
+            help="The project; by default that of the working directory.",
+        )
+        @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+        @functools.wraps(function)
+        def run(project: str | None, as_json: bool, **arguments: Any) -> None:
+            function(Context(project, as_json), **arguments)
+
+        return click.command(name, **attributes)(run)
+
+    return decorate
+
+
+class _LogFile(logging.Handler):
+    """A rotating log that makes its directory only when there is something to write."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(logging.INFO)
+        self.home = home
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        self._file: logging.Handler | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from logging.handlers import RotatingFileHandler
+
+        try:
+            if self._file is None:
+                make_private_directory(self.home.log)
+                Path(self.home.log_file).touch(0o600)
+                self._file = RotatingFileHandler(
+                    self.home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
+                )
+                self._file.setFormatter(self.formatter)
+            self._file.emit(record)
+        except OSError:  # a read-only home: the command itself says what it could not do
+            pass
+
+
+def log_to_file(home: Home) -> None:
+    """Send memkit's log to `MEMKIT_HOME/log/memkit.log`."""
+    logger = logging.getLogger("memkit")
+    if not any(isinstance(handler, _LogFile) for handler in logger.handlers):
+        logger.addHandler(_LogFile(home))
+        logger.setLevel(logging.INFO)
+        logger.propagate = False

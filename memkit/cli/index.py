@@ -1,0 +1,63 @@
+"""`memkit index`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command
+
+if TYPE_CHECKING:
+    from memkit.index.sync import SyncReport
+
+LOCK_SECONDS = 600.0
+
+
+@command("index", short_help="Bring the index into step with the markdown.")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True), metavar="[PATH…]")
+@click.option(
+    "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that was added this way."
+)
+@click.option("--rebuild", is_flag=True, help="Start from nothing: the index is derived.")
+def index_command(
+    context: Context, paths: tuple[str, ...], drop: tuple[str, ...], rebuild: bool
+) -> None:
+    """Bring the index into step with the markdown: new text in, deleted text out.
+
+    Unchanged text costs nothing. Each PATH, a markdown file or a directory of them, becomes a part of
+    this project's memory and stays one.
+    """
+    from memkit.cli.progress import counting
+    from memkit.index.lock import index_lock
+    from memkit.index.paths import change_paths
+    from memkit.index.sync import sync_project
+
+    if paths or drop:
+        change_paths(context.home, context.project, add=paths, drop=drop)
+    settings = context.settings()
+    with index_lock(context.home, LOCK_SECONDS), counting(context, "embedding") as progress:
+        report = sync_project(
+            context.project,
+            context.home,
+            settings,
+            rebuild=rebuild,
+            announce=context.say,
+            progress=progress,
+        )
+    if context.as_json:
+        context.print_json(dataclasses.asdict(report))
+        return
+    context.console.print(
+        f"{report.chunks} chunks of {report.files} files: {report.added} added, "
+        f"{report.deleted} deleted, {report.embedded} embedded."
+    )
+    _warn(context, report)
+
+
+def _warn(context: Context, report: SyncReport) -> None:
+    for source, count in report.replaced.items():
+        context.say(f"memkit: {source}: {count} bytes are no UTF-8 and read as \ufffd")
+    if report.missing:
+        context.say(f"memkit: {report.missing} chunks are not embedded: {report.degraded}")

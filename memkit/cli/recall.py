@@ -1,0 +1,51 @@
+"""`memkit recall`: what the memory-recall skill puts before the model."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.errors import MemkitError
+
+MOST_RESULTS = 20
+"""Asked of the search; the budget of tokens decides how many are shown."""
+
+
+@command("recall", short_help="Search, laid out for a model (the skill's first step).")
+@click.option(
+    "--stdin", "from_stdin", is_flag=True, required=True, help="Read the question from stdin."
+)
+def recall_command(context: Context, from_stdin: bool) -> None:
+    """Search the memory for the question on stdin and lay the results out for a model.
+
+    It always exits 0: a failing command would abort the skill that runs it, so what went wrong is
+    said to the model instead.
+    """
+    question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    try:
+        text, value = _recall(context, question)
+    except MemkitError as error:
+        text = f"memkit could not search the memory: {error}"
+        value = {"query": question, "error": str(error), "results": []}
+    if context.as_json:
+        context.print_json(value)
+    else:
+        click.echo(text)
+
+
+def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
+    from memkit.capture.brief import session_brief
+    from memkit.recall.layout import lay_out
+    from memkit.recall.search import open_searcher
+
+    settings = context.settings()
+    budget = settings.recall.budget_tokens
+    if not question:
+        brief = session_brief(context.project, budget * 4)
+        return brief, {"query": "", "text": brief, "results": []}
+    searcher = open_searcher(context.project, context.home, settings, announce=context.say)
+    answer = searcher.search(question, MOST_RESULTS)
+    text = lay_out(answer, budget)
+    return text, {**answer.as_dict(), "text": text}

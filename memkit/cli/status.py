@@ -1,0 +1,93 @@
+"""`memkit status`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from memkit.cli.context import Context, command
+
+
+@command("status", short_help="What is remembered, what waits, what failed.")
+def status_command(context: Context) -> None:
+    """Show what is remembered of this project, what waits to be taken in, and what failed."""
+    value = _status(context)
+    if context.as_json:
+        context.print_json(value)
+        return
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    memory, index = value["memory"], value["index"]
+    days = memory["days"]
+    since = f", {memory['first']} to {memory['last']}" if days else ""
+    table.add_row("project", value["project"] + (" (switched off)" if value["off"] else ""))
+    table.add_row("memory", f"{days} days, {memory['turns']} turns{since}")
+    state = (
+        "in step" if index["in_step"] else "behind; the next search or `memkit index` mends that"
+    )
+    table.add_row("index", f"{index['chunks']} chunks, {index['missing']} not embedded, {state}")
+    worker = "a worker is running" if value["worker"] else "no worker is running"
+    table.add_row("waiting", f"{value['waiting']} events; {worker}")
+    table.add_row(
+        "failed", f"{len(value['failed'])} events, {value['hook_errors']} hook errors logged"
+    )
+    table.add_row("home", value["home"])
+    context.console.print(table)
+    for item in value["failed"]:
+        context.say(
+            f"memkit: given up: {item['event']} of session {item['session']}: {item['error']}"
+        )
+    if value["failed"]:
+        context.say("memkit: `memkit work --retry` tries them again")
+
+
+def _status(context: Context) -> dict[str, Any]:
+    from memkit.capture import launch, spool
+    from memkit.capture.brief import days, newest_entries
+    from memkit.index.sync import is_in_step, open_snapshot, read_files
+
+    settings = context.settings()
+    home, project = context.home, context.project
+    known = days(project)
+    files = read_files(project, home, settings)
+    snapshot = open_snapshot(project, home, settings)
+    return {
+        "project": project.root,
+        "off": project.is_off,
+        "home": home.root,
+        "memory": {
+            "path": project.memory,
+            "days": len(known),
+            "turns": sum(1 for _ in newest_entries(project, known)),
+            "first": known[0] if known else None,
+            "last": known[-1] if known else None,
+        },
+        "index": {
+            "files": len(files),
+            "chunks": len(snapshot) if snapshot is not None else 0,
+            "missing": snapshot.missing if snapshot is not None else 0,
+            "in_step": is_in_step(snapshot, files, settings) if snapshot is not None else not files,
+            "model": settings.embedding.model,
+        },
+        "waiting": len(spool.waiting(home)),
+        "worker": launch.worker_is_running(home),
+        "failed": [
+            {
+                "file": item.name,
+                "event": item.record.get("event"),
+                "session": item.record.get("session"),
+                "error": item.record.get("error"),
+            }
+            for item in spool.failed(home)
+        ],
+        "hook_errors": _count_lines(Path(home.log) / "hooks.log"),
+    }
+
+
+def _count_lines(path: Path) -> int:
+    if not os.path.exists(path):
+        return 0
+    with path.open("rb") as file:
+        return sum(1 for _ in file)

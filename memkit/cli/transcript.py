@@ -1,0 +1,130 @@
+"""`memkit transcript`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from memkit.recall.transcript import Message
+
+SHOWN_CHARACTERS = 2000
+
+
+@command("transcript", short_help="Show the original exchange.")
+@click.argument("session", required=False)
+@click.option("--turn", metavar="ID", help="Only this turn (as `memkit expand` names it).")
+@click.option(
+    "--context",
+    "around_count",
+    type=click.IntRange(0, 1000),
+    default=3,
+    show_default=True,
+    help="Messages to show before and after the turn.",
+)
+def transcript_command(
+    context: Context, session: str | None, turn: str | None, around_count: int
+) -> None:
+    """Show the original exchange as Claude Code kept it.
+
+    SESSION is a session's id, the first characters of one, or the path of any transcript (.jsonl);
+    without it, the session that holds the turn, or the project's latest one.
+    """
+    from memkit.capture.redact import redact
+    from memkit.recall import transcript
+
+    settings = context.settings()
+    patterns = settings.capture.compiled_patterns()
+    path = _locate(context, session, turn)
+    messages = transcript.read_messages(path, lambda text: redact(text, patterns))
+    found = transcript.find_turn(path, turn) if turn else None
+    chosen = (
+        transcript.around(messages, found.id, around_count) if found is not None else list(messages)
+    )
+    if context.as_json:
+        context.print_json(
+            {
+                "session": path.stem,
+                "transcript": str(path),
+                "turn": found.id if found else None,
+                "messages": [message.as_dict() for message in chosen],
+            }
+        )
+        return
+    context.console.print(f"{path}", style="dim", markup=False)
+    for message in chosen:
+        _show(context, message, mark=found is not None and message.turn == found.id)
+
+
+def _locate(context: Context, session: str | None, turn: str | None) -> Path:
+    from memkit.recall import transcript
+
+    if session is None and turn is not None:
+        session = _session_of(context, turn)
+    if session is None:
+        return _latest(context)
+    if session.endswith(".jsonl") or "/" in session:
+        path = Path(session)
+        if not path.is_file():
+            raise NotFoundError(f"no such transcript: {session}")
+        return path
+    found = transcript.find_transcript(context.home, session)
+    if found is None:
+        raise NotFoundError(
+            f"no transcript of session {session!r} on this machine (Claude Code deletes them after "
+            "cleanupPeriodDays, by default 30)"
+        )
+    return found
+
+
+def _session_of(context: Context, turn: str) -> str:
+    from memkit.index.sync import open_snapshot
+
+    snapshot = open_snapshot(context.project, context.home, context.settings())
+    for chunk in snapshot.chunks() if snapshot is not None else ():
+        if chunk.session and any(name.startswith(turn) for name in chunk.turns):
+            return chunk.session
+    raise NotFoundError(
+        f"no turn {turn!r} in the memory of {context.project.root}; name its session"
+    )
+
+
+def _latest(context: Context) -> Path:
+    from memkit.capture.sessions import Sessions
+
+    mine = [
+        Path(state.transcript)
+        for state in Sessions(context.home)
+        if state.project == context.project.root and Path(state.transcript).is_file()
+    ]
+    if not mine:
+        raise NotFoundError(f"no session of {context.project.root} is known; name one, or a path")
+    return max(mine, key=lambda path: path.stat().st_mtime)
+
+
+def _show(context: Context, message: Message, *, mark: bool) -> None:
+    from rich.text import Text
+
+    when = f"{message.time.astimezone():%Y-%m-%d %H:%M:%S}" if message.time else ""
+    style = {"user": "bold cyan", "assistant": "bold green"}.get(message.role, "bold")
+    context.console.print(
+        Text.assemble((message.role, style), "  ", (when, "dim"), "  *" if mark else "")
+    )
+    if message.text:
+        context.console.print(Text(message.text))
+    for tool in message.tools:
+        if tool.result is None:
+            line = f"→ {tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
+        else:
+            line = f"← {tool.name}{' failed' if tool.is_error else ''}: {tool.result}"
+        if len(line) > SHOWN_CHARACTERS:
+            left = len(line) - SHOWN_CHARACTERS
+            line = f"{line[:SHOWN_CHARACTERS]} … ({left:,} characters more; --json shows them)"
+        context.console.print(Text(line, "dim"))
+    context.console.print()

@@ -1,0 +1,58 @@
+"""`memkit work`: what the hooks start, detached."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.errors import IndexBusyError, MemkitError
+
+WAIT_SECONDS = 600.0
+
+
+@command("work", short_help="Take waiting events into the memory and index them.")
+@click.option(
+    "--wait", is_flag=True, help="Wait for another worker instead of leaving it the work."
+)
+@click.option("--retry", is_flag=True, help="Try the events again that were given up.")
+def work_command(context: Context, wait: bool, retry: bool) -> None:
+    """Take what the hooks spooled into the journal, index it, and end.
+
+    The hooks start this by themselves. One worker runs at a time.
+    """
+    from memkit import config
+    from memkit.capture import spool
+    from memkit.capture.worker import work
+
+    config.publish_hook_settings(context.home, config.load(context.home).settings)
+    if retry:
+        spool.retry_failed(context.home)
+    try:
+        report = work(
+            context.home,
+            functools.cache(context.settings_of),
+            wait_seconds=WAIT_SECONDS if wait else 0.0,
+        )
+    except IndexBusyError:
+        if wait:
+            raise
+        if context.as_json:
+            context.print_json({"busy": True})
+        else:
+            context.say("memkit: another worker is at it")
+        return
+    if context.as_json:
+        context.print_json({"busy": False, **dataclasses.asdict(report)})
+        return
+    embedded = sum(one.embedded for one in report.indexed)
+    context.console.print(
+        f"{report.events} events taken in, {len(report.indexed)} projects indexed, "
+        f"{embedded} chunks embedded."
+    )
+    for line in report.failures:
+        context.say(f"memkit: {line}")
+    if report.failures:
+        raise MemkitError(f"{len(report.failures)} steps failed; `memkit status` shows what waits")

@@ -1,0 +1,147 @@
+"""memkit's own Python environment: where it is, and whether it can be used.
+
+`bin/memkit` runs memkit in a virtual environment under `MEMKIT_HOME/env/`, named by a stamp of what
+it has to hold, so that a change of the dependencies makes a new one (`memkit.environment.build`).
+A memkit that was installed as a package has no `pyproject.toml` beside it and none of this: it runs
+in the interpreter it was installed into.
+
+Standard library only, Python 3.9 syntax: the hooks import this module, and `bin/memkit` pays for it
+at every start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+FORMAT = "1"
+"""Part of every stamp; raised when environments made so far can no longer be used."""
+
+PYTHON_VARIABLE = "MEMKIT_PYTHON"
+"""Names an interpreter that has the dependencies already; memkit then makes no environment."""
+
+
+class Failure:
+    """Why the environment could not be made: one line for people, and when (epoch seconds)."""
+
+    def __init__(self, time: float, message: str) -> None:
+        self.time = time
+        self.message = message
+
+
+def environment_python(home_root: str, repository_root: str) -> str | None:
+    """The interpreter to run memkit with, or None while its environment has still to be made.
+
+    `home_root` is the memory home, `repository_root` the directory that holds the package. An
+    interpreter named by `MEMKIT_PYTHON` is returned unseen. Reads one file and looks at a few
+    names; raises `ValueError` if `pyproject.toml` is not as `declared_requirements` wants it.
+    """
+    given = os.environ.get(PYTHON_VARIABLE)
+    if given:
+        return given
+    if not os.path.exists(os.path.join(repository_root, "pyproject.toml")):
+        return sys.executable
+    directory = environment_directory(home_root, repository_root)
+    return interpreter(directory) if is_usable(directory) else None
+
+
+def environment_directory(home_root: str, repository_root: str) -> str:
+    """Where the environment for the dependencies declared in `repository_root` belongs.
+
+    The version of Python is no part of the name: whichever `python3` is first on PATH today (a
+    project's own environment, say), memkit keeps to the one environment it has.
+    """
+    requirements = declared_requirements(repository_root, "project", "dependencies")
+    return os.path.join(environments(home_root), stamp(requirements))
+
+
+def environments(home_root: str) -> str:
+    """The directory of all environments of a memory home."""
+    return os.path.join(home_root, "env")
+
+
+def interpreter(directory: str) -> str:
+    """The interpreter of the virtual environment in `directory`."""
+    if os.name == "nt":
+        return os.path.join(directory, "Scripts", "python.exe")
+    return os.path.join(directory, "bin", "python")
+
+
+def is_usable(directory: str) -> bool:
+    """Whether the environment in `directory` is there, with the Python it was made for.
+
+    An upgrade of the system can remove the Python that an environment links to, or put another
+    version in its place, which then finds none of the packages.
+    """
+    python = os.path.realpath(interpreter(directory))
+    if not os.path.exists(python):
+        return False
+    name = os.path.basename(python)
+    if name.startswith("python3.") and name[len("python3.") :].isdigit():
+        return os.path.isdir(os.path.join(directory, "lib", name))
+    return True
+
+
+def stamp(parts: list[str]) -> str:
+    """A name for an environment made of `parts`: 16 hex characters of their SHA-256."""
+    import hashlib  # an interpreter given by the user needs no stamp, so no import either
+
+    return hashlib.sha256("\n".join([FORMAT, *parts]).encode()).hexdigest()[:16]
+
+
+def declared_requirements(repository_root: str, table: str, key: str) -> list[str]:
+    """The list `key` in a table of `pyproject.toml`; Python 3.9 and 3.10 have no reader of TOML.
+
+    Understands what that file uses and nothing more: one double-quoted requirement a line, each
+    with a comma and perhaps a comment, or a single one on the key's own line. Raises `ValueError`
+    for anything else, or if the list is not there.
+    """
+    path = os.path.join(repository_root, "pyproject.toml")
+    found: list[str] | None = None
+    current_table = ""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            line = line.strip()
+            if found is None:
+                if line.startswith("[") and line.endswith("]"):
+                    current_table = line[1:-1]
+                elif current_table == table and line.startswith(key + " = ["):
+                    rest = line[len(key + " = [") :]
+                    if rest:
+                        return [_requirement(rest[:-1], path, number)]
+                    found = []
+            elif line == "]":
+                return found
+            elif line and not line.startswith("#"):
+                found.append(_requirement(line, path, number))
+    raise ValueError(f"{path} has no complete list {key} in [{table}]")
+
+
+def _requirement(line: str, path: str, number: int) -> str:
+    value, quote, rest = line[1:].partition('"')
+    rest = rest.partition("#")[0].strip()
+    if line[:1] != '"' or not quote or "\\" in value or rest not in ("", ","):
+        raise ValueError(f"{path}, line {number}: expected one quoted requirement and a comma")
+    return value
+
+
+def lock_file(home_root: str) -> str:
+    """The file whose lock is held while an environment is being made."""
+    return os.path.join(environments(home_root), ".lock")
+
+
+def failure_file(home_root: str) -> str:
+    """Where the reason of the last failure to make an environment is kept."""
+    return os.path.join(environments(home_root), "failed.json")
+
+
+def last_failure(home_root: str) -> Failure | None:
+    """Why the last try to make the environment failed; None if it did not, or none was made."""
+    import json  # needed only where something went wrong
+
+    try:
+        with open(failure_file(home_root), encoding="utf-8") as file:
+            record = json.load(file)
+        return Failure(float(record["time"]), str(record["message"]))
+    except (OSError, ValueError, KeyError, TypeError):  # absent, or cut short by a full disk
+        return None

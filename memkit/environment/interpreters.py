@@ -1,0 +1,92 @@
+"""Finds a Python on this machine that is new enough for memkit.
+
+Standard library only, Python 3.9 syntax: run by whatever `python3` the user has.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memkit.errors import MemkitError
+
+MINIMUM = (3, 10)
+"""The oldest Python that memkit itself runs on."""
+
+NEWEST_MINOR = 14
+"""The newest 3.x looked for by its name on PATH; the Python that runs this may well be newer."""
+
+_PROBE = """
+import importlib.util, sys
+has_venv = all(map(importlib.util.find_spec, ("venv", "ensurepip")))
+print(*sys.version_info[:3], int(has_venv))
+"""
+
+
+class EnvironmentBuildError(MemkitError):
+    """A private Python environment cannot be made."""
+
+
+class Interpreter(NamedTuple):
+    """A Python on this machine."""
+
+    path: str
+    version: tuple[int, int, int]
+    has_venv: bool
+    """Whether it can make environments by itself; some distributions split that off."""
+
+
+def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
+    """The running Python if it is new enough, else the newest on PATH; rather one that has venv.
+
+    Without any, None if it `may_be_managed`, that is, brought by uv; else raises
+    `EnvironmentBuildError`.
+    """
+    usable, too_old = [], []
+    for path in _candidates():
+        found = _probe(path)
+        if found is None:
+            continue
+        if found.version < MINIMUM:
+            too_old.append("{}.{}.{} ({})".format(*found.version, found.path))
+        elif found.has_venv:
+            return found
+        else:
+            usable.append(found)
+    if usable:
+        return usable[0]
+    if may_be_managed:
+        return None
+    raise EnvironmentBuildError(
+        "memkit needs Python {}.{} or newer; found {}. Install one, or name one that has memkit's "
+        "dependencies in MEMKIT_PYTHON.".format(*MINIMUM, ", ".join(too_old) or "none")
+    )
+
+
+def _candidates() -> Iterator[str]:
+    if sys.executable:
+        yield sys.executable
+    for minor in range(NEWEST_MINOR, MINIMUM[1] - 1, -1):
+        path = shutil.which(f"python3.{minor}")
+        if path is not None:
+            yield path
+
+
+def _probe(path: str) -> Interpreter | None:
+    """What `path` is; None if it is no working Python, as a version manager's launcher may be."""
+    try:
+        answer = subprocess.run(
+            [path, "-I", "-c", _PROBE],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=20,
+            check=True,
+        )
+        major, minor, micro, has_venv = map(int, answer.stdout.split())
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    return Interpreter(path, (major, minor, micro), bool(has_venv))

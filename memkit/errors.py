@@ -1,0 +1,47 @@
+"""What can go wrong, as people read it.
+
+Every error a person may see is a `MemkitError` whose message is one line: what happened, where,
+and what to do. The command line prints it and exits 1; tracebacks go to the log only.
+"""
+
+from __future__ import annotations
+
+
+class MemkitError(Exception):
+    """Base of all errors meant for people. The message is one complete line."""
+
+
+class ConfigError(MemkitError):
+    """A setting is unknown, has a bad value, or is not allowed where it stands."""
+
+
+class TranscriptError(MemkitError):
+    """A transcript cannot be found or read at all."""
+
+
+class JournalError(MemkitError):
+    """A memory file cannot be written."""
+
+
+class IndexStoreError(MemkitError):
+    """The index cannot be opened, read or written."""
+
+
+class IndexBusyError(IndexStoreError):
+    """Another process held the index for longer than we were willing to wait."""
+
+
+class EmbeddingError(MemkitError):
+    """Text cannot be embedded: a provider is missing, refuses, or returns unusable vectors."""
+
+
+class WeightsUnavailableError(EmbeddingError):
+    """No source gave the model's weights; search goes on with BM25 alone."""
+
+
+class NotFoundError(MemkitError):
+    """What was asked for by name or id is not in the memory."""
+
+
+class AmbiguousIdError(MemkitError):
+    """A shortened id fits more than one thing."""

@@ -1,0 +1,216 @@
+"""Markdown's block structure as ranges of characters, read with markdown-it-py.
+
+Only the block parser runs: what stands inside a line does not bound chunks.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate, pairwise
+from operator import itemgetter
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, list_block, table
+from markdown_it.token import Token
+
+from memkit import anchors
+
+MAX_LIST_NESTING = 12
+"""Token level at which a list marker is plain text; a list and its item are one level each.
+
+At its own limit markdown-it gives up the rest of the document, headings included.
+"""
+
+TEXT, CODE, MARKUP = range(3)
+"""What a line is: text (overlap may begin there), code (also: its anchors are not ours), or
+headings, HTML and front matter."""
+
+_LINE_KINDS = {"fence": CODE, "code_block": CODE, "html_block": MARKUP}
+_FRONT_MATTER_KEY = re.compile(r"""["']?[\w.-]+["']?[ \t]*:""")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A block of markdown: `body[start:end]`, without the blank lines around it.
+
+    `kind` is "heading" (top level only), "paragraph", "fence" or "block" (everything else);
+    `children` are the blocks inside a list, list item or quote.
+    """
+
+    start: int
+    end: int
+    kind: str = "block"
+    children: tuple[Span, ...] = ()
+    level: int = 0
+    title: str = ""
+
+    @property
+    def size(self) -> int:
+        """Characters."""
+        return self.end - self.start
+
+
+class Document:
+    """The text of a markdown file, as people see it, and its top-level blocks.
+
+    Attributes:
+        lines: the file's lines as written, split at `\\n` only, without the `\\r` of Windows.
+        body: these lines without machine anchors, joined by `\\n`; all offsets point into it.
+        line_starts: offset of each line in `body`.
+        line_kinds: TEXT, CODE or MARKUP for each line.
+        blocks: the top-level blocks in order; together they hold every line that is not blank.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.lines = [line.removesuffix("\r") for line in text.split("\n")]
+        seen = [anchors.strip(line) if "<!--" in line else line for line in self.lines]
+        self.body = "\n".join(seen)
+        self.line_starts = list(accumulate((len(line) + 1 for line in seen), initial=0))
+        self.line_kinds = bytearray(len(self.lines))
+        front_matter = _front_matter_end(self.lines)
+        self._mark(0, front_matter, MARKUP)
+        # Without front matter this one only holds link definitions before the first block.
+        first = Span(0, self.line_starts[front_matter])
+        spans = [first, *self._read(self._tokens(front_matter))]
+        self.blocks = self.tile(spans, 0, len(self.body))
+        self._anchors = [
+            (self.line_starts[index], found)
+            for index, line in enumerate(self.lines)
+            if "<!--" in line
+            and self.line_kinds[index] != CODE
+            and (found := anchors.parse(line))
+        ]
+
+    def anchors(self, start: int, end: int) -> Iterator[dict[str, str]]:
+        """The pairs of each line that touches `start`..`end` and has anchors; not those in code."""
+        index = bisect_left(self._anchors, self.line_starts[self.line_at(start)], key=itemgetter(0))
+        while index < len(self._anchors) and self._anchors[index][0] < end:
+            yield self._anchors[index][1]
+            index += 1
+
+    def line_at(self, offset: int) -> int:
+        """Index of the line that holds the character at `offset`."""
+        return bisect_right(self.line_starts, offset) - 1
+
+    def is_blank(self, line: int) -> bool:
+        """Whether nothing, or nothing but anchors, stands on a line."""
+        start, end = self.line_starts[line], self.line_starts[line + 1]
+        return not self.body[start:end].strip()
+
+    def tile(self, spans: Sequence[Span], start: int, end: int) -> list[Span]:
+        """`spans` stretched so that they hold all text of `start`..`end`; blank ones are left out.
+
+        Tokens leave lines out: link definitions, an empty list marker, a `>` on its own. Each
+        belongs to the block before it.
+        """
+        starts = [start, *(span.start for span in spans[1:]), end]
+        return [
+            replace(span, start=first, end=last)
+            for span, (begin, stop) in zip(spans, pairwise(starts), strict=True)
+            for first, last in self._trim(begin, stop)
+        ]
+
+    def _trim(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The range without blank lines at its ends; nothing if it is all blank."""
+        text = self.body[start:end]
+        content_end = start + len(text.rstrip())
+        if content_end == start:
+            return
+        content_start = start + len(text) - len(text.lstrip())
+        line_end = self.body.find("\n", content_end, end)
+        yield (
+            max(start, self.body.rfind("\n", start, content_start) + 1),
+            end if line_end < 0 else line_end,
+        )
+
+    def _tokens(self, front_matter: int) -> Iterator[Token]:
+        lines = [""] * front_matter + self.lines[front_matter:]
+        # A lone \r ends a line for CommonMark, but not for those who count lines.
+        source = "\n".join(lines).replace("\r", " ")
+        tokens: list[Token] = []
+        parser = _parser()
+        parser.block.parse(source, parser, {}, tokens)
+        return iter(tokens)
+
+    def _read(self, tokens: Iterator[Token]) -> list[Span]:
+        """The spans up to the token that closes the enclosing block."""
+        spans: list[Span] = []
+        for token in tokens:
+            if token.nesting < 0:
+                break
+            if token.type == "inline" or token.map is None:
+                continue
+            first, last = token.map
+            span = Span(self.line_starts[first], self.line_starts[last])
+            kind = token.type.removesuffix("_open")
+            if kind == "heading" and token.level == 0:
+                title = next(tokens).content
+                span = replace(span, kind=kind, level=int(token.tag[1]), title=title)
+                self._mark(first, last, MARKUP)
+            elif kind in _LINE_KINDS:
+                self._mark(first, last, _LINE_KINDS[kind])
+            if kind in ("paragraph", "fence"):
+                span = replace(span, kind=kind)
+            if token.nesting > 0:
+                span = replace(span, children=tuple(self._read(tokens)))
+            spans.append(span)
+        return spans
+
+    def _mark(self, first: int, last: int, kind: int) -> None:
+        self.line_kinds[first:last] = bytes([kind]) * (last - first)
+
+
+def _front_matter_end(lines: Sequence[str]) -> int:
+    """The number of lines of YAML front matter, 0 if there is none.
+
+    CommonMark reads the opening `---` as a rule. It opens front matter if a key follows at once
+    and a line `---` or `...` closes it.
+    """
+    if lines[0].rstrip() != "---" or len(lines) < 2 or not _FRONT_MATTER_KEY.match(lines[1]):
+        return 0
+    for index in range(2, len(lines)):
+        if lines[index].rstrip() in ("---", "..."):
+            return index + 1
+    return 0
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable("table")
+    # `alt` names the blocks that a rule may interrupt, as markdown-it's own table of rules has it.
+    parser.block.ruler.at("list", _list, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if not silent and state.level >= MAX_LIST_NESTING:
+        return False
+    return list_block(state, start, end, silent)
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """markdown-it's table as one token: with three a cell it takes 500 times the text in memory."""
+    if not table(state, start, end, True):
+        return False
+    if silent:
+        return True
+    parent, state.parentType = state.parentType, "table"
+    terminators = state.md.block.ruler.getRules("blockquote")
+    line = start + 2
+    while (
+        line < end
+        and not state.isEmpty(line)
+        and state.sCount[line] >= state.blkIndent
+        and not state.is_code_block(line)
+        and not any(rule(state, line, end, True) for rule in terminators)
+    ):
+        line += 1
+    token = state.push("table", "table", 0)
+    token.map = [start, line]
+    state.line, state.parentType = line, parent
+    return True

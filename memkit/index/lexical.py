@@ -1,0 +1,276 @@
+"""Lexical search: BM25 over postings, kept up to date a document at a time, saved as a snapshot.
+
+The only module that knows BM25. The index is derived from the documents and never the truth: a
+snapshot that does not fit is a `StaleSnapshotError`, and the caller builds the index anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rank_bm25 import BM25Plus
+
+from memkit.errors import IndexStoreError
+from memkit.index.postings import Postings
+from memkit.index.tokens import Tokenizer
+from memkit.paths import make_private_directory, write_durably
+
+_FORMAT = 1
+_MANIFEST = "manifest.json"
+_IDS = "ids.json"
+_ARRAYS = ("terms", "term_offsets", "posting_offsets", "slots", "frequencies", "lengths")
+_FILES = (_IDS, *(f"{name}.npy" for name in _ARRAYS))
+
+# Dead slots are reclaimed at once when they outnumber the live ones by this factor, else by `save`.
+_MOST_SLOTS_PER_DOCUMENT = 2
+_SLOTS_NOT_WORTH_RECLAIMING = 1_000
+
+
+class StaleSnapshotError(IndexStoreError):
+    """A snapshot is absent, damaged, or of another version, language or set of parameters."""
+
+
+@dataclass(frozen=True)
+class LexicalMatch:
+    """What a query found, aligned to `LexicalIndex.ids`."""
+
+    scores: NDArray[np.float64]
+    """BM25 scores; 0 exactly where no term of the query stands, else positive."""
+
+    coverage: NDArray[np.float64]
+    """The share in [0, 1] of the query's idf mass that the document holds."""
+
+
+def fingerprint(ids: Iterable[str]) -> str:
+    """SHA-256 over the sorted `ids`, in hex: equal for equal sets of documents."""
+    return hashlib.sha256(_ids_as_json(sorted(ids))).hexdigest()
+
+
+class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hints
+    """rank-bm25's BM25Plus over postings: a query touches only the documents that hold its terms.
+
+    k1, b and the idf are BM25Plus's own. BM25Plus gives every document delta * idf for each term of
+    the query, held or not: a constant of the query that ranks nothing. Here it is left out, so a
+    document without any term of the query scores 0.
+    """
+
+    def __init__(
+        self, postings: Postings, lengths: NDArray[np.int32], order: NDArray[np.int64]
+    ) -> None:
+        """`lengths` in terms by slot; `order` names the slots that are documents, as returned."""
+        self.order = order
+        self._postings = postings
+        self._lengths = lengths
+        super().__init__(order)
+
+    def _initialize(self, corpus: NDArray[np.int64]) -> dict[str, int]:
+        """Called by the constructor of BM25Plus, which would count the terms of all documents."""
+        self.corpus_size = len(corpus)
+        self.doc_len = self._lengths[corpus]
+        # A sum of integers is exact: the same however the index came about.
+        self.avgdl = int(self.doc_len.sum()) / max(1, len(corpus)) or 1.0
+        self._length_norms = self.k1 * (1 - self.b + self.b * self._lengths / self.avgdl)
+        self._is_live = np.zeros(len(self._lengths), bool)
+        self._is_live[corpus] = True
+        self._is_in_order = np.array_equal(corpus, np.arange(len(self._lengths)))
+        return {}  # how many documents hold a term is read off its postings, by `match`
+
+    def get_scores(self, query: Sequence[str]) -> NDArray[np.float64]:
+        """The scores of all documents; a term counts as often as it stands in `query`."""
+        return self.match(query).scores
+
+    def match(self, query: Sequence[str]) -> LexicalMatch:
+        """Scores, and the share of the query's idf mass held, of all documents.
+
+        A term that no document holds weighs in that mass as if one did, the formula's largest idf.
+        """
+        if not query or not self.corpus_size:
+            return LexicalMatch(np.zeros(self.corpus_size), np.zeros(self.corpus_size))
+        found, weights, mass = [], [], 0.0
+        # In the order of the terms, so that sums of floats are the same for the same documents.
+        for term, count in sorted(Counter(query).items()):
+            slots, frequencies = self._postings.find(term)
+            if self.corpus_size < len(self._lengths):
+                live = self._is_live[slots]
+                slots, frequencies = slots[live], frequencies[live]
+            self._calc_idf({term: max(1, len(slots))})
+            found.append((slots, frequencies))
+            weights.append(count * self.idf[term])
+            mass += weights[-1]
+        slots = np.concatenate([slots for slots, _ in found])
+        frequencies = np.concatenate([frequencies for _, frequencies in found])
+        weight = np.repeat(weights, [len(slots) for slots, _ in found])
+        saturation = frequencies * (self.k1 + 1) / (self._length_norms[slots] + frequencies)
+        size = len(self._lengths)
+        # With weights, `bincount` adds up floats, which its type hints do not say.
+        scores = np.asarray(np.bincount(slots, weight * saturation, size), np.float64)
+        coverage = np.asarray(np.bincount(slots, weight, size), np.float64) / mass
+        if self._is_in_order:
+            return LexicalMatch(scores, coverage)
+        return LexicalMatch(scores[self.order], coverage[self.order])
+
+
+class LexicalIndex:
+    """Documents under ids, found by their terms. `language` as for `Tokenizer`.
+
+    Equal contents give equal scores, to the last bit, and equal snapshots, whatever additions and
+    removals led to them. Several threads may query at once, but nothing may run beside a change.
+    """
+
+    def __init__(self, language: str = "english") -> None:
+        self._tokenizer = Tokenizer(language)
+        self._take([], Postings(), np.zeros(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The ids of all documents, sorted by code point."""
+        self._rank()
+        return self._ids
+
+    def add(self, documents: Iterable[tuple[str, str]]) -> None:
+        """Add documents as pairs of id and text.
+
+        Raises `ValueError` for an id already present; the documents before it are added.
+        """
+        slots = self._change()
+        for name, text in documents:
+            if name in slots:
+                raise ValueError(f"The document {name!r} is in the index already.")
+            terms = self._tokenizer.tokenize(text)
+            slots[name] = len(self._lengths)
+            self._postings.add(slots[name], terms)
+            self._lengths.append(len(terms))
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove documents.
+
+        Raises `KeyError` for an id not present; the documents before it are removed.
+        """
+        slots = self._change()
+        for name in ids:
+            del slots[name]
+        worth_keeping = _MOST_SLOTS_PER_DOCUMENT * len(slots) + _SLOTS_NOT_WORTH_RECLAIMING
+        if len(self._lengths) > worth_keeping:
+            self._merge()
+
+    def query(self, text: str) -> LexicalMatch:
+        """How well each document answers `text`."""
+        return self._rank().match(self._tokenizer.tokenize(text))
+
+    def save(self, directory: str) -> None:
+        """Write a snapshot into `directory`, on disk when this returns, the manifest last.
+
+        Raises `OSError`; then the directory holds no whole snapshot.
+        """
+        self._merge()
+        make_private_directory(directory)
+        files = {_IDS: _ids_as_json(self._ids)}
+        arrays = {**self._postings.arrays, "lengths": np.array(self._lengths)}
+        for name in _ARRAYS:
+            buffer = io.BytesIO()
+            np.save(buffer, arrays[name], allow_pickle=False)
+            files[f"{name}.npy"] = buffer.getvalue()
+        for name, data in files.items():
+            write_durably(str(Path(directory, name)), data)
+        checksums = {name: zlib.crc32(data) for name, data in files.items()}
+        manifest = json.dumps(self._manifest(files[_IDS], checksums), indent=2)
+        write_durably(str(Path(directory, _MANIFEST)), manifest.encode())
+
+    @classmethod
+    def load(cls, directory: str, *, language: str = "english") -> LexicalIndex:
+        """The index saved in `directory`, memory-mapped; it can be added to and removed from.
+
+        Raises `StaleSnapshotError` unless everything fits: files, version, language, parameters.
+        The files must not be changed in place while the index is in use.
+        """
+        index = cls(language)
+        try:
+            index._read(Path(directory))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StaleSnapshotError(
+                f"The lexical snapshot {directory} cannot be used ({error}): rebuild it."
+            ) from error
+        return index
+
+    def _read(self, directory: Path) -> None:
+        """Take over the snapshot; raises what reading, parsing and comparing it may raise."""
+        manifest = json.loads((directory / _MANIFEST).read_bytes())
+        checksums = {}
+        for name in _FILES:
+            checksums[name] = zlib.crc32(np.memmap(directory / name, np.uint8, mode="r").data)
+        if manifest["checksums"] != checksums:
+            raise ValueError("its files are damaged")
+        # Slices of plain arrays are made several times faster than those of `numpy.memmap`.
+        arrays = {
+            name: np.asarray(np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+            for name in _ARRAYS
+        }
+        ids = (directory / _IDS).read_bytes()
+        self._take(json.loads(ids), Postings(arrays), arrays.pop("lengths"))
+        if manifest != self._manifest(ids, checksums):
+            raise ValueError("it was made by another version or for other settings")
+
+    def _manifest(self, ids: bytes, checksums: Mapping[str, int]) -> dict[str, Any]:
+        """What a snapshot of this index says of itself."""
+        bm25 = self._rank()
+        return {
+            "format": _FORMAT,
+            "tokenizer": self._tokenizer.signature,
+            "bm25": {"k1": bm25.k1, "b": bm25.b, "delta": bm25.delta},
+            "documents": len(self._lengths),
+            "terms": len(self._postings.arrays["term_offsets"]) - 1,
+            "postings": len(self._postings.arrays["slots"]),
+            "fingerprint": hashlib.sha256(ids).hexdigest(),
+            "checksums": dict(checksums),
+        }
+
+    def _take(self, ids: list[str], postings: Postings, lengths: NDArray[np.int32]) -> None:
+        """Become the index of these documents, whose slots are their places in the sorted `ids`."""
+        self._ids = ids
+        self._postings = postings
+        self._lengths = array("i", lengths.tobytes())  # by slot, removed documents included
+        self._slots: dict[str, int] | None = None  # of present documents; made by the first change
+        self._ranking: PostingsBM25 | None = PostingsBM25(postings, lengths, np.arange(len(ids)))
+
+    def _change(self) -> dict[str, int]:
+        """Prepare for a change; the slots of the present documents by id, to be kept current."""
+        self._ranking = None
+        if self._slots is None:
+            self._slots = {name: slot for slot, name in enumerate(self._ids)}
+        return self._slots
+
+    def _rank(self) -> PostingsBM25:
+        """BM25 over the present documents."""
+        if self._ranking is None:
+            slots = self._slots or {}
+            self._ids = sorted(slots)
+            order = np.array([slots[name] for name in self._ids], np.int64)
+            self._ranking = PostingsBM25(self._postings, np.array(self._lengths), order)
+        return self._ranking
+
+    def _merge(self) -> None:
+        """Number the documents in the order of their ids, and bring all postings into arrays."""
+        if self._slots is None:
+            return
+        order = self._rank().order
+        new_slots = np.full(len(self._lengths), -1)
+        new_slots[order] = np.arange(len(order))
+        self._take(self._ids, self._postings.merge(new_slots), np.array(self._lengths)[order])
+
+
+def _ids_as_json(ids: Sequence[str]) -> bytes:
+    return json.dumps(ids).encode()

@@ -1,0 +1,101 @@
+"""An inverted file: for each term the documents that hold it, and how often.
+
+Knows nothing of scores or of ids; `memkit.index.lexical` puts BM25 and the documents' names on it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Postings:
+    """For each term the documents that hold it, and how often; documents are numbered slots.
+
+    Two layers: `arrays`, ordered by term and never changed, so they may be memory-mapped, and the
+    documents added since, in a dictionary. `merge` makes new arrays of both.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
+        self.arrays = arrays or {
+            "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
+            "term_offsets": np.zeros(1, np.int64),  # where each begins, and the end of the last
+            "posting_offsets": np.zeros(1, np.int64),
+            "slots": np.zeros(0, np.int32),
+            "frequencies": np.zeros(0, np.uint8),
+        }
+        # Element by element, as `_term` reads them, memory views are several times faster.
+        self._terms = self.arrays["terms"].data
+        self._term_offsets = self.arrays["term_offsets"].data
+        self._added: dict[str, array[int]] = {}  # slot, frequency, slot, frequency, …
+
+    def add(self, slot: int, terms: Sequence[str]) -> None:
+        """Enter the document `slot`, which must be new."""
+        for term, frequency in Counter(terms).items():
+            self._added.setdefault(term, array("i")).extend((slot, frequency))
+
+    def find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The slots that hold `term`, in no order, and the frequency in each."""
+        offsets = self.arrays["posting_offsets"]
+        key = term.encode()
+        row = bisect_left(range(len(offsets) - 1), key, key=self._term)
+        if row < len(offsets) - 1 and self._term(row) == key:
+            begin, end = offsets[row], offsets[row + 1]
+        else:
+            begin = end = 0
+        slots, frequencies = self.arrays["slots"][begin:end], self.arrays["frequencies"][begin:end]
+        if term in self._added:
+            added = np.array(self._added[term]).reshape(-1, 2)
+            slots = np.concatenate([slots, added[:, 0]])
+            frequencies = np.concatenate([frequencies, added[:, 1]])
+        return slots, frequencies
+
+    def merge(self, new_slots: NDArray[np.int64]) -> Postings:
+        """Both layers as one, slot `i` renumbered `new_slots[i]`, or left out where that is -1.
+
+        The outcome depends on the live documents and their new slots alone, to the byte.
+        """
+        old_terms = [self._term(row) for row in range(len(self.arrays["posting_offsets"]) - 1)]
+        added = {term.encode(): self._added[term] for term in self._added}
+        terms = sorted(added.keys() | set(old_terms))
+        row_of = {term: row for row, term in enumerate(terms)}
+        counts = [
+            *np.diff(self.arrays["posting_offsets"]).tolist(),
+            *(len(pairs) // 2 for pairs in added.values()),
+        ]
+        rows = np.repeat(
+            np.array([row_of[term] for term in (*old_terms, *added)], np.int64), counts
+        )
+        pairs = np.frombuffer(b"".join(added.values()), np.int32).reshape(-1, 2)
+        slots = new_slots[np.concatenate([self.arrays["slots"], pairs[:, 0]])]
+        frequencies = np.concatenate([self.arrays["frequencies"], pairs[:, 1]])
+
+        live = slots >= 0
+        rows, slots, frequencies = rows[live], slots[live], frequencies[live]
+        order = np.argsort(rows * max(1, len(new_slots)) + slots)
+        slots, frequencies = slots[order], frequencies[order]
+        per_term = np.bincount(rows, minlength=len(terms))
+        terms = [term for term, count in zip(terms, per_term.tolist(), strict=True) if count]
+        return Postings(
+            {
+                "terms": np.frombuffer(b"".join(terms), np.uint8),
+                "term_offsets": _offsets([len(term) for term in terms]),
+                "posting_offsets": _offsets(per_term[per_term > 0]),
+                "slots": slots.astype(np.int32),
+                "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
+            }
+        )
+
+    def _term(self, row: int) -> bytes:
+        return bytes(self._terms[self._term_offsets[row] : self._term_offsets[row + 1]])
+
+
+def _offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where runs of `sizes` begin when they follow each other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

@@ -1,0 +1,194 @@
+"""The sections of a markdown file, and which of them share a chunk."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import date
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.index.blocks import Document, Span
+
+MAX_HEADING = 200
+"""Characters kept of a heading: it stands before every chunk of its section."""
+
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+class Origin(NamedTuple):
+    """Where in the journal a text comes from; "" for what is not known."""
+
+    date: str = ""
+    session: str = ""
+    branch: str = ""
+    turn: str = ""
+
+    def admits(self, other: Origin) -> bool:
+        """Whether `other` says nothing against this one, only more."""
+        return all(mine in ("", theirs) for mine, theirs in zip(self, other, strict=True))
+
+
+@dataclass(eq=False)
+class Section:
+    """A heading and its text up to the next heading; level 0 is the text before the first one.
+
+    `standalone` is a section that is searched for as itself, however short: a turn, a summary.
+    """
+
+    level: int
+    heading: str
+    parent: Section | None
+    origin: Origin
+    spans: list[Span] = field(default_factory=list)
+    standalone: bool = False
+
+    @property
+    def path(self) -> list[Section]:
+        """The section and those it stands in, outermost first."""
+        return [*self.parent.path, self] if self.parent else [self]
+
+    @property
+    def breadcrumb(self) -> str:
+        """All enclosing headings: "A > B > C"."""
+        return " > ".join(section.heading for section in self.path if section.heading)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it is more than a heading."""
+        return len(self.spans) > (self.level > 0)
+
+    def is_fragment(self, minimum: int) -> bool:
+        """Whether it is too short for a chunk of its own."""
+        return not self.standalone and self.spans[-1].end - self.spans[0].start < minimum
+
+
+@dataclass
+class Group:
+    """Neighbouring sections cut into chunks together: at most one full one, else fragments."""
+
+    sections: list[Section]
+    minimum: int
+
+    @property
+    def origin(self) -> Origin:
+        """What is known of the whole group: each section admits the next."""
+        return self.sections[-1].origin
+
+    @property
+    def owner(self) -> Section:
+        """The section the chunks are named after.
+
+        The full section; among fragments the innermost one around all text.
+        """
+        for section in self.sections:
+            if not section.is_fragment(self.minimum):
+                return section
+        paths = [section.path for section in self.sections if section.has_text]
+        common = paths[0] if paths else self.sections[-1].path
+        for path in paths:
+            common = [one for one, other in zip(common, path, strict=False) if one is other]
+        return common[-1]
+
+    @property
+    def spans(self) -> list[Span]:
+        """The blocks of all sections; a fragment is one block."""
+        blocks: list[Span] = []
+        for section in self.sections:
+            if section.is_fragment(self.minimum) and section.has_text:
+                blocks.append(Span(section.spans[0].start, section.spans[-1].end))
+            else:
+                blocks.extend(section.spans)
+        return blocks
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it still looks for a neighbour."""
+        first, last = self.sections[0], self.sections[-1]
+        return (
+            all(section.is_fragment(self.minimum) for section in self.sections)
+            and last.spans[-1].end - first.spans[0].start < self.minimum
+        )
+
+    def takes(self, section: Section) -> bool:
+        """Whether the section that follows belongs into this group."""
+        if not self.is_short or not self.origin.admits(section.origin):
+            return False
+        outer = section.path
+        if all(member in outer for member in self.sections):
+            return True
+        return (
+            section.is_fragment(self.minimum)
+            and section.has_text
+            and section.level >= self.sections[0].level
+        )
+
+    def follows(self, before: Group) -> bool:
+        """Whether this group, being short, may end the chunk of the one before it."""
+        return self.is_short and len({s.origin for s in (*before.sections, *self.sections)}) == 1
+
+
+def read_sections(document: Document, name: str) -> list[Section]:
+    """The sections of `document` that hold anything, in order; `name` is its file name."""
+    file_date = name[:10] if name.endswith(".md") and is_iso_date(name[:10]) else ""
+    current = Section(0, "", None, Origin(file_date))
+    sections = [current]
+    for span in document.blocks:
+        if span.kind == "heading":
+            current = _open_section(span, current, file_date)
+            sections.append(current)
+        current.spans.append(span)
+    held = [section for section in sections if section.spans]
+    for section in held:
+        start, end = section.spans[0].start, section.spans[-1].end
+        section.standalone |= any("grip" in found for found in document.anchors(start, end))
+    return held
+
+
+def _open_section(span: Span, current: Section, file_date: str) -> Section:
+    """The section under a heading. It inherits from those above it what its anchors do not say."""
+    found = anchors.parse(span.title)
+    heading = " ".join(anchors.strip(span.title).split())
+    if len(heading) > MAX_HEADING:
+        heading = heading[: MAX_HEADING - 1] + "…"
+    parent = next(above for above in reversed(current.path) if above.level < span.level)
+    day = parent.origin.date
+    if span.level == 1:
+        day = heading if is_iso_date(heading) else file_date
+    origin = Origin(
+        day,
+        found.get("session", parent.origin.session),
+        found.get("branch", parent.origin.branch),
+        found.get("turn", parent.origin.turn),
+    )
+    return Section(span.level, heading, parent, origin, standalone="turn" in found)
+
+
+def group_sections(sections: list[Section], minimum: int) -> list[Group]:
+    """The groups of sections that are cut into chunks together."""
+    groups: list[Group] = []
+    for section in sections:
+        if groups and groups[-1].takes(section):
+            groups[-1].sections.append(section)
+        else:
+            _settle(groups)
+            groups.append(Group([section], minimum))
+    _settle(groups)
+    return groups
+
+
+def _settle(groups: list[Group]) -> None:
+    """Join the last group, if it stayed short, to the one before it."""
+    if len(groups) > 1 and groups[-1].follows(groups[-2]):
+        groups[-2].sections.extend(groups.pop().sections)
+
+
+def is_iso_date(text: str) -> bool:
+    """Whether `text` is a calendar date, YYYY-MM-DD."""
+    if not _ISO_DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,245 @@
+"""What searches read: the chunks, their vectors and the BM25 index as files, derived from Chroma.
+
+A search maps these files into memory and needs neither Chroma nor the index lock. A snapshot is
+written whole into a directory of its own, then the file `current` is pointed at it; it carries the
+hashes of the memory files it stands for and the fingerprint of its ids, so one that is stale or damaged is
+noticed and never trusted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
+from memkit.index.chunk import Chunk
+from memkit.index.lexical import LexicalIndex, StaleSnapshotError, fingerprint
+from memkit.index.store import Row
+from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+SHOWN_ID_CHARACTERS = 12
+"""How much of an id people see; any unique prefix is accepted, like git's."""
+
+
+class Snapshot:
+    """One readable state of a project's index.
+
+    Arrays are aligned to the chunks, which stand in the order (source, start_line): `lengths` in
+    characters, `session_codes` (equal numbers, equal session; -1 for none), and `owners`, which maps
+    each row of `vectors` to its chunk: a chunk has one vector a window, or none if it is not embedded.
+    """
+
+    def __init__(self, path: Path, language: str) -> None:
+        """Open the snapshot at `path`. Raises `StaleSnapshotError`."""
+        try:
+            self.path = path
+            self.manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
+            if self.manifest["format"] != FORMAT:
+                raise StaleSnapshotError(f"snapshot {path} has another format")
+            self.ids = _load(path, "ids")
+            self.lengths = _load(path, "lengths")
+            self.session_codes = _load(path, "session_codes")
+            self.vectors = _load(path, "vectors")
+            self.owners = _load(path, "owners")
+            self._offsets = _load(path, "offsets")
+            self._lines = path / "chunks.jsonl"
+            self._check()
+            self.lexical = LexicalIndex.load(str(path / "lexical"), language=language)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StaleSnapshotError(f"snapshot {path} cannot be read: {error}") from error
+        if len(self.lexical.ids) != len(self.ids):
+            raise StaleSnapshotError(f"snapshot {path} is in disorder")
+
+    def _check(self) -> None:
+        aligned = {
+            len(self.ids),
+            len(self.lengths),
+            len(self.session_codes),
+            len(self._offsets) - 1,
+        }
+        sizes_fit = len(self.vectors) == len(self.owners)
+        if len(aligned) != 1 or not sizes_fit or self._lines.stat().st_size != self._offsets[-1]:
+            raise StaleSnapshotError(f"snapshot {self.path} is damaged")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The memory files this snapshot stands for: source to SHA-256 of its bytes."""
+        return dict(self.manifest["sources"])
+
+    @property
+    def missing(self) -> int:
+        """How many chunks are not embedded."""
+        return int(self.manifest["missing"])
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the set of ids."""
+        return str(self.manifest["fingerprint"])
+
+    def chunk(self, position: int) -> Chunk:
+        """The chunk at `position`."""
+        start, end = int(self._offsets[position]), int(self._offsets[position + 1])
+        with self._lines.open("rb") as file:
+            file.seek(start)
+            return _from_json(file.read(end - start))
+
+    def chunks(self) -> list[Chunk]:
+        """All chunks, in order."""
+        data = self._lines.read_bytes()
+        bounds = [int(offset) for offset in self._offsets]
+        return [_from_json(data[a:b]) for a, b in pairwise(bounds)]
+
+    def id(self, position: int) -> str:
+        """The full id of the chunk at `position`."""
+        return str(self.ids[position].decode("ascii"))
+
+    def find(self, prefix: str) -> int:
+        """The position of the chunk whose id begins with `prefix`.
+
+        Raises `NotFoundError` or `AmbiguousIdError`.
+        """
+        wanted = prefix.lower().encode("ascii", "replace")
+        found: list[int] = []
+        if len(self.ids) and wanted:
+            found = np.flatnonzero(np.char.startswith(self.ids, wanted)).tolist()
+        if not found:
+            raise NotFoundError(f"no chunk of this project has the id {prefix!r}")
+        if len(found) > 1:
+            shown = ", ".join(
+                self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
+            )
+            raise AmbiguousIdError(f"the id {prefix!r} fits {len(found)} chunks: {shown}")
+        return found[0]
+
+    def rows(self) -> list[Row]:
+        """Everything, as it stands in the store."""
+        vectors: dict[int, list[Any]] = {}
+        for vector, owner in zip(self.vectors, self.owners, strict=True):
+            vectors.setdefault(int(owner), []).append(vector)
+        return [
+            Row(self.id(n), chunk, np.asarray(vectors[n]) if n in vectors else None)
+            for n, chunk in enumerate(self.chunks())
+        ]
+
+
+def _load(path: Path, name: str) -> Any:
+    return np.load(path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+
+
+def _from_json(line: bytes) -> Chunk:
+    value = json.loads(line)
+    return Chunk(**{**value, "turns": tuple(value["turns"])})
+
+
+def open_current(directory: Path, language: str) -> Snapshot | None:
+    """The snapshot in force in `directory`; None if there is none that can be trusted."""
+    for _ in range(3):  # a writer may remove the directory between the two reads
+        try:
+            name = (directory / "current").read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            return None
+        try:
+            return Snapshot(directory / name, language)
+        except StaleSnapshotError as error:
+            reason = error
+            if (directory / "current").read_text(encoding="ascii").strip() == name:
+                break
+    logger.warning("%s; it is rebuilt", reason)
+    return None
+
+
+def write(
+    directory: Path,
+    rows: Sequence[Row],
+    lexical: LexicalIndex,
+    sources: dict[str, str],
+    dimensions: int,
+) -> None:
+    """Write a snapshot of `rows` and put it in force; `lexical` holds the same ids.
+
+    Raises `IndexStoreError`.
+    """
+    make_private_directory(str(directory))
+    path = directory / f"{fingerprint(row.id for row in rows)[:12]}-{uuid.uuid4().hex[:8]}"
+    try:
+        make_private_directory(str(path))
+        _write_files(path, sorted(rows, key=_order), lexical, sources, dimensions)
+        write_durably(str(directory / "current"), path.name.encode("ascii"))
+    except OSError as error:
+        shutil.rmtree(path, ignore_errors=True)
+        raise IndexStoreError(
+            f"cannot write the index in {directory}: {error.strerror or error}"
+        ) from error
+    for other in directory.iterdir():
+        if other.is_dir() and other != path:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _order(row: Row) -> tuple[str, int, int, str]:
+    return (row.chunk.source, row.chunk.start_line, row.chunk.end_line, row.id)
+
+
+def _write_files(
+    path: Path,
+    rows: Sequence[Row],
+    lexical: LexicalIndex,
+    sources: dict[str, str],
+    dimensions: int,
+) -> None:
+    codes: dict[str, int] = {"": -1}
+    for row in rows:
+        codes.setdefault(row.chunk.session, len(codes) - 1)
+    lines = [json.dumps(dataclasses.asdict(row.chunk)).encode("ascii") + b"\n" for row in rows]
+    embedded = [(n, row.vectors) for n, row in enumerate(rows) if row.vectors is not None]
+    vectors = [vectors for _, vectors in embedded]
+    counts = [len(vectors) for vectors in vectors]
+    arrays = {
+        "ids": np.array([row.id for row in rows], dtype="S64"),
+        "lengths": np.array([len(row.chunk.content) for row in rows], dtype=np.int32),
+        "session_codes": np.array([codes[row.chunk.session] for row in rows], dtype=np.int32),
+        "offsets": np.cumsum([0, *map(len, lines)], dtype=np.int64),
+        "vectors": np.concatenate(vectors).astype(np.float32)
+        if vectors
+        else np.zeros((0, dimensions), dtype=np.float32),
+        "owners": np.repeat(np.array([n for n, _ in embedded], dtype=np.int32), counts),
+    }
+    for name, array in arrays.items():
+        with _create(path / f"{name}.npy") as file:
+            np.save(file, array, allow_pickle=False)
+            _sync(file)
+    with _create(path / "chunks.jsonl") as file:
+        file.writelines(lines)
+        _sync(file)
+    lexical.save(str(path / "lexical"))
+    manifest = {
+        "format": FORMAT,
+        "fingerprint": fingerprint(row.id for row in rows),
+        "missing": len(rows) - len(embedded),
+        "sources": sources,
+    }
+    write_durably(str(path / "manifest.json"), json.dumps(manifest).encode("ascii"))
+
+
+def _create(path: Path) -> Any:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb")
+
+
+def _sync(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,197 @@
+"""Text as the terms of lexical search: words, identifiers whole and in parts, CJK bigrams.
+
+Documents and queries go through the same `Tokenizer`, so a term is found however it was written:
+`PolicyController` answers to `policycontroller`, `policy` and `controller`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import metadata
+from itertools import chain
+
+import snowballstemmer
+
+from memkit.errors import ConfigError
+
+VERSION = 1
+"""Goes up with every change of what `tokenize` returns: indexes of another version are stale."""
+
+LONGEST_TERM = 100
+"""Longer runs, in characters, are data (base64, minified code) and not words: they are dropped."""
+
+_CACHED_LEXEMES = 32_768
+
+_ENGLISH = """
+    a about above after again against all also am an and any are as at be because been before being
+    below between both but by can could did do does doing down during e.g each few for from further
+    had has have having he her here hers herself him himself his how i i.e if in into is it its
+    itself just ll me more most my myself no nor not of off on once only or other our ours ourselves
+    out over own re same shall she should so some such than that the their theirs them themselves
+    then there these they this those through to too under until up ve very was we were what when
+    where which while who whom whose why will with would you your yours yourself yourselves
+"""
+
+STOP_WORDS = {"english": frozenset(_ENGLISH.split())}
+"""Function words that are dropped, by language; `ll`, `re` and `ve` are what contractions leave."""
+
+# `\w` has no combining marks, which are parts of words in Hindi, Tamil, Thai, pointed Hebrew, …
+_MARKS = "".join(
+    chr(code) for code in range(0x300, 0x1E00) if unicodedata.category(chr(code)).startswith("M")
+)
+_LETTER = rf"[^\W\d_{_MARKS}]"
+_CJK = re.compile(
+    "([\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb"
+    "\uf900-\ufaff\U00020000-\U0003ffff]+)"
+)
+
+# A number with thousands separators, or words joined by single connectors: a path, a dotted or
+# hyphenated name, `std::vector`, `host:port`. No alternative can match in two ways, so the time is
+# linear in the text.
+_LEXEME = r"\d{{1,3}}(?:,\d{{3}})+(?!\d)|{word}+(?:(?:::|[./\\:@'’-]){word}+)*"
+_ASCII_LEXEME = re.compile(_LEXEME.format(word=r"\w"), re.ASCII)
+_UNICODE_LEXEME = re.compile(_LEXEME.format(word=rf"[\w{_MARKS}]"))
+
+# From the outside in: `src/app.py:12`, then `src/app.py`, `app.py`, `app`. Dots between digits
+# stay: the parts of a version, a decimal or an address say nothing alone.
+_SEPARATORS = [re.compile(p) for p in (r"[:@]+", r"[/\\]", r"(?<!\d)\.|\.(?!\d)", r"[-_]+")]
+_APOSTROPHE = re.compile("['’]")
+_IDENTIFIER = re.compile(r"[\d./\\:@_-]")
+
+# Over the shape of a name, see `_humps`: `HTML5`, `URLs`, `HTTP` before `Server`, `Server`.
+_HUMP = re.compile(r"A+s?0+|A+s?(?![as])|A?[as]+0*|0+")
+_LETTERS_NUMBER = re.compile(rf"(v|{_LETTER}{{2,}})(\d[\d.]*)")
+_NUMBER_UNIT = re.compile(rf"(\d[\d.]*)({_LETTER}{{1,4}})")
+
+# Canonical ordering of combining marks is quadratic in the length of a run of them; more than 30
+# in a row is no language (Unicode Standard Annex 15, section 13, Stream-Safe Text Format).
+_ENDLESS_MARKS = re.compile(r"([^\w\s\x00-\x7f]{30})[^\w\s\x00-\x7f]+")
+
+
+class Tokenizer:
+    """Turns text into terms. `language` is a Snowball algorithm, such as `english` or `german`.
+
+    Raises `ConfigError` for a language Snowball does not know. Safe to share between threads.
+    """
+
+    def __init__(self, language: str = "english") -> None:
+        try:
+            self._stemmer = snowballstemmer.stemmer(language)
+        except KeyError:
+            known = ", ".join(sorted(snowballstemmer.algorithms()))
+            raise ConfigError(
+                f"No stemmer for the language {language!r}: choose one of {known}."
+            ) from None
+        self.language = language
+        self._stop_words = STOP_WORDS.get(language, frozenset())
+        self._stemmer_lock = threading.Lock()  # a Snowball stemmer keeps its word in itself
+        self._stem = lru_cache(_CACHED_LEXEMES)(self._stem_anew)
+        self._cached_terms = lru_cache(_CACHED_LEXEMES)(self._terms)
+
+    @property
+    def signature(self) -> str:
+        """All that the terms depend on besides the text; equal signatures mean equal terms."""
+        # snowballstemmer hands over to PyStemmer where that is installed.
+        package = "PyStemmer" if type(self._stemmer).__module__ == "Stemmer" else "snowballstemmer"
+        return (
+            f"memkit {VERSION}, {self.language}, {package} {metadata.version(package)}, "
+            f"Unicode {unicodedata.unidata_version}"
+        )
+
+    def tokenize(self, text: str) -> list[str]:
+        """The terms of `text`, in its order, repeated as often as they occur.
+
+        An identifier gives itself and its parts, each once: it counts once in the frequency of
+        every term, however many of its parts are alike. Terms are NFKC and case-folded; natural
+        words are stemmed, stop words dropped. Takes time linear in the length of `text`.
+        """
+        if text.isascii():
+            return self._words(_ASCII_LEXEME.findall(text))
+        terms: list[str] = []
+        text = unicodedata.normalize("NFKC", _ENDLESS_MARKS.sub(r"\1", text))
+        for position, run in enumerate(_CJK.split(text)):
+            if position % 2:  # what the pattern's group captured
+                terms += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+            else:
+                terms += self._words(_UNICODE_LEXEME.findall(run))
+        return terms
+
+    def _words(self, lexemes: list[str]) -> list[str]:
+        """The terms of all `lexemes`."""
+        # Long lexemes are rare and would fill the cache.
+        terms_of = [
+            self._cached_terms(lexeme) if len(lexeme) <= LONGEST_TERM else self._terms(lexeme)
+            for lexeme in lexemes
+        ]
+        return list(chain.from_iterable(terms_of))
+
+    def _terms(self, lexeme: str) -> tuple[str, ...]:
+        """The terms of one lexeme, each once."""
+        if lexeme.lower().endswith(("n't", "n’t")):  # don't, can't: function words all
+            return ()
+        words = _APOSTROPHE.split(lexeme.replace(",", ""))
+        if len(words) > 1:  # what's, l'homme, O'Brien
+            words = [word for word in words if not _is_letter(word)]
+        found = chain.from_iterable(self._parts(word, 0) for word in words)
+        return tuple(dict.fromkeys(found))
+
+    def _parts(self, name: str, level: int) -> Iterator[str]:
+        """The term for `name` itself, then those of its parts, from separator `level` inwards."""
+        name = name.strip("_")
+        yield from self._term(name)
+        for deeper in range(level, len(_SEPARATORS)):
+            parts = _SEPARATORS[deeper].split(name)
+            if len(parts) > 1:
+                for part in parts:
+                    if not _is_letter(part):
+                        yield from self._parts(part, deeper + 1)
+                return
+        if len(name) > LONGEST_TERM:
+            return
+        for hump in _humps(name):
+            if _is_letter(hump):
+                continue
+            if hump != name:
+                yield from self._term(hump)
+            number = _LETTERS_NUMBER.fullmatch(hump) or _NUMBER_UNIT.fullmatch(hump)
+            if number:
+                for part in number.groups():
+                    if not _is_letter(part):
+                        yield from self._term(part)
+
+    def _term(self, name: str) -> Iterator[str]:
+        """`name` as a term; nothing if it is empty, too long or a stop word."""
+        term = _fold(name)
+        if 0 < len(term) <= LONGEST_TERM and term not in self._stop_words:
+            yield term if _IDENTIFIER.search(term) else self._stem(term)
+
+    def _stem_anew(self, word: str) -> str:
+        with self._stemmer_lock:
+            return str(self._stemmer.stemWord(word))
+
+
+def _is_letter(part: str) -> bool:
+    """Whether `part` is a letter alone, which says nothing outside its whole."""
+    return len(part) == 1 and not part.isdigit()
+
+
+def _fold(word: str) -> str:
+    """`word` without distinctions of case and compatibility (toNFKC_Casefold, Unicode 3.13)."""
+    if word.isascii():
+        return word.lower()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word.casefold()).casefold())
+
+
+def _humps(name: str) -> list[str]:
+    """`PolicyController` as `Policy` and `Controller`; a name in one case is one hump."""
+    if name.islower() or name.isupper() or name[1:].islower():
+        return [name]
+    shape = "".join(
+        "A" if c.isupper() else "0" if c.isdigit() else "s" if c == "s" else "a" for c in name
+    )
+    return [name[match.start() : match.end()] for match in _HUMP.finditer(shape)]

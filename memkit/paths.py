@@ -1,0 +1,98 @@
+"""Where memkit keeps things, and how it writes them.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
+
+MEMORY_DIRECTORY = os.path.join(".memkit", "memory")
+"""The memory of a project, relative to its root."""
+
+OFF_MARKER = os.path.join(".memkit", "off")
+"""A project with this file is not remembered; `memkit off` writes it."""
+
+
+class Home:
+    """The places under one memory home (`MEMKIT_HOME`, by default `~/.memkit`). Nothing is created here."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.config_file = os.path.join(root, "config.toml")
+        self.spool = os.path.join(root, "spool")
+        self.sessions = os.path.join(root, "sessions")
+        self.projects = os.path.join(root, "projects")
+        self.index = os.path.join(root, "index")
+        self.models = os.path.join(root, "models")
+        self.environments = os.path.join(root, "env")
+        self.run = os.path.join(root, "run")
+        self.index_lock = os.path.join(self.run, "index.lock")
+        self.hook_settings = os.path.join(self.run, "hooks.json")
+        self.log = os.path.join(root, "log")
+        self.log_file = os.path.join(self.log, "memkit.log")
+
+    def __repr__(self) -> str:
+        return "Home({!r})".format(self.root)
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """The home named by `MEMKIT_HOME`, else `~/.memkit`."""
+        root = os.environ.get("MEMKIT_HOME") or os.path.join("~", ".memkit")
+        return cls(os.path.abspath(os.path.expanduser(root)))
+
+
+def make_private_directory(path: str) -> str:
+    """Create `path` and what is missing above it, new directories with mode 0700; return `path`."""
+    if not os.path.isdir(path):
+        parent = os.path.dirname(path)
+        if parent and parent != path:
+            make_private_directory(parent)
+        try:
+            os.mkdir(path, PRIVATE_DIRECTORY)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+    return path
+
+
+def sync_directory(path: str) -> None:
+    """Make renames inside `path` survive a power cut, where the platform can."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # Windows cannot open a directory; its renames are journalled
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network file systems refuse; the file itself is already synced
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Replace the file at `path` by `data`, atomically and on disk before this returns.
+
+    A reader sees the old file or the new one, never a part. Raises `OSError`; then the old file
+    is still there and no temporary file is left.
+    """
+    directory = os.path.dirname(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
+        raise
+    sync_directory(directory)

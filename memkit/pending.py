@@ -1,0 +1,72 @@
+"""Marks that a project's memory changed and its index has not yet.
+
+A mark is written before the memory file and removed after the index is in step, so a process killed
+in between leaves the mark and the next worker finds it.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import List
+
+from memkit.paths import Home, make_private_directory, write_durably
+
+
+def _directory(home: Home) -> str:
+    return os.path.join(home.run, "unindexed")
+
+
+def _path(home: Home, root: str) -> str:
+    import hashlib  # not needed by hooks, which only look whether there is a mark
+
+    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return os.path.join(_directory(home), name + ".json")
+
+
+def mark(home: Home, root: str) -> None:
+    """Remember, durably, that the project at `root` needs indexing."""
+    path = _path(home, root)
+    if not os.path.exists(path):
+        make_private_directory(_directory(home))
+        write_durably(path, json.dumps({"root": root}).encode("ascii"))
+
+
+def clear(home: Home, root: str) -> None:
+    """Remove the mark of `root`, if there is one."""
+    try:
+        os.unlink(_path(home, root))
+    except FileNotFoundError:
+        pass
+
+
+def exists(home: Home) -> bool:
+    """Whether any project waits. Costs one directory listing."""
+    try:
+        return bool(os.listdir(_directory(home)))
+    except OSError:
+        return False
+
+
+def roots(home: Home) -> List[str]:
+    """The roots that wait, sorted."""
+    found = []
+    try:
+        names = os.listdir(_directory(home))
+    except OSError:
+        return []
+    for name in names:
+        if name.endswith(".json"):
+            try:
+                with open(os.path.join(_directory(home), name), encoding="ascii") as file:
+                    found.append(str(json.load(file)["root"]))
+            except (
+                OSError,
+                ValueError,
+                KeyError,
+                TypeError,
+            ):  # damaged: a search still sees the change
+                os.unlink(os.path.join(_directory(home), name))
+    return sorted(found)

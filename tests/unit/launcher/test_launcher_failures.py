@@ -1,0 +1,122 @@
+"""When the environment cannot be made: one line that says why, and nothing half-made left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from memkit import environment
+from memkit.environment.build import make_environment
+from memkit.environment.interpreters import EnvironmentBuildError
+
+
+def assert_refused(stand_in, done, *words: str) -> None:
+    """The last line holds `words`, the lines before it are announcements; nothing was left."""
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("memkit: ") for line in lines[:-1]), done.stderr
+    for word in words:
+        assert word in lines[-1]
+    failure = environment.last_failure(str(stand_in.home))
+    assert failure is not None
+    assert failure.message == lines[-1]
+    assert stand_in.environments == ["failed.json"]
+
+
+def test_no_python_that_is_new_enough(stand_in):
+    # A version manager's launcher that finds no such version, and one that is no program at all.
+    stand_in.add_program("python3.13", "#!/bin/sh\nexit 127\n")
+    stand_in.add_program("python3.12", "nothing to run\n")
+    stand_in.run_by_python("3 9 6 1")
+    done = stand_in.run()
+    assert_refused(stand_in, done, "needs Python 3.10 or newer; found 3.9.6 (", "MEMKIT_PYTHON")
+
+
+def test_a_newer_python_on_path_is_used_instead(stand_in):
+    stand_in.add_fast_tool()
+    newer = stand_in.path / "python3.12"
+    newer.symlink_to(sys.executable)
+    stand_in.run_by_python("3 9 6 1")
+    assert stand_in.run().returncode == 0
+    log = (stand_in.home / "log" / "environment.log").read_text()
+    assert f"uv venv --no-project --python {newer} " in log
+
+
+def test_without_a_python_that_is_new_enough_uv_brings_one(stand_in):
+    stand_in.add_fast_tool()
+    stand_in.run_by_python("3 9 6 1")
+    assert stand_in.run().returncode == 0
+    log = (stand_in.home / "log" / "environment.log").read_text()
+    assert "uv venv --no-project --python >=3.10 " in log
+
+
+def test_a_python_without_venv(stand_in):
+    stand_in.run_by_python("3 11 2 0")
+    done = stand_in.run()
+    assert_refused(stand_in, done, "cannot make one: install the package python3.11-venv")
+
+
+def test_without_venv_virtualenv_is_used_and_a_package_that_does_not_exist_is_named(stand_in):
+    stand_in.depend_on("memkit-no-such-package")
+    stand_in.run_by_python("3 11 2 0")
+    stand_in.add_program(
+        "virtualenv", f'#!/bin/sh\nshift 2; exec {sys.executable} -I -m venv "$@"\n'
+    )
+    done = stand_in.run(PIP_NO_INDEX="1")
+    assert_refused(stand_in, done, "No matching distribution found for memkit-no-such-package")
+
+
+def test_after_uv_pip_is_tried_and_an_index_that_cannot_be_reached_is_named(stand_in, tmp_path):
+    stand_in.add_fast_tool()
+    stand_in.depend_on("memkit-no-such-package")
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[global]\nindex-url = http://127.0.0.1:9/simple\n")
+    done = stand_in.run(TEST_FAILURE="no such luck", PIP_CONFIG_FILE=str(settings))
+    assert_refused(stand_in, done, "the package index cannot be reached", "environment.log)")
+    log = (stand_in.home / "log" / "environment.log").read_text()
+    assert log.index("no such luck") < log.index("127.0.0.1")
+
+
+def test_a_home_that_cannot_be_made(stand_in):
+    stand_in.home.write_text("in the way")
+    done = stand_in.run()
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"memkit cannot write to {stand_in.home}")
+    assert "MEMKIT_HOME" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def small_disk(stand_in):
+    """The stand-in's home on a disk of 4 MB."""
+    stand_in.home.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(stand_in.home)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("mounting a small disk needs root on Linux")
+    yield stand_in.home
+    subprocess.run(["umount", str(stand_in.home)], check=True)
+
+
+def test_too_little_room(stand_in, small_disk):
+    done = stand_in.run()
+    assert_refused(stand_in, done, f"needs 0.7 GB in {small_disk}, where the disk is full")
+
+
+def test_a_disk_that_fills_up(stand_in, small_disk, monkeypatch):
+    monkeypatch.setenv("PATH", str(stand_in.path))
+    with pytest.raises(EnvironmentBuildError, match="where the disk is full"):
+        make_environment(str(small_disk), "name", [["x"]], "making it", needed_bytes=0)
+    assert stand_in.environments == ["failed.json"]
+
+
+def test_a_disk_that_is_full_for_a_tool(stand_in):
+    stand_in.add_fast_tool()
+    stand_in.run_by_python("3 11 2 0")
+    done = stand_in.run(TEST_FAILURE="error: No space left on device (os error 28)")
+    assert_refused(stand_in, done, "the disk is full")

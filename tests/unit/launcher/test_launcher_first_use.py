@@ -1,0 +1,120 @@
+"""The first use makes the environment: once, whole, and nothing of it remains if it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+
+import pytest
+
+from memkit import environment
+
+
+def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stand_in):
+    first = stand_in.run("import", "memkit_stand_in_dependency")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.splitlines()[0].startswith("memkit: making its own Python environment in")
+    assert len(first.stderr.splitlines()) == 2
+    (name,) = stand_in.environments
+    assert json.loads(first.stdout)["prefix"] == str(stand_in.home / "env" / name)
+    second = stand_in.run("import", "memkit_stand_in_dependency")
+    assert (second.returncode, second.stderr) == (0, "")
+    log = stand_in.home / "log" / "environment.log"
+    assert "Successfully installed memkit" in log.read_text()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    for directory in (stand_in.home, stand_in.home / "env", stand_in.home / "log"):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_the_environment_is_made_even_if_nobody_listens_any_more(stand_in):
+    stand_in.add_fast_tool()
+    process = stand_in.start_held()
+    process.stderr.close()
+    stand_in.release()
+    assert process.wait(60) == 0
+    assert len(stand_in.environments) == 1
+
+
+def test_of_two_first_uses_the_second_waits_and_uses_what_the_first_made(stand_in):
+    stand_in.add_fast_tool()
+    first = stand_in.start_held()
+    second = stand_in.start("x")
+    assert "waiting" in second.stderr.readline()
+    stand_in.release()
+    assert first.wait(60) == second.wait(60) == 0
+    assert len(stand_in.builds) == len(stand_in.environments) == 1
+    assert json.load(first.stdout)["prefix"] == json.load(second.stdout)["prefix"]
+
+
+def test_if_the_first_of_two_fails_the_second_says_so_too_and_does_not_try(stand_in):
+    stand_in.add_fast_tool()
+    stand_in.run_by_python("3 11 2 0")  # without venv, so nothing is tried after the tool
+    first = stand_in.start_held(TEST_FAILURE="no such luck")
+    second = stand_in.start("x")
+    assert "waiting" in second.stderr.readline()
+    stand_in.release()
+    assert first.wait(60) == second.wait(60) == 1
+    assert first.stderr.read().splitlines()[-1] == second.stderr.read().splitlines()[-1]
+    assert len(stand_in.builds) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_behind(stand_in, number):
+    stand_in.add_fast_tool()
+    process = stand_in.start_held()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in errors
+    assert stand_in.environments == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(stand_in.builds[0], 0)
+
+
+def test_what_a_killed_first_use_left_is_removed_by_the_next(stand_in):
+    stand_in.add_fast_tool()
+    killed = stand_in.start_held()
+    killed.kill()
+    killed.wait()
+    (leftover,) = stand_in.environments
+    next_use = stand_in.start("x")
+    assert "waiting" in next_use.stderr.readline()  # for the orphan, which still writes
+    stand_in.release()
+    assert next_use.wait(60) == 0
+    (name,) = stand_in.environments
+    assert name != leftover
+    assert len(stand_in.builds) == 2
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(stand_in):
+    stand_in.add_fast_tool()
+    assert stand_in.run().returncode == 0
+    (name,) = stand_in.environments
+    python = stand_in.home / "env" / name / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nowhere/python3.12")
+    assert stand_in.run().returncode == 0
+    assert stand_in.environments == [name]
+    assert len(stand_in.builds) == 2
+
+
+def test_older_environments_are_removed_but_the_youngest_of_them(stand_in):
+    stand_in.add_fast_tool()
+    for age, name in enumerate(["youngest", "older", "oldest", "kind-older"]):
+        directory = stand_in.home / "env" / name
+        directory.mkdir(parents=True)
+        os.utime(directory, (1e9 - age, 1e9 - age))
+    assert stand_in.run().returncode == 0
+    made = os.path.basename(environment.environment_directory("", str(stand_in.root)))
+    assert stand_in.environments == sorted([made, "youngest", "kind-older"])
+
+
+def test_a_later_success_forgets_the_failure(stand_in):
+    stand_in.add_fast_tool()
+    stand_in.run_by_python("3 11 2 0")
+    assert stand_in.run(TEST_FAILURE="no such luck").returncode == 1
+    assert "no such luck" in environment.last_failure(str(stand_in.home)).message
+    assert stand_in.run().returncode == 0
+    assert environment.last_failure(str(stand_in.home)) is None

@@ -1,0 +1,124 @@
+"""Running memkit where an environment is there: arguments, exit codes, signals, isolation."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ODD_ARGUMENTS = ["two words", "it's", 'a "b"', "$(x) `y` \\", "naïve 記憶", "", "-I", "--", "\n"]
+
+
+def report(done: subprocess.CompletedProcess[str]) -> dict:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_arguments_pass_through(stand_in):
+    said = report(stand_in.run(*ODD_ARGUMENTS, MEMKIT_PYTHON=sys.executable))
+    assert [a.encode("latin-1").decode() for a in said["arguments"]] == ODD_ARGUMENTS
+
+
+def test_arguments_that_are_no_text_pass_through(stand_in):
+    said = report(stand_in.run(b"caf\xe9", MEMKIT_PYTHON=sys.executable))
+    assert said["arguments"] == ["caf\xe9"]
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 255])
+def test_the_exit_status_passes_through(stand_in, status):
+    assert stand_in.run("exit", str(status), MEMKIT_PYTHON=sys.executable).returncode == status
+
+
+def test_a_signal_passes_through(stand_in):
+    done = stand_in.run("die", str(int(signal.SIGTERM)), MEMKIT_PYTHON=sys.executable)
+    assert done.returncode == -signal.SIGTERM
+
+
+def test_standard_streams_pass_through(stand_in):
+    (stand_in.root / "memkit" / "cli" / "__init__.py").write_text(
+        "import sys\ndef main():\n    sys.stdout.write(sys.stdin.read().upper())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, stand_in.script],
+        input="text",
+        stdout=subprocess.PIPE,
+        text=True,
+        env=stand_in.variables(MEMKIT_PYTHON=sys.executable),
+    )
+    assert done.stdout == "TEXT"
+
+
+def test_children_inherit_the_callers_variables_and_no_others(stand_in):
+    said = report(stand_in.run(MEMKIT_PYTHON=sys.executable))
+    said["variables"].pop("LC_CTYPE", None)  # Python itself sets it where the locale is C
+    given = stand_in.variables(MEMKIT_PYTHON=sys.executable)
+    given.pop("LC_CTYPE", None)
+    assert said["variables"] == given
+
+
+def test_the_package_beside_the_script_is_used_through_a_link(stand_in, tmp_path):
+    link = tmp_path / "elsewhere" / "memkit"
+    link.parent.mkdir()
+    link.symlink_to(stand_in.script)
+    done = subprocess.run(
+        [sys.executable, link],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=stand_in.variables(MEMKIT_PYTHON=sys.executable),
+    )
+    said = json.loads(done.stdout)
+    assert said["path"][0] == str(stand_in.root)
+    assert str(stand_in.script.parent) not in said["path"]
+
+
+def test_foreign_packages_stay_out_of_memkits_environment(stand_in, tmp_path):
+    stand_in.add_fast_tool()
+    said = report(stand_in.run(PYTHONPATH=str(tmp_path)))
+    assert said["isolated"]
+    assert str(tmp_path) not in said["path"]
+    assert Path(said["prefix"]).parent == stand_in.home / "env"
+
+
+def test_a_given_interpreter_makes_no_environment(stand_in):
+    said = report(stand_in.run(MEMKIT_PYTHON=sys.executable))
+    assert said["prefix"] == sys.prefix
+    assert not stand_in.home.exists()
+
+
+@pytest.mark.parametrize("kind", ["absent", "a directory", "not executable", "no program"])
+def test_a_given_interpreter_that_cannot_be_run_is_named(stand_in, tmp_path, kind):
+    given = tmp_path / "python"
+    if kind == "a directory":
+        given.mkdir()
+    elif kind != "absent":
+        given.write_bytes(b"\0\1\2")
+        given.chmod(0o600 if kind == "not executable" else 0o700)
+    done = stand_in.run(MEMKIT_PYTHON=str(given))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"memkit cannot run {given} (")
+    assert "MEMKIT_PYTHON" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_dependency_is_named(stand_in):
+    (stand_in.root / "memkit" / "cli" / "__init__.py").write_text("import not_installed_anywhere\n")
+    done = stand_in.run(MEMKIT_PYTHON=sys.executable)
+    assert done.returncode == 1
+    assert "lacks the module not_installed_anywhere" in done.stderr
+    assert sys.prefix in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_declaration_is_one_line(stand_in):
+    (stand_in.root / "pyproject.toml").write_text("[project]\ndependencies = [\n  oops\n")
+    done = stand_in.run()
+    assert done.returncode == 1
+    assert "pyproject.toml, line 3" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert os.listdir(stand_in.root.parent).count("home") == 0
