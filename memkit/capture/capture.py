@@ -115,6 +115,8 @@ class Capture:
             logger.info("session %s has no transcript at %s", session.id, session.transcript)
         message = str(record.get("message", ""))
         own = self._own_turn(turns, record, message)
+        if own is None and self._turn_id(record, message) in session.recent:
+            return  # read before its event came, and followed by another turn: it is complete
         if own is not None and self._shows(own, message):
             pass
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
@@ -147,13 +149,16 @@ class Capture:
         """Whether the turn's answer holds `message` (redacted by the hook, so compared redacted)."""
         return " ".join(message.split()) in " ".join(redact(turn.answer).split())
 
+    def _turn_id(self, record: dict[str, Any], message: str) -> str:
+        said = hashlib.sha256(f"{record['time']}\0{message}".encode()).hexdigest()
+        return turn_id(str(record["session"]), str(record.get("prompt_id", "")), "", said)
+
     def _turn_of_event(self, session: Session, record: dict[str, Any], message: str) -> Turn:
         """A turn the transcript never showed, from the events alone."""
         prompt_id = str(record.get("prompt_id", ""))
         when = datetime.fromtimestamp(float(record["time"]), timezone.utc)
-        said = hashlib.sha256(f"{record['time']}\0{message}".encode()).hexdigest()
         return Turn(
-            id=turn_id(str(record["session"]), prompt_id, "", said),
+            id=self._turn_id(record, message),
             session=str(record["session"]),
             prompt=session.prompts.get(prompt_id, ""),
             time=when,
@@ -206,6 +211,8 @@ class Capture:
             captured.projects.add(root)
         if last is not None and session.id:
             session.has_written(last.turn, section_hash(last.section))
+        for turn in turns:
+            session.has_read(turn.id)
         if turns:
             session.offset = turns[-1].start
             session.size = turns[-1].end

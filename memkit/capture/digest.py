@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,6 +32,7 @@ _MAIN_INPUT = (
     "description", "prompt", "subject", "name",
 )  # fmt: skip
 _QUIET = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS"})
+_AGENTS = frozenset({"Agent", "Task"})
 _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
 _TAG = re.compile(r"</?tool_use_error>")
@@ -55,13 +56,16 @@ class Digest:
 
 
 def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
-    """The digest of `turn`; paths below `root` are shown relative, all text passes `redact` first."""
+    """The digest of `turn`; all text passes `redact` first.
+
+    Paths below `root`, or below the directory the turn ran in, are shown relative.
+    """
     when = local_time(turn.time)
     title = one_line(redact(turn.prompt), TITLE_CHARACTERS) or "(no text)"
     minute = when.strftime("%H:%M")
     parts = [f"**Asked**{_prose(redact(turn.prompt), PROMPT_CHARACTERS, turn.id)}"]
     if turn.tools:
-        parts.append(f"**Did**{_tools(turn.tools, root, redact)}")
+        parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
     if turn.answer:
         parts.append(f"**Answered**{_prose(redact(turn.answer), ANSWER_CHARACTERS, turn.id)}")
     elif turn.interrupted:
@@ -90,9 +94,9 @@ def _prose(text: str, limit: int, turn: str) -> str:
     return f"\n\n{safe}" if _OWN_LINE.match(safe) else f" {safe}"
 
 
-def _tools(calls: list[ToolCall], root: str, redact: Callable[[str], str]) -> str:
+def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
     """What was done, a line a tool; agents' own calls count but are left to depth L3 beyond the limit."""
-    lines = [_tool_line(call, root, redact) for call in calls[:MAX_TOOLS]]
+    lines = [_tool_line(call, roots, redact) for call in calls[:MAX_TOOLS]]
     if len(calls) > MAX_TOOLS:
         lines.append(f"… and {len(calls) - MAX_TOOLS} more")
     inline = " · ".join(lines)
@@ -101,10 +105,11 @@ def _tools(calls: list[ToolCall], root: str, redact: Callable[[str], str]) -> st
     return "\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
-def _tool_line(call: ToolCall, root: str, redact: Callable[[str], str]) -> str:
+def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
     given = next((str(call.input[n]) for n in _MAIN_INPUT if call.input.get(n)), "")
-    if given.startswith(root + os.sep):
-        given = os.path.relpath(given, root)
+    for root in roots:
+        if root and given.startswith(root + os.sep):
+            given = os.path.relpath(given, root)
     shown = one_line(redact(given), INPUT_CHARACTERS)
     if shown and call.name not in _QUIET:
         shown = _code(shown)
@@ -124,7 +129,7 @@ def _code(text: str) -> str:
 
 
 def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
-    """The line of a result that tells how it went: an error's first, other output's last."""
+    """The line of a result that tells how it went: the first of an error or report, else the last."""
     if call.result is None:
         return "no result"
     lines = [
@@ -136,4 +141,4 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
         return f"failed: {one_line(lines[0], OUTCOME_CHARACTERS)}" if lines else "failed"
     if call.name in _QUIET or not lines:
         return ""
-    return one_line(lines[-1], OUTCOME_CHARACTERS)
+    return one_line(lines[0 if call.name in _AGENTS else -1], OUTCOME_CHARACTERS)

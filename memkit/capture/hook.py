@@ -110,7 +110,11 @@ def _session_start(home: Home, project: Project) -> Dict[str, Any]:
 
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
-    notice = _environment_notice(home)
+    try:
+        notice = _environment_notice(home)
+    except OSError as error:  # an unwritable home must not cost the session its facts
+        log_failure("SessionStart", error)
+        notice = None
     if notice:
         answer["systemMessage"] = notice
     return answer
@@ -137,6 +141,8 @@ def _settings(home: Home) -> Dict[str, Any]:
             settings.update(json.load(file))
     except FileNotFoundError:
         pass
+    except (OSError, ValueError) as error:
+        log_failure("settings", error)
     for name, default in DEFAULT_SETTINGS.items():
         if type(settings[name]) is not type(default):
             settings[name] = default
@@ -194,3 +200,9 @@ def log_failure(event: str, error: BaseException) -> None:
             file.write(json.dumps(line) + "\n")
     except OSError:  # a full or read-only disk: there is nowhere left to say it
         pass
+
+
+if (
+    __name__ == "__main__"
+):  # `python3 -m memkit.capture.hook Stop`, where there is no hooks/ directory
+    run(sys.argv[1])

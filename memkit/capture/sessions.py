@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 MAX_PROMPTS = 20
 """Prompts kept for turns whose transcript never shows them."""
 
+MAX_RECENT = 50
+"""Ids of turns kept to know an event that comes after its turn was read."""
+
 
 @dataclass(slots=True)
 class Session:
@@ -32,7 +35,7 @@ class Session:
     the start of the last turn, which may still grow; `size` is how far the transcript had been read.
     `growing` maps the ids of turns that may be written again to what their section may hash to if
     nobody edited it; `written` is the one of them that is certainly in the journal. `prompts` maps
-    prompt ids to their text, redacted.
+    prompt ids to their text, redacted; `recent` are the ids of the latest turns read.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Session:
     size: int = 0
     growing: dict[str, list[str]] = field(default_factory=dict)
     written: str = ""
+    recent: list[str] = field(default_factory=list)
     prompts: dict[str, str] = field(default_factory=dict)
 
     def remember_prompt(self, prompt_id: str, prompt: str) -> None:
@@ -49,6 +53,10 @@ class Session:
         self.prompts[prompt_id] = prompt
         while len(self.prompts) > MAX_PROMPTS:
             self.prompts.pop(next(iter(self.prompts)))
+
+    def has_read(self, turn: str) -> None:
+        """Note that a turn was read whole."""
+        self.recent = [*self.recent, turn][-MAX_RECENT:]
 
     def will_write(self, turn: str, section_hash: str) -> None:
         """Note, before it happens, that the section of the last turn is written."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 
 import click
 
@@ -23,6 +24,8 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
 
     The hooks start this by themselves. One worker runs at a time.
     """
+    if not os.path.isdir(context.home.root):
+        return  # the home is gone since a hook started this; do not bring it back
     from memkit import config
     from memkit.capture import spool
     from memkit.capture.worker import work

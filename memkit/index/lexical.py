@@ -108,7 +108,7 @@ class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hin
             found.append((slots, frequencies))
             weights.append(count * self.idf[term])
             mass += weights[-1]
-        slots = np.concatenate([slots for slots, _ in found])
+        slots = np.concatenate([slots for slots, _ in found], dtype=np.intp)
         frequencies = np.concatenate([frequencies for _, frequencies in found])
         weight = np.repeat(weights, [len(slots) for slots, _ in found])
         saturation = frequencies * (self.k1 + 1) / (self._length_norms[slots] + frequencies)

@@ -34,8 +34,8 @@ class ChunkOptions:
     def __post_init__(self) -> None:
         if 2 * self.min_characters >= self.max_characters:
             raise ConfigError(
-                f"chunking.min_characters = {self.min_characters} is half of chunking.max_characters"
-                f" = {self.max_characters} or more: lower the first or raise the second"
+                f"chunking.min_characters = {self.min_characters} is half or more of"
+                f" chunking.max_characters = {self.max_characters}: lower it or raise the other"
             )
 
 

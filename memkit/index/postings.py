@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,12 +33,15 @@ class Postings:
         # Element by element, as `_term` reads them, memory views are several times faster.
         self._terms = self.arrays["terms"].data
         self._term_offsets = self.arrays["term_offsets"].data
-        self._added: dict[str, array[int]] = {}  # slot, frequency, slot, frequency, …
+        # By term: slot, frequency, slot, frequency, …
+        self._added: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
 
     def add(self, slot: int, terms: Sequence[str]) -> None:
         """Enter the document `slot`, which must be new."""
         for term, frequency in Counter(terms).items():
-            self._added.setdefault(term, array("i")).extend((slot, frequency))
+            pairs = self._added[term]
+            pairs.append(slot)
+            pairs.append(frequency)
 
     def find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """The slots that hold `term`, in no order, and the frequency in each."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePath
+from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -37,71 +37,76 @@ def scan(root: Path, paths: Sequence[str], *, exclude: Sequence[str] = ()) -> It
     or directory, one with a slash the whole source; a slash at the end says directories only, and
     `*` fits slashes too. Nothing below an excluded directory is found.
     """
-    found: dict[str, SourceFile] = {}
+    found: dict[Path, SourceFile] = {}
     for configured in paths:
-        base = os.path.abspath(root / configured)
-        if not os.path.exists(base):
+        base = _absolute(root / configured)
+        if not base.exists():
             logger.info("nothing to index at %s: it does not exist", base)
             continue
         source = _source(root, base)
-        if source and _is_excluded(source, exclude, os.path.isdir(base)):
+        if source and _is_excluded(source, exclude, base.is_dir()):
             continue
-        if os.path.isdir(base):
-            files = _walk(base, source, exclude)
-        else:
-            files = _files([(base, source)])
+        files = _walk(base, source, exclude) if base.is_dir() else _files([(base, source)])
         for real, file in files:
             found.setdefault(real, file)
     yield from sorted(found.values(), key=lambda file: file.source)
 
 
-def _source(root: Path, base: str) -> str:
+def _absolute(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _real(path: Path) -> Path:
+    # Unlike Path.resolve, this is no error where links form a loop.
+    return Path(os.path.realpath(path))
+
+
+def _source(root: Path, base: Path) -> str:
     """The name of a configured path, "" for the root itself."""
     # The second look is for a root and a path that reach the same place through different links.
-    for normal in (os.path.abspath, os.path.realpath):
-        path = PurePath(normal(base))
-        if path.is_relative_to(normal(root)):
-            source = path.relative_to(normal(root)).as_posix()
+    for normal in (_absolute, _real):
+        if normal(base).is_relative_to(normal(root)):
+            source = normal(base).relative_to(normal(root)).as_posix()
             return "" if source == "." else source
-    return PurePath(base).as_posix()
+    return base.as_posix()
 
 
-def _walk(base: str, source: str, exclude: Sequence[str]) -> Iterator[tuple[str, SourceFile]]:
+def _walk(base: Path, source: str, exclude: Sequence[str]) -> Iterator[tuple[Path, SourceFile]]:
     """The files below a directory, each with its real path; those reached by links come last."""
-    boundary = os.path.realpath(base)
+    boundary = _real(base)
     directories = [(base, source)]
-    visited: set[str] = set()
+    visited: set[Path] = set()
     while directories:
-        links: list[tuple[str, str]] = []
+        links: list[tuple[Path, str]] = []
         while directories:
             path, source = directories.pop()
-            real = os.path.realpath(path)
+            real = _real(path)
             if real in visited:
                 continue
             visited.add(real)
-            files: list[tuple[str, str]] = []
+            files: list[tuple[Path, str]] = []
             for entry in _entries(path):
                 name = f"{source}/{entry.name}" if source else entry.name
                 is_link = entry.is_symlink()
                 # DirEntry.is_dir raises where links form a loop.
-                is_directory = os.path.isdir(entry.path) if is_link else entry.is_dir()
+                is_directory = Path(entry).is_dir() if is_link else entry.is_dir()
                 if _is_excluded(name, exclude, is_directory):
                     continue
                 kind = links if is_link else directories if is_directory else files
-                kind.append((entry.path, name))
+                kind.append((Path(entry), name))
             yield from _files(files)
         inside = [link for link in sorted(links) if _leads_inside(link[0], boundary)]
-        directories = [link for link in reversed(inside) if os.path.isdir(link[0])]
+        directories = [link for link in reversed(inside) if link[0].is_dir()]
         yield from _files(inside)
 
 
-def _entries(path: str) -> list[os.DirEntry[str]]:
+def _entries(path: Path) -> list[os.DirEntry[str]]:
     """What a directory holds that is not hidden and has a name that UTF-8 can tell."""
     try:
         with os.scandir(path) as found:
             entries = [entry for entry in found if not entry.name.startswith(".")]
     except OSError as error:
-        logger.warning("cannot read the directory %r: %s", path, error)
+        logger.warning("cannot read the directory %r: %s", str(path), error)
         return []
     return [entry for entry in entries if _is_utf8(entry)]
 
@@ -115,16 +120,16 @@ def _is_utf8(entry: os.DirEntry[str]) -> bool:
     return True
 
 
-def _files(candidates: Iterable[tuple[str, str]]) -> Iterator[tuple[str, SourceFile]]:
+def _files(candidates: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, SourceFile]]:
     for path, source in candidates:
-        if path.lower().endswith(SUFFIXES) and os.path.isfile(path):
-            yield os.path.realpath(path), SourceFile(Path(path), source)
+        if path.suffix.lower() in SUFFIXES and path.is_file():
+            yield _real(path), SourceFile(path, source)
 
 
-def _leads_inside(link: str, boundary: str) -> bool:
-    inside = PurePath(os.path.realpath(link)).is_relative_to(boundary)
+def _leads_inside(link: Path, boundary: Path) -> bool:
+    inside = _real(link).is_relative_to(boundary)
     if not inside:
-        logger.debug("not followed, leads outside of %r: %r", boundary, link)
+        logger.debug("not followed, leads outside of %r: %r", str(boundary), str(link))
     return inside
 
 

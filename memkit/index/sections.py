@@ -105,10 +105,9 @@ class Group:
     def is_short(self) -> bool:
         """Whether it still looks for a neighbour."""
         first, last = self.sections[0], self.sections[-1]
-        return (
-            all(section.is_fragment(self.minimum) for section in self.sections)
-            and last.spans[-1].end - first.spans[0].start < self.minimum
-        )
+        size = last.spans[-1].end - first.spans[0].start
+        # The size is asked first: a long group may hold any number of sections.
+        return size < self.minimum and all(s.is_fragment(self.minimum) for s in self.sections)
 
     def takes(self, section: Section) -> bool:
         """Whether the section that follows belongs into this group."""
@@ -125,7 +124,7 @@ class Group:
 
     def follows(self, before: Group) -> bool:
         """Whether this group, being short, may end the chunk of the one before it."""
-        return self.is_short and len({s.origin for s in (*before.sections, *self.sections)}) == 1
+        return self.is_short and all(s.origin == before.origin for s in self.sections)
 
 
 def read_sections(document: Document, name: str) -> list[Section]:

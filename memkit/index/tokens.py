@@ -189,7 +189,7 @@ def _fold(word: str) -> str:
 
 def _humps(name: str) -> list[str]:
     """`PolicyController` as `Policy` and `Controller`; a name in one case is one hump."""
-    if name.islower() or name.isupper() or name[1:].islower():
+    if name in (name.lower(), name.upper()) or name[1:].islower():
         return [name]
     shape = "".join(
         "A" if c.isupper() else "0" if c.isdigit() else "s" if c == "s" else "a" for c in name

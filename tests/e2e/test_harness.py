@@ -39,6 +39,11 @@ class Probe:
         return dict(found)
 
 
+def prompts_in(transcript: Path) -> list[str]:
+    entries = read_transcript(transcript)
+    return [entry["message"]["content"] for entry in entries if entry["type"] == "user"]
+
+
 @pytest.fixture
 def probe(claude_home: ClaudeHome, tmp_path: Path) -> Probe:
     log = tmp_path / "events.jsonl"
@@ -130,9 +135,7 @@ def test_interactive_session(api: MessagesApi, claude_home: ClaudeHome, probe: P
         session.wait_for("It is 7443.")
         # A client that is told to exit while the hook runs may kill it.
         wait_until(lambda: "Stop" in probe.events)
-        assert not session.has_ended
         session.exit()
-        assert session.has_ended
     assert probe.events == ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]
     assert probe.input("SessionEnd")["reason"] == "prompt_input_exit"
     assert claude_home.transcript(session.session_id).exists()
@@ -140,11 +143,12 @@ def test_interactive_session(api: MessagesApi, claude_home: ClaudeHome, probe: P
 
 
 def test_interrupted_turn(api: MessagesApi, claude_home: ClaudeHome) -> None:
-    call = tool("Bash", command="tail -f /dev/null", description="Wait")
+    waiting = "import time; time.sleep(600)"
+    call = tool("Bash", command=f"python3 -c '{waiting}'", description="Wait")
     api.script = Conversation({"Wait forever": [[text("Waiting."), call]]})
     with claude_home.start_interactive("--allowedTools", "Bash") as session:
         session.submit("Wait forever")
-        wait_until(lambda: [p for p in claude_home.processes() if p.command[:4] == "tail"])
+        wait_until(lambda: [p for p in claude_home.processes() if waiting in p.command])
         session.press("Escape")
         session.wait_for("Interrupted")
         transcript = claude_home.transcript(session.session_id)
@@ -170,15 +174,16 @@ def test_killed_client(api: MessagesApi, claude_home: ClaudeHome, probe: Probe) 
     claude_home.plugins = [probe.directory]
     client = claude_home.start_prompt("Are you there?")
     api.wait_for(lambda request: "Are you there?" in request.last_user_text)
+    transcript = Path(probe.input("UserPromptSubmit")["transcript_path"])
+    # The client writes it a little after it has called the API.
+    wait_until(lambda: transcript.exists() and prompts_in(transcript))
     assert client.pid in [process.pid for process in claude_home.processes()]
     os.killpg(client.pid, signal.SIGKILL)
     client.wait(timeout=30)
     released.set()
     wait_until(lambda: claude_home.processes() == [])
     assert probe.events == ["SessionStart", "UserPromptSubmit"]
-    session = probe.input("UserPromptSubmit")["session_id"]
-    prompts = [e for e in read_transcript(claude_home.transcript(session)) if e["type"] == "user"]
-    assert [entry["message"]["content"] for entry in prompts] == ["Are you there?"]
+    assert prompts_in(transcript) == ["Are you there?"]
 
 
 def test_plugin_validates(claude_home: ClaudeHome, probe: Probe) -> None:

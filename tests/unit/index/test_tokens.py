@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import string
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.errors import ConfigError
+from memkit.index import tokens
+from memkit.index.tokens import LONGEST_TERM, STOP_WORDS, Tokenizer
+
+ENGLISH = Tokenizer()
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        # Identifiers, whole and in parts. Words are stemmed, alone and as parts.
+        ("PolicyController", "policycontrol polici control"),
+        ("parseHTML5Doc", "parsehtml5doc pars html5 html 5 doc"),
+        ("HTTPServer", "httpserver http server"),
+        ("ÜberGabe", "übergab über gabe"),
+        ("deploy/gateway.yaml", "deploy/gateway.yaml deploy gateway.yaml gateway yaml"),
+        ("src\\app.py", "src\\app.py src app.py app py"),
+        ("./src/app.py:12", "src/app.py:12 src/app.py src app.py app py 12"),
+        ("localhost:7443", "localhost:7443 localhost 7443"),
+        ("std::vector", "std::vector std vector"),
+        ("snake_case", "snake_case snake case"),
+        ("kebab-case", "kebab-case kebab case"),
+        ("dotted.names", "dotted.names dot name"),
+        ("gateway/gateway.yaml", "gateway/gateway.yaml gateway gateway.yaml yaml"),
+        ("__init__", "init"),
+        ("_emphasis_", "emphasi"),
+        ("python3.11", "python3.11 python 3.11"),
+        # Codes.
+        ("ERR_404", "err_404 err 404"),
+        ("E0502", "e0502"),
+        ("CVE-2024-1234", "cve-2024-1234 cve 2024 1234"),
+        ("8ad3df7f", "8ad3df7f"),
+        # Versions, addresses and numbers.
+        ("2.1.197", "2.1.197"),
+        ("v2.1", "v2.1 2.1"),
+        ("192.168.1.10", "192.168.1.10"),
+        ("30ms", "30ms 30 ms"),
+        ("1.5GB", "1.5gb 1.5 gb"),
+        ("7443", "7443"),
+        ("1,500", "1500"),
+        ("$1,500,000.", "1500000"),
+        ("1,2", "1 2"),
+        ("2026-11-20", "2026-11-20 2026 11 20"),
+        # Words.
+        ("Gateways are listening.", "gateway listen"),
+        ("the URLs", "url"),
+        ("Straße ﬁle Ｆｕｌｌ", "strass file full"),
+        ("हिन्दी", "हिन्दी"),
+        ("C", "c"),
+        ("", ""),
+        ("… — ___ !?", ""),
+        # Apostrophes.
+        ("what's", ""),
+        ("Caroline's Caroline’s", "carolin carolin"),
+        ("don't can’t WON'T", ""),
+        ("won", "won"),
+        ("they're O'Brien", "brien"),
+        # Han, hiragana, katakana and hangul.
+        ("東京タワー", "東京 京タ タワ ワー"),
+        ("犬", "犬"),
+        ("Pythonで書く", "python で書 書く"),
+        ("한국어 검색", "한국 국어 검색"),
+        ("ﾀﾜｰ・東京", "タワ ワー 東京"),
+    ],
+)
+def test_terms(text: str, terms: str) -> None:
+    assert ENGLISH.tokenize(text) == terms.split()
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("PolicyController", "policycontroller"),
+        ("PolicyController", "policies"),
+        ("POLICY_CONTROLLER", "PolicyController"),
+        ("deploy/gateway.yaml", "gateway.yaml"),
+        ("see gateway.yaml.", "deploy/gateway.yaml"),
+        ("release v2.1", "2.1"),
+        ("1500 users", "1,500"),
+        ("30 ms", "30ms"),
+        ("the `ERR_404`", "err_404"),
+        ("CAFÉ", "cafe\u0301"),
+        ("東京タワーに行く", "東京タワー"),
+    ],
+)
+def test_is_found_however_it_is_written(written: str, asked: str) -> None:
+    assert set(ENGLISH.tokenize(written)) & set(ENGLISH.tokenize(asked))
+
+
+def test_other_languages_have_their_own_stems_and_keep_all_words() -> None:
+    assert Tokenizer("german").tokenize("die Häuser") == ["die", "haus"]
+    assert Tokenizer("french").tokenize("l'homme continuait") == ["homm", "continu"]
+    assert Tokenizer("german").tokenize("ParserFehler") == ["parserfehl", "pars", "fehl"]
+
+
+def test_an_unknown_language_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"'klingon'.*english"):
+        Tokenizer("klingon")
+
+
+def test_the_signature_tells_versions_and_languages_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ENGLISH.signature
+    assert before == Tokenizer().signature != Tokenizer("german").signature
+    monkeypatch.setattr(tokens, "VERSION", tokens.VERSION + 1)
+    assert Tokenizer().signature != before
+
+
+def test_an_identifier_counts_once_in_each_term() -> None:
+    terms = ENGLISH.tokenize("gateway/gateway/gateway.yaml")
+    assert len(terms) == len(set(terms))
+    assert ENGLISH.tokenize("gateway gateway").count("gateway") == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" * 1_000_000,
+        "a/" * 500_000,
+        "ab.cd-" * 170_000,
+        "aB" * 500_000,
+        "A" * 1_000_000 + "a",
+        "a'" * 500_000,
+        "1," * 500_000,
+        "123," * 250_000,
+        "_" * 1_000_000,
+        ":" * 1_000_000,
+        "a" + "\u0300\u0327" * 500_000,
+        "a" + "\U0001d165\U0001d16d" * 500_000,
+        "東京タワー" * 200_000,
+    ],
+    ids=lambda line: ascii(line[:6]),
+)
+def test_a_line_of_a_megabyte_is_no_trouble(line: str) -> None:
+    # Quadratic time would be minutes to hours here.
+    assert all(len(term) <= LONGEST_TERM for term in ENGLISH.tokenize(line))
+
+
+def test_too_long_a_name_leaves_its_parts() -> None:
+    assert ENGLISH.tokenize("x" * LONGEST_TERM) == ["x" * LONGEST_TERM]
+    assert ENGLISH.tokenize("x" * (LONGEST_TERM + 1)) == []
+    assert set(ENGLISH.tokenize("/".join(["gateway", "yaml"] * 20))) == {"gateway", "yaml"}
+
+
+def test_threads_share_a_tokenizer() -> None:
+    endings = ("ations", "ingly", "iveness", "ities", "fulness", "ically")
+    words = [letter + ending for letter in string.ascii_lowercase for ending in endings]
+    texts = [" ".join(f"{word}{other}ing" for word in words) for other in words]
+    expected = [Tokenizer().tokenize(text) for text in texts]
+    shared = Tokenizer()
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(shared.tokenize, texts)) == expected
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_gives_folded_terms_and_always_the_same(text: str) -> None:
+    terms = ENGLISH.tokenize(text)
+    assert terms == Tokenizer().tokenize(text)
+    assert terms == ENGLISH.tokenize(unicodedata.normalize("NFKC", text))
+    for term in terms:
+        assert 0 < len(term) <= LONGEST_TERM
+        assert term == unicodedata.normalize("NFKC", term.casefold())
+        assert term not in STOP_WORDS["english"] or term != text.casefold()
+
+
+WORDS = st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=8), min_size=2, max_size=4)
+
+
+@settings(deadline=None)
+@given(WORDS, st.sampled_from("./\\:@-_"))
+def test_all_parts_of_a_joined_name_are_terms(words: list[str], separator: str) -> None:
+    name = separator.join(words)
+    terms = ENGLISH.tokenize(name)
+    assert terms[0] == name or name in STOP_WORDS["english"]
+    for word in words:
+        assert set(ENGLISH.tokenize(word)) <= set(terms)
+
+
+@settings(deadline=None)
+@given(WORDS, st.booleans())
+def test_all_humps_of_a_camel_are_terms(words: list[str], starts_upper: bool) -> None:
+    humps = [word.capitalize() for word in words]
+    if not starts_upper:
+        humps[0] = words[0]
+    terms = ENGLISH.tokenize("".join(humps))
+    assert set(ENGLISH.tokenize("".join(words))) <= set(terms)
+    for word in words:
+        assert set(ENGLISH.tokenize(word)) <= set(terms)
+
+
+@settings(deadline=None)
+@given(st.text(string.ascii_letters, min_size=1, max_size=12))
+def test_a_word_is_the_same_in_any_case(word: str) -> None:
+    assert ENGLISH.tokenize(word.lower()) == ENGLISH.tokenize(word.upper())
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "東京", "1,500", "the", "é"])))
+def test_lines_are_independent_of_each_other(lines: list[str]) -> None:
+    apart = [term for line in lines for term in ENGLISH.tokenize(line)]
+    assert ENGLISH.tokenize("\n".join(lines)) == apart
