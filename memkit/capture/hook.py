@@ -25,6 +25,11 @@ CHILD_VARIABLE = "MEMKIT_CHILD"
 
 DISABLE_VARIABLE = "MEMKIT_DISABLE"
 
+RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
+
+MACHINE_PROMPT = "<task-notification>"
+"""How a prompt begins that the client made itself: no person typed it."""
+
 DEFAULT_SETTINGS = {"session_characters": 2000, "prompt_hint": True}
 """Used until the settings' module has written `run/hooks.json` for the first time."""
 
@@ -71,6 +76,10 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
     directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     project = Project.containing(os.environ.get("CLAUDE_PROJECT_DIR") or directory)
     if project.is_off:
+        return {}
+    if event == "PreToolUse":
+        return _allow_recall(data)
+    if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
         return {}
     home = Home.from_environment()
     try:
@@ -127,6 +136,26 @@ def _prompt_submit(home: Home, project: Project) -> Dict[str, Any]:
         return {}
     hint = prompt_hint(project, time.strftime("%Y-%m-%d"))
     return _context("UserPromptSubmit", hint) if hint else {}
+
+
+def _allow_recall(data: Dict[str, Any]) -> Dict[str, Any]:
+    """Let Claude use the memory-recall skill unasked.
+
+    The client asks for permission before Claude calls a skill that names allowed tools, and with
+    `-p` refuses. This skill can only run `memkit`, which only reads, so nothing is lost by allowing it.
+    """
+    given = data.get("tool_input")
+    if data.get("tool_name") != "Skill" or not isinstance(given, dict):
+        return {}
+    if given.get("skill") not in RECALL_SKILLS:
+        return {}
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "allow",
+            "permissionDecisionReason": "memory-recall only reads this project's memory",
+        }
+    }
 
 
 def _context(event: str, text: str) -> Dict[str, Any]:

@@ -137,6 +137,10 @@ class Transcript:
         kind = value.get("type")
         if kind == "attachment":
             return self._queued_prompt(value, start, end)
+        if kind == "system" and value.get("subtype") == "local_command":
+            # Today's client keeps here what older ones kept as a user entry.
+            value = {**value, "type": "user", "message": {"content": value.get("content")}}
+            kind = "user"
         if kind not in _SPOKEN:
             if kind not in _SILENT:
                 self.counts["unknown"] += 1

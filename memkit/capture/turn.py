@@ -26,6 +26,9 @@ EXCERPT_CHARACTERS = 2000
 _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+# A question to the memory is no memory: it would be the best match of the same question next time.
+_OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
+_COMMAND_OUTPUT = re.compile(r"^\s*<local-command-stdout>(.*)</local-command-stdout>\s*$", re.DOTALL)
 _COMMAND_NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _MACHINE_TAG = re.compile(
@@ -79,7 +82,7 @@ class Turn:
     @property
     def is_memory(self) -> bool:
         """Whether there is something to remember."""
-        if SKIP_MARKER in self.prompt.split():
+        if SKIP_MARKER in self.prompt.split() or _OWN_SKILL.match(self.prompt):
             return False
         if self.answer or self.tools:
             return True
@@ -199,6 +202,10 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
 
 def _follow(turn: Turn, entry: Entry, pending: dict[str, ToolCall], path: Path) -> None:
     """Add what an entry after the prompt tells."""
+    output = _COMMAND_OUTPUT.match(entry.text)
+    if output and turn.prompt.startswith("/") and not turn.is_command and not turn.answer:
+        turn.answer = output[1].strip()  # a skill that ran in a sub-agent answers like this
+        return
     if entry.is_meta or entry.is_compact_summary:
         return
     if entry.is_api_error or entry.is_synthetic:

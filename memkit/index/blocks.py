@@ -37,8 +37,8 @@ _FRONT_MATTER_KEY = re.compile(r"""["']?[\w.-]+["']?[ \t]*:""")
 class Span:
     """A block of markdown: `body[start:end]`, without the blank lines around it.
 
-    `kind` is "heading" (top level only), "paragraph", "fence" or "block" (everything else);
-    `children` are the blocks inside a list, list item or quote.
+    `kind` is markdown-it's name of the block, "block" where it has none; `children` are the blocks
+    inside a list, list item or quote. A top-level heading has a `level`, 1..6, and a `title`.
     """
 
     start: int
@@ -145,19 +145,18 @@ class Document:
             if token.type == "inline" or token.map is None:
                 continue
             first, last = token.map
-            span = Span(self.line_starts[first], self.line_starts[last])
+            start, end = self.line_starts[first], self.line_starts[last]
             kind = token.type.removesuffix("_open")
-            if kind == "heading" and token.level == 0:
-                title = next(tokens).content
-                span = replace(span, kind=kind, level=int(token.tag[1]), title=title)
-                self._mark(first, last, MARKUP)
-            elif kind in _LINE_KINDS:
+            if kind in _LINE_KINDS:
                 self._mark(first, last, _LINE_KINDS[kind])
-            if kind in ("paragraph", "fence"):
-                span = replace(span, kind=kind)
-            if token.nesting > 0:
-                span = replace(span, children=tuple(self._read(tokens)))
-            spans.append(span)
+            if kind == "heading" and token.level == 0:
+                self._mark(first, last, MARKUP)
+                title = next(tokens).content
+                next(tokens)
+                spans.append(Span(start, end, kind, level=int(token.tag[1]), title=title))
+                continue
+            children = tuple(self._read(tokens)) if token.nesting > 0 else ()
+            spans.append(Span(start, end, kind, children))
         return spans
 
     def _mark(self, first: int, last: int, kind: int) -> None:

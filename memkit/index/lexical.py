@@ -98,7 +98,7 @@ class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hin
         if not query or not self.corpus_size:
             return LexicalMatch(np.zeros(self.corpus_size), np.zeros(self.corpus_size))
         found, weights, mass = [], [], 0.0
-        # In the order of the terms, so that sums of floats are the same for the same documents.
+        # Sums of floats depend on their order: the same words shall score the same in any order.
         for term, count in sorted(Counter(query).items()):
             slots, frequencies = self._postings.find(term)
             if self.corpus_size < len(self._lengths):

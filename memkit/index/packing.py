@@ -12,6 +12,7 @@ from memkit.index.blocks import TEXT, Document, Span
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _NEWLINE = re.compile(r"\n")
+_JOINED = "paragraph and fence"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Packer:
                     piece.spans.append(span)
                     continue
                 left = limit - (span.start - piece.own_start)
-                if (short or piece.spans[-1].kind == "heading") and left >= minimum:
+                if short and left >= minimum:
                     room = left
             parts = self._divide(span, room)
             if len(parts) > 1:
@@ -119,11 +120,7 @@ class Packer:
             for cut in range(len(spans) - 1, 0, -1):
                 head = Piece(before.start, spans[:cut])
                 tail = Piece(spans[cut].start, spans[cut:] + last.spans)
-                if (
-                    minimum <= tail.own_size <= limit
-                    and minimum <= head.own_size
-                    and head.spans[-1].kind != "heading"
-                ):
+                if minimum <= tail.own_size <= limit and minimum <= head.own_size:
                     tail.start = self._overlap([head], tail.spans[0])
                     return [*others, head, tail]
         return [*others, whole] if _ends_in_code(before.spans[-1]) else pieces
@@ -164,7 +161,7 @@ class Packer:
                 (before.kind, span.kind) == ("paragraph", "fence")
                 and span.end - before.start <= self._options.max_characters
             ):
-                joined[-1] = Span(before.start, span.end, children=(before, span))
+                joined[-1] = Span(before.start, span.end, _JOINED, (before, span))
             else:
                 joined.append(span)
         return joined
@@ -176,7 +173,7 @@ class Packer:
         children = self._children(span)
         if len(children) == 1 and not span.children:
             return self._divide_line(span, limit)
-        joined = self._join_fences(children)
+        joined = children if span.kind == _JOINED else self._join_fences(children)
         return [part for child in joined for part in self._divide(child, limit)]
 
     def _children(self, span: Span) -> list[Span]:

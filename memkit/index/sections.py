@@ -133,7 +133,7 @@ def read_sections(document: Document, name: str) -> list[Section]:
     current = Section(0, "", None, Origin(file_date))
     sections = [current]
     for span in document.blocks:
-        if span.kind == "heading":
+        if span.level:
             current = _open_section(span, current, file_date)
             sections.append(current)
         current.spans.append(span)

@@ -69,6 +69,7 @@ def test_session_with_tool_use(api: MessagesApi, claude_home: ClaudeHome, probe:
     assert SESSION_CONTEXT in first.system
     assert PROMPT_CONTEXT in first.system
     assert "port: 7443" in last.last_user_text
+    assert api.subagent_calls == []
     transcript = claude_home.transcript(result["session_id"])
     assert str(transcript) == probe.input("Stop")["transcript_path"]
     answers = [e for e in read_transcript(transcript) if e["type"] == "assistant"]
@@ -103,12 +104,6 @@ def test_forked_skill(api: MessagesApi, claude_home: ClaudeHome, probe: Probe) -
     (transcript,) = claude_home.subagent_transcripts(result["session_id"])
     assert question in read_transcript(transcript)[0]["message"]["content"]
     assert probe.input("SubagentStop")["agent_transcript_path"] == str(transcript)
-
-
-def test_main_session_is_no_subagent(api: MessagesApi, claude_home: ClaudeHome) -> None:
-    claude_home.run_prompt("Hello.")
-    assert len(api.model_calls) == 1
-    assert api.subagent_calls == []
 
 
 def test_failing_api(api: MessagesApi, claude_home: ClaudeHome) -> None:

@@ -19,6 +19,11 @@ else:
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
+@pytest.fixture(autouse=True)
+def no_given_interpreter(monkeypatch):
+    monkeypatch.delenv("MEMKIT_PYTHON", raising=False)
+
+
 def write(directory: Path, text: str) -> str:
     (directory / "pyproject.toml").write_text(text, encoding="utf-8")
     return str(directory)
