@@ -6,7 +6,6 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 from __future__ import annotations
 
 import os
-import tempfile
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -80,6 +79,8 @@ def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
     A reader sees the old file or the new one, never a part. Raises `OSError`; then the old file
     is still there and no temporary file is left.
     """
+    import tempfile  # 8 ms that hooks and the start of a command do without
+
     directory = os.path.dirname(path)
     descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)
     try:

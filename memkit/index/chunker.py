@@ -55,8 +55,9 @@ def chunk_markdown(
     instruction = source.endswith(".instructions.md")
     chunks: dict[tuple[int, int, str], Chunk] = {}
     for group in group_sections(read_sections(document, file.name), options.min_characters):
-        owner, origin = group.owner, group.origin
+        origin = group.origin
         for piece in packer.pack(group.spans):
+            owner = group.owner(piece.own_start, piece.end)
             content = document.body[piece.start : piece.end]
             start_line = document.line_at(piece.start) + 1
             end_line = document.line_at(piece.end - 1) + 1

@@ -25,7 +25,8 @@ class ChunkOptions:
         min_characters: text below this is a fragment and joins its neighbour.
         overlap_lines: lines that a piece of a longer section repeats from the piece before it.
 
-    Raises `ConfigError` if the limits leave no room for a fragment beside other text.
+    Raises `ConfigError` if `min_characters` is more than a quarter of `max_characters`: then a
+    fragment and the half of a full chunk might not make one.
     """
 
     max_characters: int = 1500
@@ -33,9 +34,9 @@ class ChunkOptions:
     overlap_lines: int = 2
 
     def __post_init__(self) -> None:
-        if 2 * self.min_characters >= self.max_characters:
+        if 4 * self.min_characters > self.max_characters:
             raise ConfigError(
-                f"chunking.min_characters = {self.min_characters} is half or more of"
+                f"chunking.min_characters = {self.min_characters} is more than a quarter of"
                 f" chunking.max_characters = {self.max_characters}: lower it or raise the other"
             )
 

@@ -40,13 +40,16 @@ def scan(root: Path, paths: Sequence[str], *, exclude: Sequence[str] = ()) -> It
     found: dict[Path, SourceFile] = {}
     for configured in paths:
         base = _absolute(root / configured)
-        if not base.exists():
-            logger.info("nothing to index at %s: it does not exist", base)
+        if not _is_directory(base) and not _is_file(base):
+            logger.info("nothing to index at %r: no file or directory", str(base))
             continue
         source = _source(root, base)
-        if source and _is_excluded(source, exclude, base.is_dir()):
+        if source and _is_excluded(source, exclude, _is_directory(base)):
             continue
-        files = _walk(base, source, exclude) if base.is_dir() else _files([(base, source)])
+        if _is_directory(base):
+            files = _walk(base, source, exclude)
+        else:
+            files = _files([(base, source)])
         for real, file in files:
             found.setdefault(real, file)
     yield from sorted(found.values(), key=lambda file: file.source)
@@ -59,6 +62,15 @@ def _absolute(path: Path) -> Path:
 def _real(path: Path) -> Path:
     # Unlike Path.resolve, this is no error where links form a loop.
     return Path(os.path.realpath(path))
+
+
+def _is_directory(path: Path) -> bool:
+    # pathlib raises where a permission is missing or links form a loop.
+    return os.path.isdir(path)
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)
 
 
 def _source(root: Path, base: Path) -> str:
@@ -88,16 +100,19 @@ def _walk(base: Path, source: str, exclude: Sequence[str]) -> Iterator[tuple[Pat
             for entry in _entries(path):
                 name = f"{source}/{entry.name}" if source else entry.name
                 is_link = entry.is_symlink()
-                # DirEntry.is_dir raises where links form a loop.
-                is_directory = Path(entry).is_dir() if is_link else entry.is_dir()
+                is_directory = _is_directory(Path(entry)) if is_link else entry.is_dir()
                 if _is_excluded(name, exclude, is_directory):
                     continue
-                kind = links if is_link else directories if is_directory else files
-                kind.append((Path(entry), name))
+                if is_link:
+                    links.append((Path(entry), name))
+                elif is_directory:
+                    directories.append((Path(entry), name))
+                elif entry.is_file():
+                    files.append((Path(entry), name))
             yield from _files(files)
         inside = [link for link in sorted(links) if _leads_inside(link[0], boundary)]
-        directories = [link for link in reversed(inside) if link[0].is_dir()]
-        yield from _files(inside)
+        directories = [link for link in reversed(inside) if _is_directory(link[0])]
+        yield from _files(link for link in inside if _is_file(link[0]))
 
 
 def _entries(path: Path) -> list[os.DirEntry[str]]:
@@ -122,7 +137,7 @@ def _is_utf8(entry: os.DirEntry[str]) -> bool:
 
 def _files(candidates: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, SourceFile]]:
     for path, source in candidates:
-        if path.suffix.lower() in SUFFIXES and path.is_file():
+        if path.suffix.lower() in SUFFIXES:
             yield _real(path), SourceFile(path, source)
 
 

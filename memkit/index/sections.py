@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from datetime import date
+from operator import attrgetter
 from typing import NamedTuple
 
 from memkit import anchors
@@ -54,13 +56,23 @@ class Section:
         return " > ".join(section.heading for section in self.path if section.heading)
 
     @property
+    def start(self) -> int:
+        """Offset of its first character."""
+        return self.spans[0].start
+
+    @property
+    def end(self) -> int:
+        """Offset after its last character."""
+        return self.spans[-1].end
+
+    @property
     def has_text(self) -> bool:
         """Whether it is more than a heading."""
         return len(self.spans) > (self.level > 0)
 
     def is_fragment(self, minimum: int) -> bool:
         """Whether it is too short for a chunk of its own."""
-        return not self.standalone and self.spans[-1].end - self.spans[0].start < minimum
+        return not self.standalone and self.end - self.start < minimum
 
 
 @dataclass
@@ -75,17 +87,19 @@ class Group:
         """What is known of the whole group: each section admits the next."""
         return self.sections[-1].origin
 
-    @property
-    def owner(self) -> Section:
-        """The section the chunks are named after.
+    def owner(self, start: int, end: int) -> Section:
+        """The section after which a chunk of the text `start`..`end` is named.
 
-        The full section; among fragments the innermost one around all text.
+        The full section it holds text of; among fragments the innermost one around all their text.
         """
-        for section in self.sections:
+        first = bisect_right(self.sections, start, key=attrgetter("start")) - 1
+        last = bisect_left(self.sections, end, key=attrgetter("start"))
+        held = self.sections[first:last]
+        for section in held:
             if not section.is_fragment(self.minimum):
                 return section
-        paths = [section.path for section in self.sections if section.has_text]
-        common = paths[0] if paths else self.sections[-1].path
+        paths = [section.path for section in held if section.has_text]
+        common = paths[0] if paths else held[-1].path
         for path in paths:
             common = [one for one, other in zip(common, path, strict=False) if one is other]
         return common[-1]
@@ -96,7 +110,7 @@ class Group:
         blocks: list[Span] = []
         for section in self.sections:
             if section.is_fragment(self.minimum) and section.has_text:
-                blocks.append(Span(section.spans[0].start, section.spans[-1].end))
+                blocks.append(Span(section.start, section.end))
             else:
                 blocks.extend(section.spans)
         return blocks
@@ -104,8 +118,7 @@ class Group:
     @property
     def is_short(self) -> bool:
         """Whether it still looks for a neighbour."""
-        first, last = self.sections[0], self.sections[-1]
-        size = last.spans[-1].end - first.spans[0].start
+        size = self.sections[-1].end - self.sections[0].start
         # The size is asked first: a long group may hold any number of sections.
         return size < self.minimum and all(s.is_fragment(self.minimum) for s in self.sections)
 
@@ -122,9 +135,9 @@ class Group:
             and section.level >= self.sections[0].level
         )
 
-    def follows(self, before: Group) -> bool:
-        """Whether this group, being short, may end the chunk of the one before it."""
-        return self.is_short and all(s.origin == before.origin for s in self.sections)
+    def is_like(self, neighbour: Group) -> bool:
+        """Whether nothing in the journal divides this group, being short, from a neighbour."""
+        return all(section.origin == neighbour.origin for section in self.sections)
 
 
 def read_sections(document: Document, name: str) -> list[Section]:
@@ -139,8 +152,8 @@ def read_sections(document: Document, name: str) -> list[Section]:
         current.spans.append(span)
     held = [section for section in sections if section.spans]
     for section in held:
-        start, end = section.spans[0].start, section.spans[-1].end
-        section.standalone |= any("grip" in found for found in document.anchors(start, end))
+        found = document.anchors(section.start, section.end)
+        section.standalone |= any("grip" in pairs for pairs in found)
     return held
 
 
@@ -169,17 +182,18 @@ def group_sections(sections: list[Section], minimum: int) -> list[Group]:
     for section in sections:
         if groups and groups[-1].takes(section):
             groups[-1].sections.append(section)
-        else:
-            _settle(groups)
-            groups.append(Group([section], minimum))
-    _settle(groups)
-    return groups
-
-
-def _settle(groups: list[Group]) -> None:
-    """Join the last group, if it stayed short, to the one before it."""
-    if len(groups) > 1 and groups[-1].follows(groups[-2]):
+            continue
+        following = Group([section], minimum)
+        if groups and groups[-1].is_short:
+            if len(groups) > 1 and groups[-1].is_like(groups[-2]):
+                groups[-2].sections.extend(groups.pop().sections)
+            elif groups[-1].is_like(following):
+                groups[-1].sections.append(section)
+                continue
+        groups.append(following)
+    if len(groups) > 1 and groups[-1].is_short and groups[-1].is_like(groups[-2]):
         groups[-2].sections.extend(groups.pop().sections)
+    return groups
 
 
 def is_iso_date(text: str) -> bool:

@@ -37,7 +37,9 @@ class SentenceTransformersEmbedder:
                 f"the embedding model {model} cannot be loaded: {reason}"
             ) from error
         self.name = model
-        self.dimensions = int(self._model.get_sentence_embedding_dimension())
+        # Newer versions of the package warn of the old name.
+        dimensions = getattr(self._model, "get_embedding_dimension", None)
+        self.dimensions = int((dimensions or self._model.get_sentence_embedding_dimension)())
         self.max_tokens: int | None = self._model.max_seq_length
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:

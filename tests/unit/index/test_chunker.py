@@ -135,7 +135,7 @@ documents = st.builds(
 sizes = st.builds(
     ChunkOptions,
     max_characters=st.integers(120, 600),
-    min_characters=st.integers(0, 50),
+    min_characters=st.integers(0, 30),
     overlap_lines=st.integers(0, 3),
 )
 
@@ -575,4 +575,4 @@ def test_decoding(data: bytes, expected: tuple[str, int]) -> None:
 
 def test_limits_that_leave_no_room_are_refused() -> None:
     with pytest.raises(ConfigError, match="min_characters = 100"):
-        ChunkOptions(max_characters=200)
+        ChunkOptions(max_characters=399)

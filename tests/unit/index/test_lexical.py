@@ -181,6 +181,17 @@ def test_repeated_frequencies_past_a_byte_are_kept(tmp_path: Path) -> None:
     assert_same(LexicalIndex.load(str(tmp_path / "lexical")), documents, ["gateway port"])
 
 
+def test_the_snapshot_does_not_depend_on_the_way_to_it(tmp_path: Path) -> None:
+    documents = {f"id {n * 37 % 400}": f"gateway {n % 7} port {n}" for n in range(400)}
+    index_of(dict(sorted(documents.items()))).save(str(tmp_path / "sorted"))
+    index = index_of({**documents, "passing": "policy"})
+    index.save(str(tmp_path / "detour"))
+    index.remove(["passing", *list(documents)[:50]])
+    index.add(list(documents.items())[:50])
+    index.save(str(tmp_path / "way"))
+    assert read_files(tmp_path / "way") == read_files(tmp_path / "sorted")
+
+
 def test_churn_does_not_pile_up() -> None:
     index = index_of(DOCUMENTS)
     for turn in range(1_300):
@@ -190,6 +201,7 @@ def test_churn_does_not_pile_up() -> None:
     assert len(index._lengths) < 1_100
 
 
+@pytest.mark.filterwarnings("error")
 def test_an_empty_index_answers(tmp_path: Path) -> None:
     index = LexicalIndex()
     assert index.query("gateway").scores.shape == (0,)
@@ -261,7 +273,8 @@ def test_a_damaged_file_is_noticed(
 ) -> None:
     assert {path.name for path in snapshot.iterdir()} == set(FILES)
     damage(snapshot / name)
-    with pytest.raises(StaleSnapshotError, match="rebuild") as caught:
+    noticed = "files are damaged" if damage in (truncate, flip_a_bit) and name != "manifest.json" else ""
+    with pytest.raises(StaleSnapshotError, match=rf"{noticed}.*rebuild") as caught:
         LexicalIndex.load(str(snapshot))
     assert isinstance(caught.value, IndexStoreError)
     assert "\n" not in str(caught.value)

@@ -1,0 +1,143 @@
+"""Conversations with questions, in the format LoCoMo publishes, and how to play them to memkit."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+_EVIDENCE = re.compile(r"D(\d+):0*(\d+)")
+_DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%d %B, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+_NAMESPACE = uuid.UUID("5f0c0e0a-7c0f-4d57-9c64-0d1b3f6a2b11")
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One message; `id` is `D<session>:<number>`."""
+
+    id: str
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One dated sitting of a conversation."""
+
+    number: int
+    time: datetime
+    utterances: list[Utterance]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, the utterances that hold its answer, and the data set's number for its kind."""
+
+    text: str
+    evidence: frozenset[str]
+    category: int
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One conversation of a data set."""
+
+    name: str
+    sessions: list[Session]
+    questions: list[Question] = field(default_factory=list)
+
+    @property
+    def utterances(self) -> dict[str, Utterance]:
+        return {one.id: one for session in self.sessions for one in session.utterances}
+
+
+def load(path: Path) -> list[Conversation]:
+    """All conversations of a file. Questions without evidence are left out."""
+    return [
+        _conversation(value, number)
+        for number, value in enumerate(json.loads(path.read_text(encoding="utf-8")))
+    ]
+
+
+def _conversation(value: dict[str, Any], number: int) -> Conversation:
+    raw = value["conversation"]
+    sessions = []
+    for key in raw:
+        match = re.fullmatch(r"session_(\d+)", key)
+        if match and isinstance(raw[key], list):
+            index = int(match[1])
+            when = parse_date(str(raw.get(f"session_{index}_date_time", "")), index)
+            sessions.append(Session(index, when, [_utterance(one) for one in raw[key]]))
+    conversation = Conversation(
+        str(value.get("sample_id", number)), sorted(sessions, key=lambda one: one.number)
+    )
+    known = conversation.utterances
+    for one in value["qa"]:
+        found = {f"D{a}:{int(b)}" for a, b in _EVIDENCE.findall(str(one.get("evidence", "")))}
+        if found & known.keys():
+            conversation.questions.append(
+                Question(one["question"], frozenset(found & known.keys()), int(one["category"]))
+            )
+    return conversation
+
+
+def _utterance(value: dict[str, Any]) -> Utterance:
+    text = str(value.get("text", ""))
+    if value.get("blip_caption"):
+        text = f"{text} [image: {value['blip_caption']}]".strip()
+    match = _EVIDENCE.fullmatch(value["dia_id"])
+    name = f"D{match[1]}:{int(match[2])}" if match else str(value["dia_id"])
+    return Utterance(name, str(value["speaker"]), text)
+
+
+def parse_date(text: str, number: int) -> datetime:
+    """The date of a session; sessions without one are a day apart from 2024-01-01."""
+    for pattern in _DATE_FORMATS:
+        try:
+            return datetime.strptime(text.strip(), pattern).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+    return datetime(2024, 1, 1, 9, tzinfo=timezone.utc) + timedelta(days=number)
+
+
+def session_id(conversation: Conversation, session: Session) -> str:
+    """The id a session gets as a Claude Code session."""
+    return str(uuid.uuid5(_NAMESPACE, f"{conversation.name}/{session.number}"))
+
+
+def write_transcripts(conversation: Conversation, directory: Path) -> list[Path]:
+    """Each session as a transcript of Claude Code: the first speaker is the person, the other the assistant."""
+    paths = []
+    for session in conversation.sessions:
+        name = session_id(conversation, session)
+        path = directory / f"{name}.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            for entry in _entries(conversation, session, name):
+                file.write(json.dumps(entry) + "\n")
+        paths.append(path)
+    return paths
+
+
+def _entries(
+    conversation: Conversation, session: Session, name: str
+) -> Iterator[dict[str, Any]]:
+    person = conversation.sessions[0].utterances[0].speaker
+    for number, one in enumerate(session.utterances):
+        when = session.time + timedelta(seconds=20 * number)
+        is_person = one.speaker == person
+        # The other speaker's name is part of what was said; Claude Code knows no names.
+        text = f"{one.speaker}: {one.text}"
+        content: Any = text if is_person else [{"type": "text", "text": text}]
+        yield {
+            "type": "user" if is_person else "assistant",
+            "uuid": str(uuid.uuid5(_NAMESPACE, f"{conversation.name}/{one.id}")),
+            "sessionId": name,
+            "timestamp": when.isoformat().replace("+00:00", "Z"),
+            "isSidechain": False,
+            "message": {"role": "user" if is_person else "assistant", "content": content},
+        }
