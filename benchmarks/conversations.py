@@ -111,7 +111,7 @@ def session_id(conversation: Conversation, session: Session) -> str:
 
 
 def write_transcripts(conversation: Conversation, directory: Path) -> list[Path]:
-    """Each session as a transcript of Claude Code: the first speaker is the person, the other the assistant."""
+    """Each session as a transcript: the first speaker is the person, the other the assistant."""
     paths = []
     for session in conversation.sessions:
         name = session_id(conversation, session)

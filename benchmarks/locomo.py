@@ -151,7 +151,7 @@ def evaluate(
             own = Home(str(directory / "home"))
             if unit == "product":
                 snapshot = product_snapshot(conversation, own, embedder, directory)
-                hit, prefix = ProductHits(conversation), ""
+                hit = ProductHits(conversation)
                 sessions = {one.number: data.session_id(conversation, one) for one in conversation.sessions}
             else:
                 snapshot = utterance_snapshot(conversation, embedder, directory / "index")

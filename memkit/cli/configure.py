@@ -49,7 +49,7 @@ def _list(context: Context, key: str, value: str) -> None:
             "origin": loaded.origins.get((section, name), "default"),
             "description": config.describe((section, name)),
         }
-        for section, name in config.keys()
+        for section, name in config.keys()  # noqa: SIM118 - a function
     }
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})

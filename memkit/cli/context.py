@@ -84,18 +84,23 @@ class Context:
 def command(name: str, **attributes: Any) -> Callable[[Callable[..., None]], click.Command]:
     """A click command whose function gets a `Context` first; adds `--json` and `--project`."""
 
+    make: Callable[[Callable[..., None]], click.Command] = click.command(name, **attributes)
+
     def decorate(function: Callable[..., None]) -> click.Command:
-        @click.option(
-            "--project",
-            metavar="PATH",
-            help="The project; by default that of the working directory.",
-        )
-        @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
         @functools.wraps(function)
         def run(project: str | None, as_json: bool, **arguments: Any) -> None:
             function(Context(project, as_json), **arguments)
 
-        return click.command(name, **attributes)(run)
+        made = make(run)
+        made.params += [
+            click.Option(
+                ["--project"],
+                metavar="PATH",
+                help="The project; by default that of the working directory.",
+            ),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+        ]
+        return made
 
     return decorate
 

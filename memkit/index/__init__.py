@@ -1,0 +1,1 @@
+"""From markdown to an index that searches read."""

@@ -71,10 +71,14 @@ def installed_package() -> Path:
 
 def hub_cache() -> Path:
     """The model's directory in the cache that all users of the model hub's client share."""
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub import constants, try_to_load_from_cache
 
+    cache = constants.HF_HUB_CACHE
     for revision in (REVISION, "main"):
-        found = [try_to_load_from_cache(REPOSITORY, name, revision=revision) for name in FILE_NAMES]
+        found = [
+            try_to_load_from_cache(REPOSITORY, name, cache_dir=cache, revision=revision)
+            for name in FILE_NAMES
+        ]
         if all(isinstance(path, str) for path in found):
             return Path(str(found[0])).parent
     raise SourceError("does not hold it")
