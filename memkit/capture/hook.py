@@ -48,6 +48,7 @@ _KEPT_TEXT = {"prompt": "prompt", "message": "last_assistant_message"}
 def run(event: str) -> None:
     """Handle one event from stdin, print the answer and end the process with status 0."""
     answer: Dict[str, Any] = {}
+    os.umask(0o077)  # logs and what Chroma writes in the worker, which inherits it, are private too
     try:
         answer = answer_event(event, read_input())
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session

@@ -1,0 +1,1 @@
+"""memkit itself, as a plugin of the real client."""

@@ -1,0 +1,114 @@
+"""A user of the real client who has memkit, and what can be seen of their memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from memkit import paths
+from memkit.capture.launch import work_waits
+from memkit.paths import PRIVATE_DIRECTORY
+
+from ..client import REPOSITORY, ClaudeHome
+from ..waiting import wait_until
+
+REMEMBERED_SECONDS = 120.0
+"""How long a worker may take on a busy machine."""
+
+
+class MemkitUser:
+    """A user whose client loads the plugin from `plugin` and whose memkit runs in this Python.
+
+    `home` is the user; everything that takes a `project` means `home.project` if there is none.
+    """
+
+    def __init__(self, home: ClaudeHome, plugin: Path, models: Path) -> None:
+        self.home = home
+        self.plugin = plugin
+        home.plugins = [plugin]
+        home.environment["MEMKIT_PYTHON"] = sys.executable
+        home.memkit_home.mkdir(mode=PRIVATE_DIRECTORY)
+        (home.memkit_home / "models").symlink_to(models)
+
+    def run(self, *arguments: str, project: Path | None = None) -> str:
+        """What `memkit …` prints in a terminal. Raises `AssertionError` if it fails."""
+        done = subprocess.run(
+            [self.plugin / "bin" / "memkit", *arguments],
+            cwd=project or self.home.project,
+            env=self.home.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"memkit {' '.join(arguments)} failed:\n{done.stderr}"
+        return done.stdout
+
+    def search(self, query: str, project: Path | None = None) -> list[dict[str, Any]]:
+        """The results of `memkit search`, best first."""
+        results: list[dict[str, Any]]
+        results = json.loads(self.run("search", "--json", query, project=project))["results"]
+        return results
+
+    def memory(self, project: Path | None = None) -> str:
+        """All day files of the project, oldest first."""
+        directory = (project or self.home.project) / paths.MEMORY_DIRECTORY
+        return "".join(file.read_text() for file in sorted(directory.glob("*.md")))
+
+    def prompts(self, project: Path | None = None) -> list[str]:
+        """The remembered prompts, as the headings of the turns show them, in order."""
+        return re.findall(r"^### \d\d:\d\d (.*) <!-- turn:\w+ -->$", self.memory(project), re.M)
+
+    def plant_yesterday(self, answer: str) -> date:
+        """Let the project have a remembered turn of yesterday, with this answer; the day."""
+        day = date.today() - timedelta(days=1)
+        directory = self.home.project / paths.MEMORY_DIRECTORY
+        directory.mkdir(parents=True)
+        (directory / f"{day}.md").write_text(
+            f"# {day}\n\n"
+            "## 09:15 Earlier work <!-- session:0d9b6f1e-3c55-4a43-9d35-51a4e7a2f8c6 -->\n\n"
+            "### 09:15 What did we settle on? <!-- turn:5eed5eed -->\n"
+            f"**Asked** What did we settle on?\n**Answered** {answer}\n"
+        )
+        return day
+
+    def workers(self) -> list[str]:
+        """The command lines of the live workers."""
+        commands = (process.command for process in self.home.processes())
+        return [command for command in commands if command.endswith("bin/memkit work")]
+
+    def wait_until_remembered(self) -> None:
+        """Wait until nothing is left to do and the workers are gone."""
+        home = paths.Home(str(self.home.memkit_home))
+        wait_until(
+            lambda: not work_waits(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint
+        )
+
+    def complaint(self) -> str:
+        """What memkit has to say of itself, for the message of a failed test."""
+        logs = sorted(self.home.memkit_home.glob("log/*.log"))
+        parts = [f"{log.name}:\n{log.read_text()}" for log in logs]
+        return "\n".join(["memkit was not done.", f"workers: {self.workers()}", *parts])
+
+
+def copy_plugin(destination: Path) -> Path:
+    """Copy what a clone of the repository would hold, uncommitted work included."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if os.path.lexists(REPOSITORY / name):  # else deleted, and not yet committed
+            (destination / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, destination / name, follow_symlinks=False)
+    return destination
+
+
+def git(directory: Path, *arguments: str) -> None:
+    """Run git in `directory` as somebody."""
+    identity = ["-c", "user.name=Tests", "-c", "user.email=tests@localhost"]
+    subprocess.run(["git", *identity, *arguments], cwd=directory, check=True, capture_output=True)
