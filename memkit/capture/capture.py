@@ -115,8 +115,8 @@ class Capture:
             logger.info("session %s has no transcript at %s", session.id, session.transcript)
         message = str(record.get("message", ""))
         own = self._own_turn(turns, record, message)
-        if own is None and self._turn_id(record, message) in session.recent:
-            return  # read before its event came, and followed by another turn: it is complete
+        if own is None and self._was_read(session, turns, record, message):
+            return
         if own is not None and self._shows(own, message):
             pass
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
@@ -138,12 +138,31 @@ class Capture:
         prompt_id = record.get("prompt_id")
         if prompt_id and any(turn.prompt_id for turn in turns):
             return next((turn for turn in turns if turn.prompt_id == prompt_id), None)
+        said = " ".join(message.split())
+        for turn in reversed(turns):
+            if said and said == " ".join(redact(turn.answer).split()):
+                return turn
         for turn in reversed(turns):
             if self._shows(turn, message):
                 return turn
         if turns and (turns[-1].worked_since or not turns[-1].answer):
             return turns[-1]
         return None
+
+    def _was_read(
+        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
+    ) -> bool:
+        """Whether the event's turn was read before the event came, and another followed: it is complete."""
+        if self._turn_id(record, message) in session.recent:
+            return True
+        if not message or not session.offset or any(turn.prompt_id for turn in turns):
+            return False
+        # A transcript from before there were prompt ids: the message must tell.
+        earlier = read_turns(Transcript(Path(session.transcript)))
+        return any(
+            turn.end <= session.offset and self._shows(turn, message)
+            for turn in earlier
+        )
 
     def _shows(self, turn: Turn, message: str) -> bool:
         """Whether the turn's answer holds `message` (redacted by the hook, so compared redacted)."""

@@ -63,11 +63,11 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     when = local_time(turn.time)
     title = one_line(redact(turn.prompt), TITLE_CHARACTERS) or "(no text)"
     minute = when.strftime("%H:%M")
-    parts = [f"**Asked**{_prose(redact(turn.prompt), PROMPT_CHARACTERS, turn.id)}"]
+    parts = [_prose("**Asked**", redact(turn.prompt), PROMPT_CHARACTERS, turn.id)]
     if turn.tools:
         parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
     if turn.answer:
-        parts.append(f"**Answered**{_prose(redact(turn.answer), ANSWER_CHARACTERS, turn.id)}")
+        parts.append(_prose("**Answered**", redact(turn.answer), ANSWER_CHARACTERS, turn.id))
     elif turn.interrupted:
         parts.append("**Interrupted**")
     between = "\n\n" if any("\n" in part for part in parts) else "\n"
@@ -88,10 +88,12 @@ def local_time(time: datetime | None) -> datetime:
     return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
 
 
-def _prose(text: str, limit: int, turn: str) -> str:
-    safe = safe_block(cut_middle(text, limit, f"`memkit transcript --turn {turn}`"))
+def _prose(label: str, text: str, limit: int, turn: str) -> str:
+    text = cut_middle(text, limit, f"`memkit transcript --turn {turn}`").lstrip("\r\n")
     # What must begin a line (a fence, list, table, quote, indented code) cannot follow the label.
-    return f"\n\n{safe}" if _OWN_LINE.match(safe) else f" {safe}"
+    if _OWN_LINE.match(text):
+        return f"{label}\n\n{safe_block(text)}"
+    return safe_block(f"{label} {text}")  # made safe where it stands: the label changes what a line is
 
 
 def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:

@@ -14,8 +14,10 @@ from typing import Iterable, List, Pattern, Tuple
 _KEY_FORMATS: Tuple[Tuple[str, str], ...] = (
     (
         "private-key",
-        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?!-----END )[\s\S]){0,20000}(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+        # Up to its end, else as far as the key itself goes.
+        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:(?!-----(?:BEGIN|END) )[\s\S]){0,20000}-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+        r"|[A-Za-z0-9+/=\s\\]*)",
     ),
     ("anthropic-key", r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
     ("openai-key", r"\bsk-(?:proj-|svcacct-|admin-)[A-Za-z0-9_-]{20,}|\bsk-[A-Za-z0-9]{32,}\b"),
@@ -35,15 +37,21 @@ _KEY_FORMATS: Tuple[Tuple[str, str], ...] = (
     ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("jwt", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
     ("azure-key", r"(?<=AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
-    ("bearer-token", r"(?i:(?<=\bbearer )|(?<=\bbearer: ))[A-Za-z0-9._~+/-]{20,}=*"),
+    (
+        "bearer-token",
+        r"(?i:(?<=\bbearer )|(?<=\bbearer: ))(?=[A-Za-z._~+/-]{0,100}[0-9])[A-Za-z0-9._~+/-]{20,}=*",
+    ),
     ("url-password", r"(?<=://)[^\s:/@\"'`<>]{0,100}:[^\s/@\"'`<>]{1,200}(?=@[\w.\[-])"),
 )
 _FORMATS = re.compile("|".join("(?P<k{}>{})".format(n, p) for n, (_, p) in enumerate(_KEY_FORMATS)))
 
-# NAME=value, "name": "value", name: value, where the name says that the value is secret.
+# NAME=value, "name": "value", name: value, name := value, also in escaped quotes, where the name says
+# that the value is secret. Addresses and relative paths are not.
 _ASSIGNMENT = re.compile(
-    r"""(?P<name>\b[\w.-]{0,40}(?:secret|token|passw(?:or)?d|passwd|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth[_-]?key)[\w.-]{0,20}["']?"""
-    r"""[ \t]{0,4}(?:=|:|=>)[ \t]{0,4})(?P<quote>["']?)(?P<value>[^\s"'`,;<>(){}\[\]]{8,200})(?P=quote)""",
+    r"""(?P<name>(?:secret|token(?!i[sz])|passw(?:or)?d|passwd|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth[_-]?key)[\w.-]{0,20}"""
+    r"""(?:\\?["'])?[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4})(?P<quote>\\?["']|)(?![=:]|https?://|\.{1,2}/|~/)"""
+    # Not written with a bound: what lies behind one would stay.
+    r"""(?P<value>(?:[^\s"'`,;<>(){}\[\]\\]|\\(?!["'])){8,})(?P=quote)""",
     re.IGNORECASE,
 )
 _PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
@@ -61,7 +69,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
 
     Redacting twice changes nothing more.
     """
-    text = _without_private(text)
+    text = without_private(text)
     text = _FORMATS.sub(_name_format, text)
     text = _ASSIGNMENT.sub(_hide_assignment, text)
     for pattern in patterns:
@@ -75,14 +83,11 @@ def _name_format(match: "re.Match[str]") -> str:
 
 
 def _hide_assignment(match: "re.Match[str]") -> str:
-    value = match.group("value")
-    if (
-        value.startswith("[redacted")
-        or entropy(value) < MIN_ENTROPY
-        or not _has_digit_or_symbol(value)
-    ):
+    value, quote = match.group("value"), match.group("quote")
+    is_count = value.isdigit() and match.group("name").lower().startswith("token")
+    is_call = not quote and match.string[match.end() : match.end() + 1] in ("(", "[")
+    if is_count or is_call or entropy(value) < MIN_ENTROPY or not _has_digit_or_symbol(value):
         return match.group(0)
-    quote = match.group("quote")
     return "{}{}[redacted:secret]{}".format(match.group("name"), quote, quote)
 
 
@@ -97,7 +102,7 @@ def entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
 
-def _without_private(text: str) -> str:
+def without_private(text: str) -> str:
     """Cut `<private>` parts, nested ones whole, an unclosed one to the end."""
     if "<private>" not in text.lower():
         return text

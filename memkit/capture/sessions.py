@@ -107,8 +107,12 @@ class Sessions:
 def _read(path: Path) -> Session | None:
     try:
         value = json.loads(path.read_bytes())
-        names = {field.name for field in dataclasses.fields(Session)}
-        return Session(**{name: value[name] for name in names & value.keys()})
+        session = Session("")
+        for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
+            if type(value[name]) is not type(getattr(session, name)):
+                raise TypeError(f"{name} is {value[name]!r}")
+            setattr(session, name, value[name])
+        return session
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,10 +23,14 @@ logger = logging.getLogger(__name__)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is counted and skipped; the largest ones seen (pasted images) are below 10 MB."""
 
+_YEARS = (1970, 9000)  # beyond them a time in another zone, or the day before, does not exist
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SPOKEN = ("user", "assistant")
 _SILENT = frozenset(
     "summary system attachment queue-operation last-prompt file-history-snapshot progress mode "
-    "permission-mode ai-title custom-title tag agent-name pr-link".split()
+    "permission-mode ai-title custom-title tag agent-name pr-link api-request api-request-blob "
+    "api-request-shape atis-latch cost-state tools-used".split()
 )
 
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image"]
@@ -123,8 +128,10 @@ class Transcript:
 
     def _decode(self, line: bytes) -> dict[str, Any] | None:
         try:
-            # Lone surrogates are legal in JSON and illegal in every file we write.
             value = json.loads(line.decode("utf-8", "replace"))
+            if _SURROGATE.search(line):
+                # Legal in JSON and illegal in every file we write, and it may stand anywhere.
+                value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
             self.counts["broken" if line.endswith(b"\n") else "unfinished"] += 1
             return None
@@ -138,11 +145,12 @@ class Transcript:
         if kind == "attachment":
             return self._queued_prompt(value, start, end)
         if kind == "system" and value.get("subtype") == "local_command":
-            # Today's client keeps here what older ones kept as a user entry.
-            value = {**value, "type": "user", "message": {"content": value.get("content")}}
-            kind = "user"
+            # Today's client keeps here what older ones kept as a user entry; only commands are typed.
+            said = value.get("content")
+            typed = isinstance(said, str) and said.lstrip().startswith("<command-")
+            value, kind = {**value, "isMeta": not typed, "message": {"content": said}}, "user"
         if kind not in _SPOKEN:
-            if kind not in _SILENT:
+            if not isinstance(kind, str) or kind not in _SILENT:
                 self.counts["unknown"] += 1
             return None
         message = value.get("message")
@@ -253,12 +261,14 @@ def clean(text: str) -> str:
 
 
 def parse_time(value: object) -> datetime | None:
-    """An ISO 8601 time with zone, UTC if it names none; None if it is not one."""
+    """An ISO 8601 time with zone, UTC if it names none; None if it is not one of these centuries."""
     if not isinstance(value, str):
         return None
     try:
         parsed = datetime.fromisoformat(value.replace("Z", "+00:00"))
     except ValueError:
+        return None
+    if not _YEARS[0] <= parsed.year <= _YEARS[1]:
         return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)
 

@@ -15,22 +15,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memkit.capture.redact import without_private
 from memkit.capture.transcript import Block, Entry, Transcript, subagent_path
-
-SKIP_MARKER = "#skip"
-"""A prompt holding this word leaves its turn out of the memory."""
 
 EXCERPT_CHARACTERS = 2000
 """Kept of each end of a tool's input and output; the digest shows a line of either."""
 
 _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_SKIP = re.compile(r"(?<!\S)#skip(?![\w-])")
 # A question to the memory is no memory: it would be the best match of the same question next time.
 _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 _COMMAND_OUTPUT = re.compile(r"^\s*<local-command-stdout>(.*)</local-command-stdout>\s*$", re.DOTALL)
-_COMMAND_NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _MACHINE_TAG = re.compile(
     r"^<(?:local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)|task-notification|"
     r"user-prompt-submit-hook|user-memory-input|command-(?:contents|stdout)|ide_[a-z_]+|new-diagnostics)\b"
@@ -59,7 +55,8 @@ class Turn:
     """One prompt and what followed.
 
     `start` and `end` are byte offsets in the transcript; `worked_since` says that tools ran after
-    the text that stands as the answer so far.
+    the text that stands as the answer so far. `other_prompt_ids` are those of what the client itself
+    sent during the turn, such as the news that a background task has finished.
     """
 
     id: str
@@ -78,11 +75,12 @@ class Turn:
     interrupted: bool = False
     is_command: bool = False
     worked_since: bool = False
+    other_prompt_ids: set[str] = field(default_factory=set)
 
     @property
     def is_memory(self) -> bool:
-        """Whether there is something to remember."""
-        if SKIP_MARKER in self.prompt.split() or _OWN_SKILL.match(self.prompt):
+        """Whether there is something to remember; the word `#skip` in a prompt leaves its turn out."""
+        if _SKIP.search(self.prompt) or _OWN_SKILL.match(self.prompt):
             return False
         if self.answer or self.tools:
             return True
@@ -122,10 +120,9 @@ def human_text(entry: Entry) -> str | None:
         return None
     if any(block.kind == "tool_result" for block in entry.blocks):
         return None
-    command = _COMMAND_NAME.search(entry.text)
-    if command and entry.text.lstrip().startswith("<command-"):
-        arguments = _COMMAND_ARGUMENTS.search(entry.text)
-        return f"/{command[1]} {arguments[1].strip() if arguments else ''}".strip()
+    said = entry.text.lstrip()
+    if said.startswith("<command-") and (name := _tagged(said, "command-name")):
+        return f"/{name.removeprefix('/')} {_tagged(said, 'command-args')}".strip()
     parts = [
         text for block in entry.blocks if (text := _typed(block)) and not _MACHINE_TAG.match(text)
     ]
@@ -136,7 +133,27 @@ def human_text(entry: Entry) -> str | None:
 def _typed(block: Block) -> str:
     if block.kind == "image":
         return "[image]"
-    return _REMINDER.sub("", block.text).strip() if block.kind == "text" else ""
+    return _without_reminders(block.text).strip() if block.kind == "text" else ""
+
+
+def _tagged(text: str, tag: str) -> str:
+    """What stands between the first `<tag>` in `text` and its end; empty if that is not there."""
+    rest = text.partition(f"<{tag}>")[2]
+    inside, end, _ = rest.partition(f"</{tag}>")
+    return inside.strip() if end else ""
+
+
+def _without_reminders(text: str) -> str:
+    """`text` without the `<system-reminder>` parts that the client adds (a regular expression would
+    search to the end for each one that is not closed).
+    """
+    kept = ""
+    while True:
+        before, opened, rest = text.partition("<system-reminder>")
+        _, closed, after = rest.partition("</system-reminder>")
+        if not (opened and closed):
+            return kept + text
+        kept, text = kept + before, after
 
 
 def read_turns(transcript: Transcript) -> Iterator[Turn]:
@@ -167,6 +184,8 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         if current is None:
             continue
         current.end = entry.end
+        if entry.prompt_id and entry.prompt_id != current.prompt_id:
+            current.other_prompt_ids.add(entry.prompt_id)
         if text is not None:
             current.prompt = f"{current.prompt}\n\n{text}" if current.prompt else text
         else:
@@ -240,10 +259,17 @@ def _call(block: Block, *, by_agent: bool) -> ToolCall:
 
 
 def _excerpt(text: str) -> str:
-    """The start and end of a long text: a turn may have read a hundred files, and stays in memory."""
+    """The start and end of a long text: a turn may have read a hundred files, and stays in memory.
+
+    No private part and no key is cut in two, for redaction would not know its halves.
+    """
+    if len(text) > 2 * EXCERPT_CHARACTERS:
+        text = without_private(text)
     if len(text) <= 2 * EXCERPT_CHARACTERS:
         return text
-    return f"{text[:EXCERPT_CHARACTERS]}\n…\n{text[-EXCERPT_CHARACTERS:]}"
+    head = re.sub(r"\S{1,200}\Z", "", text[:EXCERPT_CHARACTERS])
+    tail = re.sub(r"\A\S{1,200}", "", text[-EXCERPT_CHARACTERS:])
+    return f"{head}\n…\n{tail}"
 
 
 def _agent_calls(path: Path, agent: str) -> list[ToolCall]:

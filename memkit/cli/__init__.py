@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from typing import Any, NoReturn
 
@@ -53,6 +54,9 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line and end the process: 0 done, 1 it failed, 2 wrong usage, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
     try:
         cli(prog_name="memkit", standalone_mode=False)
         status = 0
@@ -67,7 +71,7 @@ def main() -> NoReturn:
     except MemkitError as error:
         _complain(str(error))
         status = 1
-    except BrokenPipeError:  # the reader left, as `head` does
+    except (BrokenPipeError, SystemExit):  # the reader left, as `head` does; click makes it an exit
         status = 0
     except Exception as error:  # noqa: BLE001 - a person gets one line, the log the rest
         _complain(_unexpected(error))
@@ -89,6 +93,8 @@ def _unexpected(error: Exception) -> str:
     home = Home.from_environment()
     log_to_file(home)
     logging.getLogger("memkit").error("unexpected", exc_info=error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     return f"unexpected error ({type(error).__name__}: {error}); details are in {home.log_file}"
 
 
@@ -103,7 +109,8 @@ def _flush() -> None:
 
 
 def json_line(value: Any) -> str:
-    """`value` as one line of JSON."""
+    """`value` as one line of JSON, in characters that stdout has."""
     import json
 
-    return json.dumps(value, ensure_ascii=False)
+    is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
+    return json.dumps(value, ensure_ascii=not is_unicode)

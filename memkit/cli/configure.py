@@ -59,7 +59,7 @@ def _list(context: Context, key: str, value: str) -> None:
         click.echo(f"{shown:<{width}}  {_text(row['value']):<24}  {row['description']}", nl=False)
         click.echo("" if row["origin"] == "default" else f"  [{row['origin']}]")
     for line in loaded.refused:
-        context.say(f"memkit: {line}")
+        context.say(f"{line}")
 
 
 def _get(context: Context, key: str, value: str) -> None:
@@ -76,13 +76,17 @@ def _get(context: Context, key: str, value: str) -> None:
 def _set(context: Context, key: str, value: str) -> None:
     from memkit import config
 
-    section, name = _known(key)
-    config.save(context.home, (section, name), value)
-    found = getattr(getattr(config.load(context.home).settings, section), name)
+    known = _known(key)
+    new = config.save(context.home, known, value)
     if context.as_json:
-        context.print_json({"key": key, "value": found, "path": context.home.config_file})
+        context.print_json({"key": key, "value": new, "path": context.home.config_file})
     else:
-        click.echo(f"{key} = {_text(found)} in {context.home.config_file}")
+        click.echo(f"{key} = {_text(new)} in {context.home.config_file}")
+    loaded = config.load(context.home)
+    config.publish_hook_settings(context.home, loaded.settings)
+    origin = loaded.origins[known]
+    if not origin.startswith(context.home.config_file):
+        context.say(f"{origin} is set too and overrides it")
 
 
 def _known(key: str) -> tuple[str, str]:

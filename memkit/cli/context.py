@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 LOG_BYTES = 1_000_000
 LOG_FILES = 3
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 
 class Context:
     """One run of a command: where it works, and whether it prints JSON."""
@@ -37,7 +40,10 @@ class Context:
     @functools.cached_property
     def project(self) -> Project:
         """The project of `--project`, or of the working directory. Raises `NotFoundError`."""
-        directory = self._project or os.getcwd()
+        try:
+            directory = self._project or os.getcwd()
+        except FileNotFoundError as error:
+            raise NotFoundError("the working directory is gone; name one as --project") from error
         if not os.path.isdir(directory):
             raise NotFoundError(f"no such directory: {directory}")
         return Project.containing(directory)
@@ -59,7 +65,7 @@ class Context:
         loaded = config.load(self.home, project, flags)
         for line in loaded.refused:
             if line not in self._said:
-                self.say(f"memkit: {line}")
+                self.say(line)
                 self._said.add(line)
         return loaded.settings
 
@@ -71,14 +77,22 @@ class Context:
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr so that stdout stays the answer."""
-        click.echo(line, err=True)
+        click.echo(f"memkit: {line}", err=True)
 
     @functools.cached_property
     def console(self) -> Console:
         """Prints for people: colour on a terminal only, none with `NO_COLOR`."""
         from rich.console import Console
 
-        return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        # What is printed is text of people and names of files, not rich's markup.
+        return Console(
+            highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty()
+        )
+
+
+def plain(text: str) -> str:
+    """`text` without what would steer a terminal: colours, cursor moves, other control characters."""
+    return _CONTROL.sub("\ufffd", click.unstyle(text))
 
 
 def command(name: str, **attributes: Any) -> Callable[[Callable[..., None]], click.Command]:

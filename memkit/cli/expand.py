@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import NotFoundError
 
 
@@ -15,7 +15,7 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 
     ID is an id that `memkit search` printed, or the first characters of one.
     """
-    from memkit.index.sync import open_snapshot
+    from memkit.index.current import open_snapshot
     from memkit.recall.expand import expand
 
     settings = context.settings()
@@ -34,14 +34,14 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
         chunk = section.chunk
         place = f"{section.path}:{section.start_line}-{section.end_line}"
         context.console.print(
-            Text.assemble((section.id, "yellow"), "  ", (chunk.breadcrumb, "bold"))
+            Text.assemble((section.id, "yellow"), "  ", (plain(chunk.breadcrumb), "bold"))
         )
         context.console.print(Text(place, "dim"))
         if chunk.session:
             branch = f", branch {chunk.branch}" if chunk.branch else ""
             context.console.print(Text(f"session {chunk.session}{branch}", "dim"))
         context.console.print()
-        context.console.print(Text(section.content))
+        context.console.print(Text(plain(section.content)))
         context.console.print()
         for turn in section.turns:
             session = f"{chunk.session} " if chunk.session else ""

@@ -41,7 +41,7 @@ def import_command(context: Context, paths: tuple[str, ...]) -> None:
     capture = Capture(context.home, context.settings())
     reports: list[tuple[Path, Captured]] = []
     problems: list[str] = []
-    with index_lock(context.home, LOCK_SECONDS):
+    with index_lock(context.home, LOCK_SECONDS, context.say):
         with counting(context, "reading transcripts") as progress:
             for number, path in enumerate(files, start=1):
                 try:
@@ -107,6 +107,6 @@ def _report(
         for root in roots:
             context.console.print(f"Remembered in {root}")
     for line in problems:
-        context.say(f"memkit: {line}")
+        context.say(f"{line}")
     if problems:
         raise MemkitError(f"{len(problems)} of {len(reports) + len(problems)} transcripts failed")

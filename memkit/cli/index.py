@@ -37,7 +37,7 @@ def index_command(
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
     settings = context.settings()
-    with index_lock(context.home, LOCK_SECONDS), counting(context, "embedding") as progress:
+    with index_lock(context.home, LOCK_SECONDS, context.say), counting(context, "embedding") as progress:
         report = sync_project(
             context.project,
             context.home,
@@ -58,6 +58,6 @@ def index_command(
 
 def _warn(context: Context, report: SyncReport) -> None:
     for source, count in report.replaced.items():
-        context.say(f"memkit: {source}: {count} bytes are no UTF-8 and read as \ufffd")
+        context.say(f"{source}: {count} bytes are no UTF-8 and read as \ufffd")
     if report.missing:
-        context.say(f"memkit: {report.missing} chunks are not embedded: {report.degraded}")
+        context.say(f"{report.missing} chunks are not embedded: {report.degraded}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import click
 
 from memkit.cli.context import Context, command
 from memkit.errors import MemkitError
+
+logger = logging.getLogger(__name__)
 
 MOST_RESULTS = 20
 """Asked of the search; the budget of tokens decides how many are shown."""
@@ -26,9 +29,13 @@ def recall_command(context: Context, from_stdin: bool) -> None:
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:
         text, value = _recall(context, question)
-    except MemkitError as error:
-        text = f"memkit could not search the memory: {error}"
-        value = {"query": question, "error": str(error), "results": []}
+    except Exception as error:  # said to the model; the log has the rest
+        logger.error("recall failed", exc_info=error)
+        problem = (
+            str(error) if isinstance(error, MemkitError) else f"{type(error).__name__}: {error}"
+        )
+        text = f"memkit could not search the memory: {problem}"
+        value = {"query": question, "error": problem, "results": []}
     if context.as_json:
         context.print_json(value)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MODES = ("context", "lexical", "dense")
 @click.option("--mode", type=click.Choice(MODES), help="How to rank (setting search.mode).")
 @click.option(
     "--batch",
-    type=click.File("r", encoding="utf-8", errors="replace"),
+    type=click.File("r", encoding="utf-8-sig", errors="replace"),
     metavar="FILE|-",
     help='One query a line, plain or as {"query": …}; prints a JSON object a line.',
 )
@@ -54,9 +54,9 @@ def search_command(
         context.print_json(answer.as_dict())
         return
     if answer.degraded:
-        context.say(f"memkit: {answer.degraded}")
+        context.say(f"{answer.degraded}")
     if searcher.snapshot is None:
-        context.say(f"memkit: {context.project.root} has no memory yet")
+        context.say(f"{context.project.root} has no memory yet")
     _show(context, answer)
 
 
@@ -92,10 +92,10 @@ def _show(context: Context, answer: Answer) -> None:
             Text.assemble(
                 (result.id, "yellow"),
                 "  ",
-                (chunk.breadcrumb or chunk.source, "bold"),
+                (plain(chunk.breadcrumb or chunk.source), "bold"),
             )
         )
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
         context.console.print(Text(f"{place}  score {result.score:.3f}", "dim"))
-        context.console.print(Text(shortened(result, SHOWN_CHARACTERS)))
+        context.console.print(Text(plain(shortened(result, SHOWN_CHARACTERS))))
         context.console.print()

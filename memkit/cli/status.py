@@ -37,16 +37,16 @@ def status_command(context: Context) -> None:
     context.console.print(table)
     for item in value["failed"]:
         context.say(
-            f"memkit: given up: {item['event']} of session {item['session']}: {item['error']}"
+            f"given up: {item['event']} of session {item['session']}: {item['error']}"
         )
     if value["failed"]:
-        context.say("memkit: `memkit work --retry` tries them again")
+        context.say("`memkit work --retry` tries them again")
 
 
 def _status(context: Context) -> dict[str, Any]:
     from memkit.capture import launch, spool
     from memkit.capture.brief import days, newest_entries
-    from memkit.index.sync import is_in_step, open_snapshot, read_files
+    from memkit.index.current import is_in_step, open_snapshot, read_files
 
     settings = context.settings()
     home, project = context.home, context.project

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Path:
 
 
 def _session_of(context: Context, turn: str) -> str:
-    from memkit.index.sync import open_snapshot
+    from memkit.index.current import open_snapshot
 
     snapshot = open_snapshot(context.project, context.home, context.settings())
     for chunk in snapshot.chunks() if snapshot is not None else ():
@@ -117,7 +117,7 @@ def _show(context: Context, message: Message, *, mark: bool) -> None:
         Text.assemble((message.role, style), "  ", (when, "dim"), "  *" if mark else "")
     )
     if message.text:
-        context.console.print(Text(message.text))
+        context.console.print(Text(plain(message.text)))
     for tool in message.tools:
         if tool.result is None:
             line = f"→ {tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
@@ -126,5 +126,5 @@ def _show(context: Context, message: Message, *, mark: bool) -> None:
         if len(line) > SHOWN_CHARACTERS:
             left = len(line) - SHOWN_CHARACTERS
             line = f"{line[:SHOWN_CHARACTERS]} … ({left:,} characters more; --json shows them)"
-        context.console.print(Text(line, "dim"))
+        context.console.print(Text(plain(line), "dim"))
     context.console.print()

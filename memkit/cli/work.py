@@ -45,7 +45,7 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
         if context.as_json:
             context.print_json({"busy": True})
         else:
-            context.say("memkit: another worker is at it")
+            context.say("another worker is at it")
         return
     if context.as_json:
         context.print_json({"busy": False, **dataclasses.asdict(report)})
@@ -56,6 +56,6 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
         f"{embedded} chunks embedded."
     )
     for line in report.failures:
-        context.say(f"memkit: {line}")
+        context.say(f"{line}")
     if report.failures:
         raise MemkitError(f"{len(report.failures)} steps failed; `memkit status` shows what waits")

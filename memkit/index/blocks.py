@@ -129,11 +129,10 @@ class Document:
 
     def _tokens(self, front_matter: int) -> Iterator[Token]:
         lines = [""] * front_matter + self.lines[front_matter:]
-        # A lone \r ends a line for CommonMark, but not for those who count lines.
-        source = "\n".join(lines).replace("\r", " ")
         tokens: list[Token] = []
         parser = _parser()
-        parser.block.parse(source, parser, {}, tokens)
+        # Not parser.parse, for which a lone \r ends a line: those who count lines do not.
+        parser.block.parse("\n".join(lines), parser, {}, tokens)
         return iter(tokens)
 
     def _read(self, tokens: Iterator[Token]) -> list[Span]:

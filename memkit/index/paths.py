@@ -11,6 +11,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from memkit.errors import NotFoundError
+from memkit.index.scanner import SUFFIXES
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 
@@ -23,10 +25,9 @@ def _record(home: Home, project: Project) -> Path:
 
 
 def added_paths(home: Home, project: Project) -> list[str]:
-    """The added paths, absolute or relative to the project's root; gone ones left out."""
+    """The added paths, absolute or relative to the project's root."""
     try:
-        paths = json.loads(_record(home, project).read_bytes())["paths"]
-        return [path for path in paths if (Path(project.root) / path).exists()]
+        return [str(path) for path in json.loads(_record(home, project).read_bytes())["paths"]]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -37,9 +38,21 @@ def added_paths(home: Home, project: Project) -> list[str]:
 def change_paths(
     home: Home, project: Project, *, add: Sequence[str] = (), drop: Sequence[str] = ()
 ) -> list[str]:
-    """Add and drop paths (relative to the working directory or absolute); return those now in force."""
+    """Add and drop paths (relative to the working directory or absolute); return those now in force.
+
+    Raises `NotFoundError` for a path to drop that was not added, and for a file to add that is no
+    markdown; then nothing has changed.
+    """
+    before = added_paths(home, project)
+    for path in add:
+        if Path(path).is_file() and Path(path).suffix.lower() not in SUFFIXES:
+            raise NotFoundError(f"{path} is no markdown ({', '.join(SUFFIXES)})")
+    for path in drop:
+        if _relative(project, path) not in before:
+            added = ", ".join(before) or "none"
+            raise NotFoundError(f"{path} was not added to this memory; added are: {added}")
     dropped = {_relative(project, path) for path in drop}
-    wanted = [*added_paths(home, project), *(_relative(project, path) for path in add)]
+    wanted = [*before, *(_relative(project, path) for path in add)]
     paths = [path for path in dict.fromkeys(wanted) if path not in dropped]
     make_private_directory(home.projects)
     data = json.dumps({"root": project.root, "paths": paths}).encode("ascii")

@@ -2,8 +2,8 @@
 
 A search maps these files into memory and needs neither Chroma nor the index lock. A snapshot is
 written whole into a directory of its own, then the file `current` is pointed at it; it carries the
-hashes of the memory files it stands for and the fingerprint of its ids, so one that is stale or damaged is
-noticed and never trusted.
+hashes of the memory files it stands for, the fingerprint of its ids, and checksums of its own files, so
+one that is stale or damaged is noticed and never trusted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import os
 import shutil
 import uuid
+import zlib
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -29,9 +30,13 @@ from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 SHOWN_ID_CHARACTERS = 12
 """How much of an id people see; any unique prefix is accepted, like git's."""
+
+_ARRAYS = ("ids", "lengths", "session_codes", "offsets", "vectors", "owners")
+_CHUNKS = "chunks.jsonl"
+_FILES = (_CHUNKS, *(f"{name}.npy" for name in _ARRAYS), "lexical/manifest.json")
 
 
 class Snapshot:
@@ -44,35 +49,23 @@ class Snapshot:
 
     def __init__(self, path: Path, language: str) -> None:
         """Open the snapshot at `path`. Raises `StaleSnapshotError`."""
+        self.path = path
         try:
-            self.path = path
-            self.manifest: dict[str, Any] = json.loads((path / "manifest.json").read_bytes())
-            if self.manifest["format"] != FORMAT:
-                raise StaleSnapshotError(f"snapshot {path} has another format")
+            self.manifest = _read_manifest(path)
+            files = {name: _map(path / name) for name in _FILES}
+            if self.manifest["checksums"] != {n: zlib.crc32(data) for n, data in files.items()}:
+                raise ValueError("its files are damaged")
+            # Kept open: the next writer removes the files of this snapshot.
+            self._lines = files[_CHUNKS]
             self.ids = _load(path, "ids")
             self.lengths = _load(path, "lengths")
             self.session_codes = _load(path, "session_codes")
             self.vectors = _load(path, "vectors")
             self.owners = _load(path, "owners")
             self._offsets = _load(path, "offsets")
-            self._lines = path / "chunks.jsonl"
-            self._check()
             self.lexical = LexicalIndex.load(str(path / "lexical"), language=language)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StaleSnapshotError(f"snapshot {path} cannot be read: {error}") from error
-        if len(self.lexical.ids) != len(self.ids):
-            raise StaleSnapshotError(f"snapshot {path} is in disorder")
-
-    def _check(self) -> None:
-        aligned = {
-            len(self.ids),
-            len(self.lengths),
-            len(self.session_codes),
-            len(self._offsets) - 1,
-        }
-        sizes_fit = len(self.vectors) == len(self.owners)
-        if len(aligned) != 1 or not sizes_fit or self._lines.stat().st_size != self._offsets[-1]:
-            raise StaleSnapshotError(f"snapshot {self.path} is damaged")
+            raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -95,15 +88,12 @@ class Snapshot:
     def chunk(self, position: int) -> Chunk:
         """The chunk at `position`."""
         start, end = int(self._offsets[position]), int(self._offsets[position + 1])
-        with self._lines.open("rb") as file:
-            file.seek(start)
-            return _from_json(file.read(end - start))
+        return _from_json(self._lines[start:end])
 
     def chunks(self) -> list[Chunk]:
         """All chunks, in order."""
-        data = self._lines.read_bytes()
         bounds = [int(offset) for offset in self._offsets]
-        return [_from_json(data[a:b]) for a, b in pairwise(bounds)]
+        return [_from_json(self._lines[a:b]) for a, b in pairwise(bounds)]
 
     def id(self, position: int) -> str:
         """The full id of the chunk at `position`."""
@@ -138,30 +128,49 @@ class Snapshot:
         ]
 
 
+def _read_manifest(path: Path) -> dict[str, Any]:
+    checksum, _, data = (path / "manifest").read_bytes().partition(b"\n")
+    manifest: dict[str, Any] = json.loads(data)
+    if int(checksum) != zlib.crc32(data) or manifest["format"] != FORMAT:
+        raise ValueError("its manifest is damaged or of another version")
+    return manifest
+
+
+def _map(path: Path) -> memoryview:
+    """The bytes of a file, mapped into memory."""
+    if path.stat().st_size == 0:  # cannot be mapped
+        return memoryview(b"")
+    return np.memmap(path, np.uint8, mode="r").data
+
+
 def _load(path: Path, name: str) -> Any:
     return np.load(path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
 
 
-def _from_json(line: bytes) -> Chunk:
-    value = json.loads(line)
+def _from_json(line: memoryview) -> Chunk:
+    value = json.loads(bytes(line))
     return Chunk(**{**value, "turns": tuple(value["turns"])})
 
 
 def open_current(directory: Path, language: str) -> Snapshot | None:
     """The snapshot in force in `directory`; None if there is none that can be trusted."""
-    for _ in range(3):  # a writer may remove the directory between the two reads
-        try:
-            name = (directory / "current").read_text(encoding="ascii").strip()
-        except (OSError, ValueError):
-            return None
+    name = _current(directory)
+    while name:
         try:
             return Snapshot(directory / name, language)
         except StaleSnapshotError as error:
-            reason = error
-            if (directory / "current").read_text(encoding="ascii").strip() == name:
+            before, name = name, _current(directory)
+            if name == before:  # else a writer has put another one in force meanwhile
+                logger.warning("%s; it is made anew", error)
                 break
-    logger.warning("%s; it is rebuilt", reason)
     return None
+
+
+def _current(directory: Path) -> str:
+    try:
+        return (directory / "current").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def write(
@@ -189,6 +198,8 @@ def write(
     for other in directory.iterdir():
         if other.is_dir() and other != path:
             shutil.rmtree(other, ignore_errors=True)
+        elif other.name.endswith(".tmp"):  # left by a killed writer
+            other.unlink(missing_ok=True)
 
 
 def _order(row: Row) -> tuple[str, int, int, str]:
@@ -223,7 +234,7 @@ def _write_files(
         with _create(path / f"{name}.npy") as file:
             np.save(file, array, allow_pickle=False)
             _sync(file)
-    with _create(path / "chunks.jsonl") as file:
+    with _create(path / _CHUNKS) as file:
         file.writelines(lines)
         _sync(file)
     lexical.save(str(path / "lexical"))
@@ -232,8 +243,10 @@ def _write_files(
         "fingerprint": fingerprint(row.id for row in rows),
         "missing": len(rows) - len(embedded),
         "sources": sources,
+        "checksums": {name: zlib.crc32(_map(path / name)) for name in _FILES},
     }
-    write_durably(str(path / "manifest.json"), json.dumps(manifest).encode("ascii"))
+    data = json.dumps(manifest).encode("ascii")
+    write_durably(str(path / "manifest"), b"%d\n%s" % (zlib.crc32(data), data))
 
 
 def _create(path: Path) -> Any:

@@ -1,15 +1,15 @@
-"""The vector index, in Chroma. The one module that knows Chroma.
+"""The vector index, in Chroma. Beside `damage`, the one module that knows Chroma.
 
 One collection holds the chunks of one project for one model. A chunk is a row with its text, its
 metadata and the vector of its first window; further windows of a long chunk are rows of their own
-(`<id>#1`, `<id>#2`, …) that carry only a vector. A chunk that could not be embedded yet has a
-placeholder vector and says so in its metadata.
+(`<id>#1`, `<id>#2`, …) that carry only a vector. They are written before it and deleted after it,
+so a chunk that is there is whole. A chunk that could not be embedded yet has a placeholder vector
+and says so in its metadata.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 
 from memkit.errors import IndexStoreError
 from memkit.index.chunk import Chunk
-from memkit.paths import Home, make_private_directory
+from memkit.index.damage import in_use_marker
+from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.settings import CLOUD
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,16 +27,18 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
     from numpy.typing import NDArray
 
-logger = logging.getLogger(__name__)
-
 BATCH_ROWS = 1000
 """Rows written or read in one call; Chroma's own limit is above 5,000."""
 
 PLACEHOLDER_DIMENSIONS = 384
-"""The length of placeholder vectors: the default model's."""
+"""The length of placeholder vectors in a new collection: that of the default model's."""
 
-CLOUD = "cloud"
-_DAMAGED_SUFFIX = ".damaged"
+ANSWER_SECONDS = 5.0
+"""How long a Chroma server may take to answer at all; its client would wait for ever."""
+
+
+class ForeignRowsError(IndexStoreError):
+    """A collection holds rows that this version of memkit did not write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,126 +50,131 @@ class Row:
     vectors: NDArray[np.float32] | None
 
     @property
-    def dimensions(self) -> int:
-        """The length of the stored vectors; a placeholder's too."""
-        return PLACEHOLDER_DIMENSIONS if self.vectors is None else int(self.vectors.shape[1])
-
-    @property
     def windows(self) -> int:
         """How many rows of the collection it takes."""
         return 1 if self.vectors is None else len(self.vectors)
 
 
 class Store:
-    """One open collection. Opened under the index lock only: never two clients on one directory."""
+    """One open collection. Opened under the index lock only: never two clients on one directory.
 
-    def __init__(self, collection: Collection) -> None:
+    A context manager, which closes it. Every method raises `IndexStoreError`.
+    """
+
+    def __init__(self, client: ClientAPI, collection: Collection, marker: Path | None) -> None:
+        """`marker` is the file that says that an embedded index is open, see `damage`."""
+        self._client = client
         self._collection = collection
+        self._marker = marker
 
     @classmethod
     def open(cls, home: Home, uri: str, name: str, *, anew: bool = False) -> Store:
         """Open or create the collection `name`; `anew` empties it first.
 
         `uri` is empty for the directory under the memory home, another path, `http(s)://host:port`
-        of a Chroma server, or `cloud`. An embedded index that cannot be read is moved aside and a new
-        one begun: it is derived, so everything comes back. Raises `IndexStoreError`.
+        of a Chroma server, or `cloud`.
         """
         path = directory(home, uri)
-        if path is None:
-            return cls(_collection(_remote_client(uri), name, anew))
+        marker = None if path is None else in_use_marker(path)
         try:
-            return cls(_collection(_embedded_client(path), name, anew))
-        except IndexStoreError as error:
-            aside = move_aside(path)
-            logger.warning("the index %s cannot be read (%s); kept as %s", path, error, aside)
-            return cls(_collection(_embedded_client(path), name, anew))
+            client = _embedded_client(path) if path is not None else _remote_client(uri)
+            return cls(client, _call(_collection, client=client, name=name, anew=anew), marker)
+        except IndexStoreError:
+            _forget_clients()
+            raise
 
-    def ids(self) -> list[str]:
-        """The ids of all chunks, in no particular order."""
-        found = self._call(self._collection.get, include=[])["ids"]
-        return [row for row in found if "#" not in row]
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
+        if self._marker is not None:
+            self._marker.unlink(missing_ok=True)
+
+    @property
+    def dimensions(self) -> int | None:
+        """The length of the vectors, placeholders too; None if there are none."""
+        found = _call(self._collection.get, limit=1, include=["embeddings"])["embeddings"]
+        return len(found[0]) if len(found) else None
+
+    def tidy_ids(self) -> list[str]:
+        """The ids of all chunks, in no order; what a killed run left of others is removed."""
+        found = _call(self._collection.get, include=[])["ids"]
+        ids = [row for row in found if "#" not in row]
+        whole = set(ids)
+        self._delete([row for row in found if row.partition("#")[0] not in whole])
+        return ids
 
     def rows(self) -> Iterator[Row]:
-        """All chunks with their vectors, in the order of their ids."""
-        import numpy as np
+        """All chunks with their vectors, in the order of their ids. Raises `ForeignRowsError`."""
+        windows: dict[str, list[str]] = {}
+        for row in _call(self._collection.get, include=[])["ids"]:
+            windows.setdefault(row.partition("#")[0], []).append(row)
+        batch: list[str] = []
+        for _, own in sorted(windows.items()):
+            if batch and len(batch) + len(own) > BATCH_ROWS:
+                yield from self._read(batch)
+                batch = []
+            batch += own
+        yield from self._read(batch)
 
-        windows: dict[str, list[tuple[int, Any]]] = {}
-        owners: list[str] = []
-        for row in self._call(self._collection.get, include=[])["ids"]:
-            owner, _, number = row.partition("#")
-            windows.setdefault(owner, [])
-            if number:
-                windows[owner].append((int(number), row))
-            else:
-                owners.append(owner)
-        owners.sort()
-        for start in range(0, len(owners), BATCH_ROWS):
-            batch = owners[start : start + BATCH_ROWS]
-            extra = [row for owner in batch for _, row in sorted(windows[owner])]
-            got = self._call(
-                self._collection.get,
-                ids=batch + extra,
-                include=["metadatas", "documents", "embeddings"],
-            )
-            columns = zip(got["metadatas"], got["documents"], got["embeddings"], strict=True)
-            by_id = dict(zip(got["ids"], columns, strict=True))
-            for owner in batch:
-                metadata, document, vector = by_id[owner]
-                vectors = [vector, *(by_id[row][2] for _, row in sorted(windows[owner]))]
-                stacked = np.asarray(vectors, dtype=np.float32) if metadata["embedded"] else None
-                yield Row(owner, _chunk(metadata, document), stacked)
+    def _read(self, ids: list[str]) -> Iterator[Row]:
+        """The chunks that these rows are."""
+        found: dict[str, Any] = {}
+        for start in range(0, len(ids), BATCH_ROWS):
+            batch = ids[start : start + BATCH_ROWS]
+            include = ["metadatas", "documents", "embeddings"]
+            got = _call(self._collection.get, ids=batch, include=include)
+            columns = zip(*(got[name] for name in include), strict=True)
+            found |= zip(got["ids"], columns, strict=True)
+        for row in sorted(found):
+            if "#" not in row:
+                yield _row(row, found)
 
     def put(self, rows: Sequence[Row]) -> None:
-        """Write rows, replacing those with the same ids. Raises `IndexStoreError`."""
-        for start in range(0, len(rows), BATCH_ROWS):
-            self._put_batch(rows[start : start + BATCH_ROWS])
-
-    def _put_batch(self, rows: Sequence[Row]) -> None:
+        """Write rows. One that replaces another of the same id must not have fewer windows."""
+        if not rows:
+            return
+        dimensions = next((r.vectors.shape[1] for r in rows if r.vectors is not None), None)
+        if dimensions is None:
+            dimensions = self.dimensions or PLACEHOLDER_DIMENSIONS
+        placeholder = [1.0] + [0.0] * (dimensions - 1)
         ids: list[str] = []
         vectors: list[Any] = []
         documents: list[str] = []
         metadatas: list[dict[str, Any]] = []
         for row in rows:
-            placeholder = [1.0] + [0.0] * (PLACEHOLDER_DIMENSIONS - 1)
             own = [placeholder] if row.vectors is None else list(row.vectors)
-            for number, vector in enumerate(own):
+            for number in reversed(range(len(own))):
                 ids.append(f"{row.id}#{number}" if number else row.id)
-                vectors.append(vector)
+                vectors.append(own[number])
                 documents.append("" if number else row.chunk.content)
                 metadatas.append({"window": number} if number else _metadata(row))
-        self._call(
-            self._collection.upsert,
-            ids=ids,
-            embeddings=vectors,
-            documents=documents,
-            metadatas=metadatas,
-        )
+        for start in range(0, len(ids), BATCH_ROWS):
+            batch = slice(start, start + BATCH_ROWS)
+            _call(
+                self._collection.upsert,
+                ids=ids[batch],
+                embeddings=vectors[batch],
+                documents=documents[batch],
+                metadatas=metadatas[batch],
+            )
 
     def note_source_hash(self, ids: Sequence[str], source_hash: str) -> None:
         """Say that these chunks stand unchanged in a file that now has `source_hash`."""
         for start in range(0, len(ids), BATCH_ROWS):
             batch = list(ids[start : start + BATCH_ROWS])
-            self._call(
-                self._collection.update,
-                ids=batch,
-                metadatas=[{"source_hash": source_hash}] * len(batch),
-            )
+            metadatas = [{"source_hash": source_hash}] * len(batch)
+            _call(self._collection.update, ids=batch, metadatas=metadatas)
 
     def delete(self, chunks: Mapping[str, int]) -> None:
         """Remove chunks; the values say how many windows each has."""
-        ids = [
-            f"{chunk}#{number}" if number else chunk
-            for chunk, windows in chunks.items()
-            for number in range(max(1, windows))
-        ]
-        for start in range(0, len(ids), BATCH_ROWS):
-            self._call(self._collection.delete, ids=ids[start : start + BATCH_ROWS])
+        windows = (f"{c}#{number}" for c, count in chunks.items() for number in range(1, count))
+        self._delete([*chunks, *windows])
 
-    def _call(self, function: Any, **arguments: Any) -> Any:
-        try:
-            return function(**arguments)
-        except Exception as error:
-            raise IndexStoreError(_one_line(error)) from error
+    def _delete(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), BATCH_ROWS):
+            _call(self._collection.delete, ids=list(ids[start : start + BATCH_ROWS]))
 
 
 def directory(home: Home, uri: str) -> Path | None:
@@ -175,67 +184,76 @@ def directory(home: Home, uri: str) -> Path | None:
     return Path(uri).expanduser() if uri else Path(home.index) / "chroma"
 
 
-def move_aside(path: Path) -> Path:
-    """Rename a directory that cannot be used; only the latest such copy is kept. Returns its new path."""
-    import shutil
-
-    aside = path.with_name(path.name + _DAMAGED_SUFFIX)
-    if aside.exists():
-        shutil.rmtree(aside)
-    path.rename(aside)
-    return aside
-
-
 def _embedded_client(path: Path) -> ClientAPI:
     import chromadb  # one second, only where the index is written
     from chromadb.config import Settings
 
     try:
         make_private_directory(str(path))
-        return chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
+        in_use_marker(path).touch(PRIVATE_FILE)
     except OSError as error:
-        raise IndexStoreError(f"cannot open the index {path}: {error}") from error
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise
-        raise IndexStoreError(f"cannot open the index {path}: {_one_line(error)}") from error
+        raise IndexStoreError(f"cannot open the index {path}: {error.strerror}") from error
+    settings = Settings(anonymized_telemetry=False)
+    client: ClientAPI = _call(chromadb.PersistentClient, path=str(path), settings=settings)
+    return client
 
 
 def _remote_client(uri: str) -> ClientAPI:
     import chromadb
+    import httpx  # Chroma's own
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
+    parts = urlsplit(uri)
+    is_safe = parts.scheme == "https"
+    port = parts.port or (443 if is_safe else 8000)
+    heartbeat = (
+        f"{parts.scheme}://{parts.netloc}{'' if parts.port else f':{port}'}/api/v2/heartbeat"
+    )
     try:
         if uri == CLOUD:
             return chromadb.CloudClient(settings=settings)
-        parts = urlsplit(uri)
+        httpx.get(heartbeat, timeout=ANSWER_SECONDS).raise_for_status()
         return chromadb.HttpClient(
-            host=parts.hostname or "localhost",
-            port=parts.port or (443 if parts.scheme == "https" else 8000),
-            ssl=parts.scheme == "https",
-            settings=settings,
+            host=parts.hostname or "localhost", port=port, ssl=is_safe, settings=settings
         )
     except Exception as error:
         raise IndexStoreError(
-            f"cannot reach the Chroma server of index.uri = {uri!r}: {_one_line(error)}"
+            f"cannot reach the Chroma server of index.uri = {uri!r}: {one_line(error)}"
         ) from error
 
 
+def _forget_clients() -> None:
+    """Chroma keeps a client by its directory, even one that it could not open."""
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    SharedSystemClient.clear_system_cache()
+
+
 def _collection(client: ClientAPI, name: str, anew: bool) -> Collection:
-    try:
-        if anew and name in (collection.name for collection in client.list_collections()):
+    if name in (collection.name for collection in client.list_collections()):
+        old = client.get_collection(name, embedding_function=None)
+        # Once it held a vector, a collection takes no other length, even when it is empty.
+        if anew or old.count() == 0:
             client.delete_collection(name)
-        return client.get_or_create_collection(
-            name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-        )
-    except BaseException as error:
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise
-        raise IndexStoreError(f"collection {name}: {_one_line(error)}") from error
+    # Vectors have length 1, so the inner product is the cosine. Asked for cosines, Chroma would
+    # scale them once more and give back others than it was given.
+    return client.get_or_create_collection(
+        name, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
+    )
 
 
-def _one_line(error: BaseException) -> str:
+def _call(function: Callable[..., Any], **arguments: Any) -> Any:
+    try:
+        return function(**arguments)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of Chroma's Rust code is no Exception
+        raise IndexStoreError(f"the index cannot be used: {one_line(error)}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong in a library, as one line of bounded length."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
@@ -257,12 +275,24 @@ def _metadata(row: Row) -> dict[str, Any]:
         "domain": chunk.domain,
         "instruction": chunk.instruction,
         "source_hash": chunk.source_hash,
-        "embedded": row.vectors is not None,
+        "windows": 0 if row.vectors is None else len(row.vectors),
         "window": 0,
     }
 
 
-def _chunk(metadata: dict[str, Any], document: str) -> Chunk:
-    fields = {k: v for k, v in metadata.items() if k not in ("embedded", "window", "turns")}
-    turns = tuple(turn for turn in metadata["turns"].split(",") if turn)
-    return Chunk(content=document, turns=turns, **fields)
+def _row(owner: str, found: Mapping[str, Any]) -> Row:
+    """The chunk `owner`; `found` holds metadata, text and vector of its rows."""
+    import numpy as np
+
+    metadata, text, _ = found[owner]
+    try:
+        fields = {**metadata, "turns": tuple(filter(None, metadata["turns"].split(",")))}
+        windows = range(fields.pop("windows"))
+        del fields["window"]
+        chunk = Chunk(content=str(text), **fields)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ForeignRowsError(f"the row {owner} of the index is not memkit's") from error
+    own = [found.get(f"{owner}#{number}" if number else owner) for number in windows]
+    if not own or None in own:
+        return Row(owner, chunk, None)
+    return Row(owner, chunk, np.asarray([row[2] for row in own], dtype=np.float32))

@@ -7,9 +7,7 @@ this is killed at, the next run ends in the same state.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,19 +15,34 @@ from typing import TYPE_CHECKING
 
 from memkit import pending
 from memkit.config import Settings
-from memkit.errors import EmbeddingError
+from memkit.errors import EmbeddingError, IndexStoreError
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
+from memkit.index.current import (
+    MemoryFile,
+    collection_name,
+    open_snapshot,
+    read_files,
+    snapshot_directory,
+    state_of,
+)
+from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.lexical import LexicalIndex, fingerprint
-from memkit.index.paths import added_paths
-from memkit.index.scanner import scan
 from memkit.index.snapshot import Snapshot, open_current, write
-from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row, Store
+from memkit.index.store import (
+    PLACEHOLDER_DIMENSIONS,
+    ForeignRowsError,
+    Row,
+    Store,
+    directory,
+)
 from memkit.paths import Home
-from memkit.project import Project, identity
+from memkit.project import Project
 
 if TYPE_CHECKING:
     from memkit.index.embedding import Embedder
+
+__all__ = ["SyncReport", "open_snapshot", "sync_project"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,61 +70,6 @@ class SyncReport:
     missing: int = 0
     degraded: str = ""
     replaced: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
-    """A memory file's bytes, the SHA-256 of them, and its path relative to the project."""
-
-    source: str
-    data: bytes
-    hash: str
-
-
-def read_files(project: Project, home: Home, settings: Settings) -> dict[str, MemoryFile]:
-    """The memory files of a project by source, in order.
-
-    A file that cannot be read is logged and left out.
-    """
-    files = {}
-    paths = [*settings.memory.paths, *added_paths(home, project)]
-    for found in scan(Path(project.root), paths, exclude=settings.memory.exclude):
-        try:
-            data = found.path.read_bytes()
-        except OSError as error:
-            logger.warning("cannot read %s: %s", found.path, error)
-            continue
-        files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
-    return files
-
-
-def collection_name(project: Project, home: Home, model: str) -> str:
-    """The name of the project's collection for one model."""
-    slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:40] or "model"
-    return f"memkit-{identity(project, home)}-{slug}"
-
-
-def snapshot_directory(home: Home, name: str) -> Path:
-    """Where the snapshots of a collection lie."""
-    return Path(home.index) / "snapshots" / name
-
-
-def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
-    """The project's snapshot in force, in step or not; None if there is none."""
-    name = collection_name(project, home, settings.embedding.model)
-    return open_current(snapshot_directory(home, name), settings.search.language)
-
-
-def is_in_step(snapshot: Snapshot, files: dict[str, MemoryFile], settings: Settings) -> bool:
-    """Whether the snapshot stands for exactly these files, cut as the settings say."""
-    return snapshot.sources == _state(files, settings)
-
-
-def _state(files: dict[str, MemoryFile], settings: Settings) -> dict[str, str]:
-    """The hash of each file, salted with the way it is cut: another cut makes other chunks."""
-    cut = settings.chunking
-    suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
-    return {file.source: f"{file.hash}:{suffix}" for file in files.values()}
 
 
 def sync_project(
@@ -156,37 +114,64 @@ class _Sync:
         self.report = SyncReport(project.root)
 
     def run(self, files: dict[str, MemoryFile], rebuild: bool) -> SyncReport:
+        path = directory(self.home, self.settings.index.uri)
+        if path is not None and in_use_marker(path).exists():
+            self._set_aside_if_damaged(path)  # opening it may have killed the one who left that
+        try:
+            return self._run(files, rebuild)
+        except ForeignRowsError as error:
+            self.announce(f"{error}; it is made anew")
+            return self._run(files, rebuild=True)
+        except IndexStoreError:
+            if path is None or not self._set_aside_if_damaged(path):
+                raise
+            return self._run(files, rebuild)
+
+    def _set_aside_if_damaged(self, path: Path) -> bool:
+        return set_aside_if_damaged(path, not self.settings.index.uri, self.announce)
+
+    def _run(self, files: dict[str, MemoryFile], rebuild: bool) -> SyncReport:
+        self.report = SyncReport(self.project.root)
         name = collection_name(self.project, self.home, self.settings.embedding.model)
+        with Store.open(self.home, self.settings.index.uri, name, anew=rebuild) as store:
+            is_done = self._bring_into_step(store, name, files, rebuild)
+        return self.report if is_done else self._run(files, rebuild=True)
+
+    def _bring_into_step(
+        self, store: Store, name: str, files: dict[str, MemoryFile], rebuild: bool
+    ) -> bool:
+        """Change the store and the snapshot; False if the store holds vectors of another length."""
         directory = snapshot_directory(self.home, name)
         snapshot = None if rebuild else open_current(directory, self.settings.search.language)
-        store = Store.open(self.home, self.settings.index.uri, name, anew=rebuild)
-        if snapshot is not None and fingerprint(store.ids()) != snapshot.fingerprint:
+        if fingerprint(store.tidy_ids()) != (snapshot.fingerprint if snapshot else ""):
             snapshot = None  # killed between the two writes, or another machine wrote to the server
         old = {row.id: row for row in (store.rows() if snapshot is None else snapshot.rows())}
 
         rows = self._rows(files, old, snapshot)
         waiting = [row for row in rows if row.vectors is None]
-        if waiting and self._find_embedder() and not self._fits(old):
-            return self.run(files, rebuild=True)
+        if waiting and self._find_embedder():
+            assert self.embedder is not None
+            if store.dimensions not in (None, self.embedder.dimensions):
+                return False
         rows = self._add(store, rows, waiting, old)
         stale = old.keys() - {row.id for row in rows}
         store.delete({name: old[name].windows for name in stale})
 
-        sources = _state(files, self.settings)
-        if snapshot is None or snapshot.sources != sources or waiting:
-            lexical = self._lexical(snapshot, rows, old)
-            write(directory, rows, lexical, sources, self._dimensions(rows))
-        pending.clear(self.home, self.project.root)
         self.report.files, self.report.chunks = len(files), len(rows)
         self.report.added, self.report.deleted = len({r.id for r in rows} - old.keys()), len(stale)
         self.report.missing = sum(row.vectors is None for row in rows)
-        return self.report
+        sources = state_of(files, self.settings)
+        if snapshot is None or snapshot.sources != sources or self.report.missing < len(waiting):
+            lexical = self._lexical(snapshot, rows, old)
+            write(directory, rows, lexical, sources, store.dimensions or PLACEHOLDER_DIMENSIONS)
+        pending.clear(self.home, self.project.root)
+        return True
 
     def _rows(
         self, files: dict[str, MemoryFile], old: dict[str, Row], snapshot: Snapshot | None
     ) -> list[Row]:
         """What the index shall hold, with the vectors there are; unchanged files are not parsed."""
-        state = _state(files, self.settings)
+        state = state_of(files, self.settings)
         known = {} if snapshot is None else snapshot.sources
         by_source: dict[str, list[Row]] = {}
         for row in old.values():
@@ -232,12 +217,6 @@ class _Sync:
                 self.report.degraded = str(error)
         return self.embedder is not None
 
-    def _fits(self, old: dict[str, Row]) -> bool:
-        """Whether the stored vectors, placeholders included, are as long as the embedder's."""
-        assert self.embedder is not None
-        lengths = {row.dimensions for row in old.values()}
-        return lengths <= {self.embedder.dimensions}
-
     def _add(
         self, store: Store, rows: list[Row], waiting: list[Row], old: dict[str, Row]
     ) -> list[Row]:
@@ -249,7 +228,7 @@ class _Sync:
         if self.embedder is not None:
             for start in range(0, len(waiting), BATCH_CHUNKS):
                 batch = self._embed(waiting[start : start + BATCH_CHUNKS])
-                store.put(batch)
+                _put(store, batch, old)
                 done |= {row.id: row for row in batch}
                 if self.progress is not None:
                     self.progress(len(done), len(waiting))
@@ -257,12 +236,13 @@ class _Sync:
         changed = [
             row for row in rows if row.id not in done and _needs_writing(row, old.get(row.id))
         ]
-        store.put(changed)
+        _put(store, changed, old)
+        written = done.keys() | {row.id for row in changed}
         moved_on: dict[str, list[str]] = {}
         for row in rows:
-            before = old.get(row.id)
-            if before is not None and before.chunk.source_hash != row.chunk.source_hash:
-                moved_on.setdefault(row.chunk.source_hash, []).append(row.id)
+            source_hash = row.chunk.source_hash
+            if row.id not in written and old[row.id].chunk.source_hash != source_hash:
+                moved_on.setdefault(source_hash, []).append(row.id)
         for source_hash, ids in moved_on.items():
             store.note_source_hash(ids, source_hash)
         return rows
@@ -294,10 +274,11 @@ class _Sync:
         )
         return lexical
 
-    def _dimensions(self, rows: list[Row]) -> int:
-        if self.embedder is not None:
-            return self.embedder.dimensions
-        return next((row.dimensions for row in rows), PLACEHOLDER_DIMENSIONS)
+
+def _put(store: Store, rows: list[Row], old: dict[str, Row]) -> None:
+    # A chunk is written window by window, so one that is replaced goes first, or a kill would mix both.
+    store.delete({row.id: old[row.id].windows for row in rows if row.id in old})
+    store.put(rows)
 
 
 def _text_key(chunk: Chunk) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from memkit.errors import NotFoundError
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import decode
+from memkit.index.sections import read_sections
 from memkit.index.snapshot import SHOWN_ID_CHARACTERS, Snapshot
 from memkit.paths import Home
 from memkit.project import Project
@@ -52,19 +54,22 @@ class Section:
 def expand(project: Project, home: Home, snapshot: Snapshot, prefix: str) -> Section:
     """The section around the chunk whose id begins with `prefix`.
 
-    Raises `NotFoundError` if there is no such chunk or its file is gone, `AmbiguousIdError`.
+    Raises `NotFoundError` if there is no such chunk, its file is gone or has lost the section, and
+    `AmbiguousIdError`.
     """
     position = snapshot.find(prefix)
     chunk = snapshot.chunk(position)
     path = Path(project.root) / chunk.source
     try:
-        text, _ = decode(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to bring the index into step"
         ) from error
+    text, _ = decode(data)
     document = Document(text)
-    start, end = _bounds(document, chunk)
+    is_unchanged = hashlib.sha256(data).hexdigest() == chunk.source_hash
+    start, end = _bounds(document, chunk, path, is_unchanged)
     turns = dict.fromkeys(chunk.turns)
     for pairs in document.anchors(start, end):
         for name in ("turn", "turns"):
@@ -81,17 +86,33 @@ def expand(project: Project, home: Home, snapshot: Snapshot, prefix: str) -> Sec
     )
 
 
-def _bounds(document: Document, chunk: Chunk) -> tuple[int, int]:
-    """Offsets in `document.body` of the section the chunk is named after, without blank lines around."""
-    headings = [block for block in document.blocks if block.kind == "heading"]
-    limit = document.line_starts[min(chunk.end_line, len(document.lines)) - 1]
-    before = [h for h in headings if h.start <= limit and h.level == chunk.level]
-    named = [h for h in before if h.title.startswith(chunk.heading)]
-    candidates = named or before
-    own = candidates[-1] if candidates else None
-    start, level = (own.start, own.level) if own else (0, 6)
-    following = (h.start for h in headings if h.start > start and h.level <= level)
-    end = next(following, len(document.body))
-    while end > start and document.body[end - 1].isspace():
-        end -= 1
-    return start, end
+def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:
+    """Offsets in `document.body` of the section the chunk is named after, without blanks at its end.
+
+    In a file that changed since the chunk was cut it is the section of that name nearest to where it
+    was. A chunk of short sections can reach beyond the one it is named after; then so does this.
+    """
+    size, last = len(document.body), len(document.lines)
+    first_line, last_line = min(chunk.start_line, last) - 1, min(chunk.end_line, last)
+    wanted = document.line_starts[first_line], document.line_starts[last_line] - 1
+    sections = read_sections(document, path.name)
+    found = [(0, next((s.start for s in sections if s.level), size))]
+    if chunk.level:
+        found = [
+            (own.start, next((s.start for s in sections[n:] if s.level <= own.level), size))
+            for n, own in enumerate(sections, start=1)
+            if (own.level, own.breadcrumb) == (chunk.level, chunk.breadcrumb)
+        ]
+    if not found:
+        raise NotFoundError(
+            f"{path} has changed and has no section {chunk.heading!r} any more; search again"
+        )
+    start, end = min(found, key=lambda bounds: _distance(bounds, wanted))
+    if is_unchanged:
+        start, end = min(start, wanted[0]), max(end, wanted[1])
+    return start, start + len(document.body[start:end].rstrip())
+
+
+def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """How many characters lie between two ranges; 0 if they touch."""
+    return max(0, one[0] - other[1], other[0] - one[1])

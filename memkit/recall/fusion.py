@@ -8,8 +8,10 @@ chunk stand on its own:
     s'(i) = s(i) + w(i) * (g1 * sum of s one step away + g2 * sum of s two steps away)
     S(i)  = minmax(s')(i) + h * w(i) * minmax(sum of the three best s in i's session)
 
-with steps inside the same session only. The formula and its parameters (a = 0.5, own_length = 600,
-g1 = 0.3, g2 = 0.1, h = 0.4) come from measurements on two development sets, long assistant sessions
+with steps inside the same session only. Scores that do not differ become all ones if they are
+positive, else zeros; sums of sessions that do not differ become zeros, as they set none apart.
+
+The formula and its parameters (a = 0.5, own_length = 600, g1 = 0.3, g2 = 0.1, h = 0.4) come from measurements on two development sets, long assistant sessions
 and short chats, where equal-weight reciprocal rank fusion loses to the better of its arms.
 """
 
@@ -37,12 +39,12 @@ class Layout:
 
 
 def minmax(values: Scores) -> Scores:
-    """`values` stretched to [0, 1]; all zeros if they do not differ."""
+    """`values` stretched to [0, 1]; if they do not differ, all ones if positive, else zeros."""
     if len(values) == 0:
         return values
     low, high = values.min(), values.max()
     if high <= low:
-        return np.zeros_like(values)
+        return np.full_like(values, 1.0 if high > 0 else 0.0)
     stretched: Scores = (values - low) / (high - low)
     return stretched
 
@@ -70,7 +72,8 @@ def context(
     near, far = _steps_away(own[order], sessions, 1), _steps_away(own[order], sessions, 2)
     borrowed = np.empty_like(own)
     borrowed[order] = settings.near_weight * near + settings.far_weight * far
-    support = minmax(_session_sums(own, order, sessions))
+    sums = _session_sums(own, order, sessions)
+    support = minmax(sums - sums.min(initial=np.inf))
     result: Scores = minmax(own + needs * borrowed) + settings.session_weight * needs * support
     return result
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memkit.config import SearchSettings, Settings
-from memkit.errors import EmbeddingError, IndexBusyError
+from memkit.errors import EmbeddingError, IndexStoreError
 from memkit.index.chunk import Chunk
+from memkit.index.current import MemoryFile, is_in_step, open_snapshot, read_files
 from memkit.index.lock import index_lock
 from memkit.index.snapshot import SHOWN_ID_CHARACTERS, Snapshot
-from memkit.index.sync import is_in_step, open_snapshot, read_files, sync_project
+from memkit.index.sync import sync_project
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall import fusion
@@ -168,8 +169,9 @@ def open_searcher(
 ) -> Searcher:
     """A searcher over the project's memory as it is on disk at this moment.
 
-    Edited files are indexed first. If another process holds the index for too long, or the model is
-    not to be had, the searcher answers from what there is and its `notes` say so. Raises `IndexStoreError`.
+    Edited files are indexed first. If that fails, or another process holds the index for too long, or
+    the model is not to be had, the searcher answers from what there is and its `notes` say so. Raises
+    `IndexStoreError` or `EmbeddingError` if there is nothing yet.
     """
     notes: list[str] = []
     files = read_files(project, home, settings)
@@ -179,23 +181,38 @@ def open_searcher(
     embedder: Embedder | None = None
     if settings.search.mode != "lexical":
         embedder = _load_embedder(home, settings, announce, notes)
-    could_embed = snapshot is not None and snapshot.missing and embedder is not None
-    if snapshot is None or could_embed or not is_in_step(snapshot, files, settings):
+    if _has_work(snapshot, files, settings, embedder):
         wait = FIRST_WAIT_SECONDS if snapshot is None else WAIT_SECONDS
         try:
-            with index_lock(home, wait):
-                sync_project(
-                    project, home, settings, files=files, embedder=embedder, announce=announce
-                )
-        except IndexBusyError as error:
+            with index_lock(home, wait, announce):
+                # What another process did while we waited counts, not what we read before.
+                files = read_files(project, home, settings)
+                newest = open_snapshot(project, home, settings)
+                if _has_work(newest, files, settings, embedder):
+                    sync_project(
+                        project, home, settings, files=files, embedder=embedder, announce=announce
+                    )
+        except (IndexStoreError, EmbeddingError) as error:
             if snapshot is None:
                 raise
-            logger.info("%s", error)
-            notes.append("the index is being worked on, so the newest entries may be missing")
-        snapshot = open_snapshot(project, home, settings)
+            logger.warning("%s", error)
+            notes.append(f"the newest entries may be missing: {error}")
+        snapshot = open_snapshot(project, home, settings) or snapshot
     if snapshot is not None and embedder is not None and snapshot.missing:
         notes.append(f"{snapshot.missing} chunks are not embedded yet")
     return Searcher(snapshot, settings.search, embedder, notes)
+
+
+def _has_work(
+    snapshot: Snapshot | None,
+    files: dict[str, MemoryFile],
+    settings: Settings,
+    embedder: Embedder | None,
+) -> bool:
+    """Whether the index is behind the files, or lacks vectors that could be had."""
+    if snapshot is None or not is_in_step(snapshot, files, settings):
+        return True
+    return snapshot.missing > 0 and embedder is not None
 
 
 def _load_embedder(

@@ -86,12 +86,22 @@ def _escape(text: str) -> str:
 
 
 def find_turn(path: Path, turn: str) -> Turn:
-    """The turn of a transcript whose id, prompt id or uuid begins with `turn`. Raises `NotFoundError`."""
+    """The turn of a transcript whose id, prompt id or uuid is, or begins with, `turn`.
+
+    Raises `NotFoundError` or `AmbiguousIdError`.
+    """
+    found: dict[str, Turn] = {}
     for candidate in read_turns(Transcript(path)):
         names = (candidate.id, candidate.prompt_id, candidate.uuid)
-        if any(name.startswith(turn) for name in names if name):
+        if turn in names:
             return candidate
-    raise NotFoundError(f"{path} has no turn {turn!r}")
+        if any(name.startswith(turn) for name in names if name):
+            found.setdefault(candidate.id, candidate)
+    if not found:
+        raise NotFoundError(f"{path} has no turn {turn!r}")
+    if len(found) > 1:
+        raise AmbiguousIdError(f"the turn {turn!r} fits several: {', '.join(list(found)[:5])}")
+    return next(iter(found.values()))
 
 
 def read_messages(path: Path, redact: Callable[[str], str]) -> Iterator[Message]:
@@ -148,7 +158,16 @@ def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {key: _redacted(item, redact) for key, item in value.items()}
+        return {key: _redacted_item(key, item, redact) for key, item in value.items()}
     if isinstance(value, list):
         return [_redacted(item, redact) for item in value]
     return value
+
+
+def _redacted_item(key: str, value: Any, redact: Callable[[str], str]) -> Any:
+    """A field of a tool's input, whose name can tell that its value is a secret."""
+    if not isinstance(value, str):
+        return _redacted(value, redact)
+    name = f"{key}="
+    named = redact(name + value)
+    return named.removeprefix(name) if named.startswith(name) else redact(value)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import stat
+import threading
 from pathlib import Path
 
 from memkit.paths import MEMORY_DIRECTORY
 
-from ..messages_api import Conversation, Failure, MessagesApi, text, tool
+from ..messages_api import Conversation, MessagesApi, Reply, Request, text, tool
 from ..waiting import wait_until
-from .user import MemkitUser
+from .user import MemkitUser, answers_so_far
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
 
@@ -95,3 +95,112 @@ def test_prompt_hint_once_there_is_history(api: MessagesApi, user: MemkitUser) -
     (call,) = api.model_calls
     assert "-> Ports are given out by the platform team." in call.system
     assert f"memkit holds what was said and done in this project since {day}" in call.system
+
+
+def test_subagent_belongs_to_the_turn_that_started_it(api: MessagesApi, user: MemkitUser) -> None:
+    (user.home.project / "gateway.yaml").write_text("port: 7443\n")
+    ask = {"description": "Find the port", "subagent_type": "general-purpose"}
+    look = tool("Bash", command="cat gateway.yaml", description="Show")
+
+    def script(request: Request) -> Reply:
+        answered = answers_so_far(request)
+        if request.from_subagent:
+            return [text("The file says 7443.")] if answered else [look]
+        if answered:
+            return [text(FACT)]
+        name = "Agent" if "Agent" in request.tool_names else "Task"
+        return [tool(name, prompt="Find the gateway's port.", run_in_background=False, **ask)]
+
+    api.script = script
+    user.home.run_prompt("Which port is it?", "--allowedTools", "Bash,Agent,Task")
+    user.wait_until_remembered()
+
+    assert user.prompts() == ["Which port is it?"]
+    assert "↳ Bash `cat gateway.yaml` → port: 7443" in user.memory()
+    assert "`Find the port` → The file says 7443." in user.memory()
+    assert f"**Answered** {FACT}" in user.memory()
+
+
+def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
+    api.script = Conversation({"first": [[text("One.")]], "second": [[text("Two.")]]})
+    with user.home.start_interactive() as session:
+        session.submit("The first question")
+        session.wait_for("One.")
+        session.submit("The second question")
+        session.wait_for("Two.")
+        session.exit()
+    user.wait_until_remembered()
+    assert user.prompts() == ["The first question", "The second question"]
+    assert "**Answered** One." in user.memory()
+    assert "**Answered** Two." in user.memory()
+    assert user.memory().count(f"session:{session.session_id}") == 1
+    wait_until(lambda: user.home.processes() == [])
+
+
+def test_interrupted_turn(api: MessagesApi, user: MemkitUser) -> None:
+    waiting = "import time; time.sleep(600)"
+    wait = tool("Bash", command=f"python3 -c '{waiting}'", description="Wait")
+    api.script = Conversation({"Wait": [[text("Waiting."), wait]], "instead": [[text("Done.")]]})
+    with user.home.start_interactive("--allowedTools", "Bash") as session:
+        session.submit("Wait for the deployment")
+        wait_until(lambda: [p for p in user.home.processes() if waiting in p.command])
+        session.press("Escape")
+        session.wait_for("Interrupted")
+        session.submit("Look at the log instead")
+        session.wait_for("Done.")
+        session.exit()
+    user.wait_until_remembered()
+    assert user.prompts() == ["Wait for the deployment", "Look at the log instead"]
+    assert "Bash `python3 -c" in user.memory()
+    assert "[Request interrupted" not in user.memory()
+
+
+def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> None:
+    released = threading.Event()
+
+    def script(request: Request) -> Reply:
+        if "the third" in request.text:
+            return [text("All done.")]
+        if answers_so_far(request) == 0:
+            released.wait(timeout=60)
+            return [tool("Bash", command="echo looked", description="Look")]
+        return [text("Both done.")]
+
+    api.script = script
+    with user.home.start_interactive("--allowedTools", "Bash") as session:
+        session.submit("Do the first thing")
+        api.wait_for(lambda request: "Do the first thing" in request.last_user_text)
+        session.submit("And then the second")
+        released.set()
+        session.wait_for("Both done.")
+        session.submit("Now the third")
+        session.wait_for("All done.")
+        session.exit()
+    user.wait_until_remembered()
+    memory = user.memory()
+    for said in ("Do the first thing", "And then the second", "Both done.", "All done."):
+        assert len(re.findall(rf"^(?:\*\*\w+\*\* )?{said}$", memory, re.M)) == 1, memory
+
+
+def test_clear_and_compact(api: MessagesApi, user: MemkitUser) -> None:
+    answers = {"one": [[text("First.")]], "two": [[text("Second.")]], "three": [[text("Third.")]]}
+    api.script = Conversation(answers, otherwise="<summary>They talked about one.</summary>")
+    with user.home.start_interactive() as session:
+        session.submit("Topic one")
+        session.wait_for("First.")
+        session.submit("/compact")
+        session.wait_for("Compacted")
+        session.submit("Topic two")
+        session.wait_for("Second.")
+        session.submit("/clear")
+        wait_until(lambda: "Second." not in session.screen)
+        session.submit("Topic three")
+        session.wait_for("Third.")
+        session.exit()
+    user.wait_until_remembered()
+    assert user.prompts() == ["Topic one", "Topic two", "Topic three"]
+    memory = user.memory()
+    assert [memory.count(answer) for answer in ("First.", "Second.", "Third.")] == [1, 1, 1]
+    assert len(re.findall("session:", memory)) == 2
+    for injected in ("They talked about", "/compact", "/clear", "This session is being continued"):
+        assert injected not in memory

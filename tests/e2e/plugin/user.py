@@ -17,6 +17,7 @@ from memkit.capture.launch import work_waits
 from memkit.paths import PRIVATE_DIRECTORY
 
 from ..client import REPOSITORY, ClaudeHome
+from ..messages_api import Request
 from ..waiting import wait_until
 
 REMEMBERED_SECONDS = 120.0
@@ -95,6 +96,11 @@ class MemkitUser:
         logs = sorted(self.home.memkit_home.glob("log/*.log"))
         parts = [f"{log.name}:\n{log.read_text()}" for log in logs]
         return "\n".join(["memkit was not done.", f"workers: {self.workers()}", *parts])
+
+
+def answers_so_far(request: Request) -> int:
+    """How often the model has spoken in the conversation that `request` continues."""
+    return sum(message["role"] == "assistant" for message in request.messages)
 
 
 def copy_plugin(destination: Path) -> Path:

@@ -53,7 +53,9 @@ def check(text: str, chunks: list[Chunk], options: ChunkOptions) -> None:
             assert words <= set(held)
     ids = [chunk.id("model") for chunk in chunks]
     assert len(set(ids)) == len(ids)
-    assert [chunk.start_line for chunk in chunks] == sorted(chunk.start_line for chunk in chunks)
+    for before, after in pairwise(chunks):
+        assert before.start_line <= after.start_line
+        assert before.end_line <= after.end_line
 
 
 # Text that must not be read as structure says "hidden" or, in a fence, "fenced" behind its `#`.
@@ -404,6 +406,28 @@ def test_a_long_section_is_cut_at_blank_lines_with_two_lines_of_overlap() -> Non
         assert len(after.content) <= 1500
 
 
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        # The second line before would make more than half a chunk of overlap.
+        ([400] * 6, [(1, 5), (5, 9), (9, 11)]),
+        # The third piece would repeat all that is new in the second.
+        ([900, 500, 400, 700], [(1, 3), (3, 5), (7, 7)]),
+        # No room at all.
+        ([1490] * 3, [(1, 1), (3, 3), (5, 5)]),
+    ],
+)
+def test_overlap_of_long_lines(sizes: list[int], expected: list[tuple[int, int]]) -> None:
+    chunks = chunked("\n\n".join(str(number) * size for number, size in enumerate(sizes)))
+    assert [(chunk.start_line, chunk.end_line) for chunk in chunks] == expected
+
+
+def test_overlap_gives_way_to_the_neighbour_of_a_fragment() -> None:
+    text = "\n".join(letter * 298 for letter in "abcde") + "\n\nshort\n\n" + "f" * 900
+    first, second = chunked(text)
+    assert (first.end_line, second.start_line, second.end_line) == (5, 7, 9)
+
+
 def test_overlap_is_neither_code_nor_a_heading() -> None:
     fence = "```\n" + "x = 1\n" * 240 + "```"
     for before in (f"{fence}\n\n", f"# {prose(20)}\n\n"):
@@ -456,6 +480,27 @@ def test_a_list_table_quote_or_paragraph_over_the_limit_is_cut_between_lines(
     assert all(len(chunk.content) <= 1500 for chunk in chunks)
 
 
+@pytest.mark.parametrize("block", ["<!--\n{0}\n-->", "    {0}", "<script>\n{0}\n</script>"])
+def test_a_comment_or_indented_code_over_the_limit_is_cut_at_blank_lines(block: str) -> None:
+    stanzas = [f"{prose(15, f'a{n}b')}\n    {prose(15, f'c{n}d')}" for n in range(20)]
+    chunks = chunked(block.format("\n\n    ".join(stanzas)))
+    assert len(chunks) > 2
+    assert all(sum(stanza in chunk.content for chunk in chunks) == 1 for stanza in stanzas)
+
+
+def test_an_empty_list_marker_stays_with_its_item() -> None:
+    text = "\n".join(f"-\n  {prose(60, f'i{n}w')}" for n in range(8))
+    chunks = chunked(text, options=ChunkOptions(overlap_lines=0))
+    check(text, chunks, DEFAULT)
+    assert all(chunk.content.startswith("-\n") for chunk in chunks)
+
+
+def test_a_fragment_beside_code_joins_it_over_the_limit() -> None:
+    fence = "```\n" + "x = 1\n" * 400 + "```"
+    for text in (f"# A\n\n{fence}", f"{fence}\n\nend", f"like so:\n{fence}"):
+        assert [chunk.content for chunk in chunked(text)] == [text]
+
+
 def test_a_line_over_the_limit_is_cut_between_words() -> None:
     text = f"# A\n\n{prose(1000)}\n\nend\n"
     chunks = chunked(text)
@@ -502,6 +547,40 @@ def test_fragments_gather_under_what_they_have_in_common() -> None:
     chunks = chunked(text)
     assert [chunk.breadcrumb for chunk in chunks] == ["Ports"] * 3
     assert [chunk.content.count("## Host") for chunk in chunks] == [2, 2, 2]
+
+
+def test_the_next_chapter_does_not_gather_with_the_last_section() -> None:
+    text = f"# A\n\n## B\n\n{prose(40)}\n\n### C\n\nc\n\n## D\n\nd\n\n### E\n\n{prose(40)}\n"
+    chunks = chunked(text)
+    assert [chunk.breadcrumb for chunk in chunks] == ["A > B", "A > D > E"]
+    assert chunks[0].content.endswith("### C\n\nc")
+
+
+def test_an_empty_heading_does_not_gather_with_the_section_before() -> None:
+    text = f"# A\n\n{prose(40)}\n\n## B\n\nb\n\n## C\n\n### D\n\n{prose(40)}\n"
+    chunks = chunked(text)
+    assert [chunk.breadcrumb for chunk in chunks] == ["A", "A > C > D"]
+    assert chunks[1].content.startswith("## C")
+
+
+def test_a_fragment_with_nothing_before_it_joins_what_follows() -> None:
+    (chunk,) = chunked(f"# A\n\n# B\n\n{prose(40)}")
+    assert (chunk.breadcrumb, chunk.start_line) == ("B", 1)
+
+
+def test_a_short_turn_under_a_short_note_keeps_its_name() -> None:
+    (chunk,) = chunked("## A <!-- session:s -->\nnote\n\n### B <!-- turn:t -->\nyes\n")
+    assert (chunk.heading, chunk.kind, chunk.turns, chunk.session) == ("B", "turn", ("t",), "s")
+
+
+def test_a_short_summary_is_not_part_of_a_turn() -> None:
+    text = "## A <!-- session:s -->\n- b <!-- grip:k turns:t -->\n\n### B <!-- turn:t -->\nyes\n"
+    assert [chunk.kind for chunk in chunked(text)] == ["summary", "turn"]
+
+
+def test_short_sessions_do_not_gather() -> None:
+    text = "# 2026-11-20\n\n" + "".join(f"## A <!-- session:s{n} -->\nnote\n\n" for n in range(3))
+    assert [chunk.session for chunk in chunked(text)] == ["s0", "s1", "s2"]
 
 
 def test_fragments_do_not_cross_sessions_and_turns() -> None:

@@ -55,6 +55,12 @@ runpy.run_path(script, run_name="__main__")
 """
 
 
+def _heed_signals() -> None:
+    """As in a terminal: a test run in the background, or under nohup, is started with these ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class StandIn:
     """A repository and a memory home in a directory, and processes that run the launcher there."""
 
@@ -140,6 +146,7 @@ class StandIn:
             stderr=subprocess.PIPE,
             text=True,
             env=self.variables(**variables),
+            preexec_fn=_heed_signals,
         )
         self.processes.append(process)
         return process

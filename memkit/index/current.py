@@ -1,0 +1,74 @@
+"""What there is of a project at this moment: its memory files, and the snapshot that searches read."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from memkit.config import Settings
+from memkit.index.chunk import digest
+from memkit.index.paths import added_paths
+from memkit.index.scanner import scan
+from memkit.index.snapshot import Snapshot, open_current
+from memkit.paths import Home
+from memkit.project import Project, identity
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A memory file's bytes, the SHA-256 of them, and its path relative to the project."""
+
+    source: str
+    data: bytes
+    hash: str
+
+
+def read_files(project: Project, home: Home, settings: Settings) -> dict[str, MemoryFile]:
+    """The memory files of a project by source, in order.
+
+    A file that cannot be read is logged and left out.
+    """
+    files = {}
+    paths = [*settings.memory.paths, *added_paths(home, project)]
+    for found in scan(Path(project.root), paths, exclude=settings.memory.exclude):
+        try:
+            data = found.path.read_bytes()
+        except OSError as error:
+            logger.warning("cannot read %s: %s", found.path, error)
+            continue
+        files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
+    return files
+
+
+def collection_name(project: Project, home: Home, model: str) -> str:
+    """The name of the project's collection for one model; the digest tells long names apart."""
+    slug = re.sub(r"[^a-z0-9]+", "-", model.lower())[:30].strip("-") or "model"
+    return f"memkit-{identity(project, home)}-{slug}-{digest(model)[:8]}"
+
+
+def snapshot_directory(home: Home, name: str) -> Path:
+    """Where the snapshots of a collection lie."""
+    return Path(home.index) / "snapshots" / name
+
+
+def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
+    """The project's snapshot in force, in step or not; None if there is none."""
+    name = collection_name(project, home, settings.embedding.model)
+    return open_current(snapshot_directory(home, name), settings.search.language)
+
+
+def is_in_step(snapshot: Snapshot, files: dict[str, MemoryFile], settings: Settings) -> bool:
+    """Whether the snapshot stands for exactly these files, cut as the settings say."""
+    return snapshot.sources == state_of(files, settings)
+
+
+def state_of(files: dict[str, MemoryFile], settings: Settings) -> dict[str, str]:
+    """The hash of each file, salted with the way it is cut: another cut makes other chunks."""
+    cut = settings.chunking
+    suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
+    return {file.source: f"{file.hash}:{suffix}" for file in files.values()}
