@@ -14,7 +14,8 @@ from typing import Dict
 KEYS = ("session", "branch", "turn", "turns", "grip")
 
 _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
-_ANCHOR = re.compile(r"[ \t]*<!--[ \t]+({pair}(?:[ \t]+{pair})*)[ \t]+-->".format(pair=_PAIR))
+# Not from the middle of a run of blanks: a long run would be tried again from each of them.
+_ANCHOR = re.compile(r"(?<![ \t])[ \t]*<!--[ \t]+({pair}(?:[ \t]+{pair})*)[ \t]+-->".format(pair=_PAIR))
 _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
 

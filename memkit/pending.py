@@ -44,29 +44,31 @@ def clear(home: Home, root: str) -> None:
 
 def exists(home: Home) -> bool:
     """Whether any project waits. Costs one directory listing."""
-    try:
-        return bool(os.listdir(_directory(home)))
-    except OSError:
-        return False
+    return bool(_names(home))
 
 
 def roots(home: Home) -> List[str]:
     """The roots that wait, sorted."""
     found = []
+    for name in _names(home):
+        path = os.path.join(_directory(home), name)
+        try:
+            with open(path, encoding="ascii") as file:
+                root = json.load(file)["root"]
+        except FileNotFoundError:  # cleared since the listing
+            continue
+        except (OSError, ValueError, KeyError, TypeError):
+            root = None
+        if isinstance(root, str):
+            found.append(root)
+        else:  # damaged: a search still sees the change
+            os.unlink(path)
+    return sorted(found)
+
+
+def _names(home: Home) -> List[str]:
+    """The marks; a file a killed process left half-written is none."""
     try:
-        names = os.listdir(_directory(home))
+        return [name for name in os.listdir(_directory(home)) if name.endswith(".json")]
     except OSError:
         return []
-    for name in names:
-        if name.endswith(".json"):
-            try:
-                with open(os.path.join(_directory(home), name), encoding="ascii") as file:
-                    found.append(str(json.load(file)["root"]))
-            except (
-                OSError,
-                ValueError,
-                KeyError,
-                TypeError,
-            ):  # damaged: a search still sees the change
-                os.unlink(os.path.join(_directory(home), name))
-    return sorted(found)

@@ -79,7 +79,7 @@ def _main_worktree(worktree: str, marker: str) -> Optional[str]:
         git_directory = os.path.join(worktree, git_directory)
         with open(os.path.join(git_directory, "commondir"), encoding="utf-8") as file:
             common = os.path.realpath(os.path.join(git_directory, file.read(4096).strip()))
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # ValueError: no text, or no path
         return None
     return os.path.dirname(common) if os.path.basename(common) == ".git" else None
 
@@ -91,15 +91,18 @@ def normalise_remote(url: str) -> str:
     """
     url = url.strip()
     match = re.match(
-        r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/:]+)(?::\d+)?/(.*)$", url, re.IGNORECASE
+        r"^[a-z][a-z0-9+.-]*://(?:[^/]*@)?([^/:@]+)(?::\d+)?/(.*)$", url, re.IGNORECASE
     )
     if not match:
-        match = re.match(r"^(?:[^@/]+@)?([^/:]+):(?!\\)(.*)$", url)
+        match = re.match(r"^(?:[^@/]+@)?([^/:@]+):(?!\\)(.*)$", url)
     if not match:
-        return url.rstrip("/")
+        return _without_git(url.rstrip("/"))
     host, path = match.groups()
-    path = path.strip("/")
-    return "{}/{}".format(host.lower(), path[:-4] if path.endswith(".git") else path)
+    return "{}/{}".format(host.lower(), _without_git(path.strip("/")))
+
+
+def _without_git(path: str) -> str:
+    return path[:-4] if path.endswith(".git") else path
 
 
 def identity(project: Project, home: Home) -> str:
@@ -154,7 +157,7 @@ def _claim(home: Home, name: str, root: str) -> bool:
         holder = None
     if holder == root:
         return True
-    if holder and os.path.isdir(os.path.join(holder, ".git")):
+    if isinstance(holder, str) and os.path.exists(os.path.join(holder, ".git")):
         return False
     make_private_directory(home.projects)
     write_durably(record, json.dumps({"root": root}).encode())

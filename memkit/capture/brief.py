@@ -15,8 +15,9 @@ from memkit.project import Project
 ANSWER_CHARACTERS = 280
 """How much of an entry's text is shown; the skill shows the rest."""
 
+_CLOSING = re.compile(r"</memory", re.IGNORECASE)
 _DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}\.md$")
-_LABEL = re.compile(r"\*\*(Asked|Did|Answered|Failed)\*\*")
+_LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 
 
 class Entry(NamedTuple):
@@ -40,7 +41,7 @@ def session_brief(project: Project, limit: int) -> str:
     """The facts for a starting session, at most `limit` characters, cut between entries only."""
     known = days(project)
     if not known:
-        return "memkit keeps a memory of this project from today on; it is empty so far."
+        return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
     span = known[0] if len(known) == 1 else "{} to {}".format(known[0], known[-1])
     text = (
         "memkit keeps a memory of this project in .memkit/memory/: {} ({}). "
@@ -53,7 +54,8 @@ def session_brief(project: Project, limit: int) -> str:
     for entry in newest_entries(project, known):
         line = "{} {}{}\n".format(
             entry.day, entry.heading, " -> " + entry.answer if entry.answer else ""
-        ).replace("</memory", "</ memory")
+        )
+        line = _CLOSING.sub("</ memory", line)
         if len(line) > room:
             break
         room -= len(line)
@@ -90,17 +92,14 @@ def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
 
 
 def _turns(text: str) -> Iterator[Tuple[str, str]]:
-    """Heading and body of each turn section."""
+    """Heading and body of each turn section; as in the journal, only anchors bound them."""
     heading, body = "", []  # type: Tuple[str, List[str]]
     for line in text.splitlines():
-        if line.startswith("### ") and "turn" in anchors.parse(line):
+        is_turn = line.startswith("### ") and "turn" in anchors.parse(line)
+        if is_turn or (line.startswith("## ") and "session" in anchors.parse(line)):
             if heading:
                 yield heading, "\n".join(body)
-            heading, body = anchors.strip(line)[4:].strip(), []
-        elif line.startswith(("# ", "## ")):
-            if heading:
-                yield heading, "\n".join(body)
-            heading, body = "", []
+            heading, body = anchors.strip(line)[4:].strip() if is_turn else "", []
         else:
             body.append(line)
     if heading:
@@ -114,4 +113,4 @@ def _answer(body: str) -> str:
     text = " ".join((labelled.get("Answered") or labelled.get("Did") or "").split())
     if len(text) <= ANSWER_CHARACTERS:
         return text
-    return text[:ANSWER_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    return text[: ANSWER_CHARACTERS - 2].rsplit(" ", 1)[0] + " …"

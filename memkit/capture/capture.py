@@ -21,10 +21,10 @@ from memkit.capture.journal import Growing, Journal, section_hash
 from memkit.capture.redact import redact
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT
-from memkit.capture.transcript import Transcript
+from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
-from memkit.errors import TranscriptError
+from memkit.errors import MemkitError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -75,10 +75,14 @@ class Capture:
             return
         transcript = str(record.get("transcript", ""))
         session = self.sessions.load(Path(transcript).stem or str(record["session"]))
-        session.transcript, session.project = transcript, project.root
+        session.project = project.root
+        if transcript != session.transcript and transcript:
+            session.transcript = transcript
+            session.read_again()
         event = record["event"]
         if event == PROMPT_EVENT:
-            session.remember_prompt(str(record.get("prompt_id", "")), str(record.get("prompt", "")))
+            prompt = clean(str(record.get("prompt", "")))
+            session.remember_prompt(str(record.get("prompt_id", "")), prompt)
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
@@ -92,14 +96,19 @@ class Capture:
         for session in self.sessions:
             if session.project and session.has_unread_transcript:
                 project = Project.at_root(session.project, self.home)
-                if not project.is_off:
+                if project.is_off:
+                    continue
+                try:
                     self.read(session, lambda turn, project=project: project)  # type: ignore[misc]
+                except MemkitError as error:  # one session's trouble is not another's
+                    logger.warning("session %s is not caught up: %s", session.id, error)
 
     def import_file(self, path: Path, choose: Callable[[Turn], Project]) -> Captured:
         """Remember a transcript from its start; `choose` says to which project a turn belongs."""
         session = self.sessions.load(path.stem)
         if session.transcript in ("", str(path)):
-            session.transcript, session.offset = str(path), 0
+            session.transcript = str(path)
+            session.read_again()
         else:  # another file of that name is the session's own; anchors alone keep this one's turns single
             session = Session("", str(path))
         return self.read(session, choose)
@@ -110,10 +119,11 @@ class Capture:
         """Write the turns up to the event's own one, whose final message is in the event."""
         turns: list[Turn] = []
         try:
-            turns = list(read_turns(Transcript(Path(session.transcript), session.offset)))
+            turns = list(read_turns(_transcript(session)))
         except TranscriptError:
             logger.info("session %s has no transcript at %s", session.id, session.transcript)
-        message = str(record.get("message", ""))
+        # The message of a failure is the error.
+        message = "" if record["event"] == "StopFailure" else clean(str(record.get("message", "")))
         own = self._own_turn(turns, record, message)
         if own is None and self._was_read(session, turns, record, message):
             return
@@ -121,23 +131,25 @@ class Capture:
             pass
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
-        elif own is not None:
-            own.answer = message or own.answer
+        elif own is not None and message:
+            session.answers[own.id] = message
         elif message:
             own = self._turn_of_event(session, record, message)
             turns.append(own)
         if own is not None and record["event"] in ("Stop", "StopFailure"):
             turns = turns[: turns.index(own) + 1]  # what came after it is still under way
-            session.prompts.pop(own.prompt_id, None)
         for batch in _batches(turns):
             self._write(session, batch, lambda turn: project)
+        if own is not None:
+            session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
 
     def _own_turn(self, turns: list[Turn], record: dict[str, Any], message: str) -> Turn | None:
         """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
         prompt_id = record.get("prompt_id")
         if prompt_id and any(turn.prompt_id for turn in turns):
-            return next((turn for turn in turns if turn.prompt_id == prompt_id), None)
+            names = ({turn.prompt_id, *turn.other_prompt_ids} for turn in turns)
+            return next((turn for turn, own in zip(turns, names) if prompt_id in own), None)
         said = " ".join(message.split())
         for turn in reversed(turns):
             if said and said == " ".join(redact(turn.answer).split()):
@@ -153,6 +165,8 @@ class Capture:
         self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
     ) -> bool:
         """Whether the event's turn was read before the event came, and another followed: it is complete."""
+        if not turns:
+            return False
         if self._turn_id(record, message) in session.recent:
             return True
         if not message or not session.offset or any(turn.prompt_id for turn in turns):
@@ -190,7 +204,7 @@ class Capture:
 
     def read(self, session: Session, choose: Callable[[Turn], Project]) -> Captured:
         """Write all turns from the session's checkpoint on, and move the checkpoint."""
-        transcript = Transcript(Path(session.transcript), session.offset)
+        transcript = _transcript(session)
         captured = Captured()
         for batch in _batches(read_turns(transcript)):
             one = self._write(session, batch, choose)
@@ -211,6 +225,7 @@ class Capture:
         groups: dict[str, list[Digest]] = {}
         last: Digest | None = None
         for turn in turns:
+            self._complete(turn, session)
             if turn.is_memory:
                 project = choose(turn)
                 last = make_digest(turn, project.root, self.redact)
@@ -220,7 +235,7 @@ class Capture:
             session.will_write(last.turn, section_hash(last.section))
             self.sessions.save(session)
         growing = {
-            turn: Growing(tuple(hashes), turn == session.written)
+            turn: Growing(tuple(hashes), turn in session.written)
             for turn, hashes in session.growing.items()
         }
         for root, digests in groups.items():
@@ -230,16 +245,30 @@ class Capture:
             captured.projects.add(root)
         if last is not None and session.id:
             session.has_written(last.turn, section_hash(last.section))
-        for turn in turns:
-            session.has_read(turn.id)
+        session.has_read([turn.id for turn in turns])
         if turns:
             session.offset = turns[-1].start
             session.size = turns[-1].end
         return captured
 
+    def _complete(self, turn: Turn, session: Session) -> None:
+        """Add the final message that an event told, as long as the transcript does not show one."""
+        told = session.answers.get(turn.id, "")
+        is_behind = not turn.answer or turn.worked_since or turn.answer in told
+        if told and is_behind and not self._shows(turn, told):
+            turn.answer = told
+
     def redact(self, text: str) -> str:
         """`text` without secrets, the user's own patterns included."""
         return redact(text, self._patterns)
+
+
+def _transcript(session: Session) -> Transcript:
+    """The session's transcript from its checkpoint on; from its start if it is shorter than that."""
+    path = Path(session.transcript)
+    if session.offset and path.is_file() and path.stat().st_size < session.offset:
+        session.read_again()
+    return Transcript(path, session.offset)
 
 
 def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

@@ -85,7 +85,7 @@ def _name_format(match: "re.Match[str]") -> str:
 def _hide_assignment(match: "re.Match[str]") -> str:
     value, quote = match.group("value"), match.group("quote")
     is_count = value.isdigit() and match.group("name").lower().startswith("token")
-    is_call = not quote and match.string[match.end() : match.end() + 1] in ("(", "[")
+    is_call = not quote and match.string[match.end() : match.end() + 1] == "("
     if is_count or is_call or entropy(value) < MIN_ENTROPY or not _has_digit_or_symbol(value):
         return match.group(0)
     return "{}{}[redacted:secret]{}".format(match.group("name"), quote, quote)

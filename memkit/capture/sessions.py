@@ -34,7 +34,8 @@ class Session:
     `id` is the transcript's file name without its suffix. `offset` is the byte from which to read on:
     the start of the last turn, which may still grow; `size` is how far the transcript had been read.
     `growing` maps the ids of turns that may be written again to what their section may hash to if
-    nobody edited it; `written` is the one of them that is certainly in the journal. `prompts` maps
+    nobody edited it; `written` are those of them that are certainly in the journal. `answers` are
+    final messages, redacted, that events told and the transcript did not, by turn. `prompts` maps
     prompt ids to their text, redacted; `recent` are the ids of the latest turns read.
     """
 
@@ -44,27 +45,46 @@ class Session:
     offset: int = 0
     size: int = 0
     growing: dict[str, list[str]] = field(default_factory=dict)
-    written: str = ""
+    written: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
     recent: list[str] = field(default_factory=list)
     prompts: dict[str, str] = field(default_factory=dict)
 
     def remember_prompt(self, prompt_id: str, prompt: str) -> None:
-        """Keep a prompt until its turn is written; only the latest ones stay."""
-        self.prompts[prompt_id] = prompt
+        """Keep a prompt until its turn is written; only the latest ones stay.
+
+        What is typed while the assistant works comes under the id of the prompt it works on.
+        """
+        before = self.prompts.get(prompt_id, "")
+        if prompt not in before.split("\n\n"):
+            self.prompts[prompt_id] = f"{before}\n\n{prompt}" if before else prompt
         while len(self.prompts) > MAX_PROMPTS:
             self.prompts.pop(next(iter(self.prompts)))
 
-    def has_read(self, turn: str) -> None:
-        """Note that a turn was read whole."""
-        self.recent = [*self.recent, turn][-MAX_RECENT:]
+    def has_read(self, turns: list[str]) -> None:
+        """Note the turns just read; all but the last are complete and are not written again."""
+        kept = [turn for turn in self.recent if turn not in turns]
+        self.recent = [*kept, *turns][-MAX_RECENT:]
+        for turn in self.recent[:-1]:
+            self.growing.pop(turn, None)
+            self.answers.pop(turn, None)
+        self.written = [turn for turn in self.written if turn in self.growing]
+
+    def read_again(self) -> None:
+        """Begin again at the start of the transcript."""
+        self.offset, self.size, self.recent = 0, 0, []
 
     def will_write(self, turn: str, section_hash: str) -> None:
         """Note, before it happens, that the section of the last turn is written."""
-        self.growing.setdefault(turn, []).append(section_hash)
+        hashes = self.growing.setdefault(turn, [])
+        if section_hash not in hashes:
+            hashes.append(section_hash)
 
     def has_written(self, turn: str, section_hash: str) -> None:
         """Note that the last turn's section was written, or found as a person left it."""
-        self.growing, self.written = {turn: [section_hash]}, turn
+        self.growing[turn] = [section_hash]
+        if turn not in self.written:
+            self.written.append(turn)
 
     @property
     def has_unread_transcript(self) -> bool:
@@ -107,7 +127,7 @@ class Sessions:
 def _read(path: Path) -> Session | None:
     try:
         value = json.loads(path.read_bytes())
-        session = Session("")
+        session = Session(value["id"])
         for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
             if type(value[name]) is not type(getattr(session, name)):
                 raise TypeError(f"{name} is {value[name]!r}")
@@ -115,6 +135,6 @@ def _read(path: Path) -> Session | None:
         return session
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         logger.warning("session file %s is damaged and read as new: %s", path, error)
         return None

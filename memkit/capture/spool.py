@@ -25,6 +25,9 @@ MAX_ATTEMPTS = 5
 FIRST_RETRY_SECONDS = 30.0
 """Back-off after the first failure; it doubles with each further one."""
 
+LEFTOVER_SECONDS = 3600.0
+"""After so long a file in `tmp/` has nobody who still writes it."""
+
 PROMPT_EVENT = "UserPromptSubmit"
 """Waits for the turn it begins, so by itself it is no work."""
 
@@ -46,27 +49,35 @@ def put(home: Home, record: Dict[str, Any]) -> str:
     name = "{:020d}-{}-{}-{}.json".format(
         time.time_ns(), os.getpid(), os.urandom(4).hex(), event or "unknown"
     )
-    _write(home, name, dict(record, schema=SCHEMA))
+    _write(home, "new", name, dict(record, schema=SCHEMA))
     return name
 
 
-def _write(home: Home, name: str, record: Dict[str, Any]) -> None:
-    temporary = os.path.join(home.spool, "tmp", name)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+def _write(home: Home, folder: str, name: str, record: Dict[str, Any]) -> None:
+    temporary = _path(home, "tmp", name)
+    # A process killed here before may have left a part of the same event.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(json.dumps(record).encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, _path(home, "new", name))
+        os.replace(temporary, _path(home, folder, name))
     except BaseException:
-        os.unlink(temporary)
+        _remove(temporary)
         raise
-    sync_directory(os.path.join(home.spool, "new"))
+    sync_directory(os.path.join(home.spool, folder))
 
 
 def _path(home: Home, folder: str, name: str) -> str:
     return os.path.join(home.spool, folder, name)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def _names(home: Home, folder: str) -> List[str]:
@@ -88,11 +99,22 @@ def failed(home: Home) -> List[Item]:
     items = []
     for name in _names(home, "failed"):
         try:
-            with open(_path(home, "failed", name), encoding="utf-8") as file:
-                items.append(Item(name, json.load(file)))
-        except (OSError, ValueError):
-            items.append(Item(name, {"error": "unreadable spool file"}))
+            items.append(Item(name, _read(_path(home, "failed", name))))
+        except (OSError, ValueError) as error:
+            items.append(Item(name, {"error": "unreadable: {}".format(error)}))
     return items
+
+
+def _read(path: str) -> Dict[str, Any]:
+    """The record in a file; raises `OSError`, or `ValueError` if there is none in it."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            record = json.load(file)
+        except RecursionError as error:
+            raise ValueError("nested too deep") from error
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    return record
 
 
 def has_work(home: Home) -> bool:
@@ -106,14 +128,26 @@ def recover(home: Home) -> int:
 
     Only the process that holds the index lock may call this: then no other worker is alive.
     """
+    _remove_leftovers(home)
     names = _names(home, "claimed")
     for name in names:
         claimed = _path(home, "claimed", name)
-        if os.path.exists(_path(home, "new", name)):  # killed while putting it back itself
+        # Killed while putting it back, or giving it up, itself.
+        if any(os.path.exists(_path(home, folder, name)) for folder in ("new", "failed")):
             os.unlink(claimed)
         else:
             os.rename(claimed, _path(home, "new", name))
     return len(names)
+
+
+def _remove_leftovers(home: Home) -> None:
+    """Delete what hooks that were killed left half-written; a live one needs no hour."""
+    for name in _names(home, "tmp"):
+        try:
+            if time.time() - os.path.getmtime(_path(home, "tmp", name)) > LEFTOVER_SECONDS:
+                _remove(_path(home, "tmp", name))
+        except FileNotFoundError:  # finished since the listing
+            pass
 
 
 def claim(home: Home, name: str, now: float) -> Optional[Item]:
@@ -127,20 +161,19 @@ def claim(home: Home, name: str, now: float) -> Optional[Item]:
     except FileNotFoundError:
         return None
     try:
-        with open(claimed, encoding="utf-8") as file:
-            record = json.load(file)
-        problem = None if isinstance(record, dict) else "not a JSON object"
-    except (OSError, ValueError) as error:
-        record, problem = {}, "unreadable: {}".format(error)
-    if problem is None and not _is_known_schema(record):
-        problem = "written by a newer memkit (schema {!r})".format(record.get("schema"))
-    if problem is not None:
-        give_up(home, Item(name, record if isinstance(record, dict) else {}), problem)
+        item = Item(name, _read(claimed))
+        is_due = float(item.record.get("not_before", 0)) <= now
+    except (OSError, ValueError, TypeError):  # moved as it is: somebody may still make sense of it
+        os.rename(claimed, _path(home, "failed", name))
         return None
-    if float(record.get("not_before", 0)) > now:
-        put_back(home, Item(name, record))
+    if not _is_known_schema(item.record):
+        schema = item.record.get("schema")
+        give_up(home, item, "written by a newer memkit (schema {!r})".format(schema))
         return None
-    return Item(name, record)
+    if not is_due:
+        put_back(home, item)
+        return None
+    return item
 
 
 def _is_known_schema(record: Dict[str, Any]) -> bool:
@@ -160,32 +193,32 @@ def put_back(home: Home, item: Item) -> None:
 
 def retry_later(home: Home, item: Item, error: str, now: float) -> bool:
     """Note a failure and return the event for a later try; False if it was given up instead."""
-    attempts = int(item.record.get("attempts", 0)) + 1
+    attempts = item.record.get("attempts", 0)
+    attempts = attempts + 1 if isinstance(attempts, int) else 1
     record = dict(item.record, attempts=attempts, error=error)
     if attempts >= MAX_ATTEMPTS:
         give_up(home, Item(item.name, record), error)
         return False
     record["not_before"] = now + FIRST_RETRY_SECONDS * 2 ** (attempts - 1)
-    _write(home, item.name, record)
+    _write(home, "new", item.name, record)
     os.unlink(_path(home, "claimed", item.name))
     return True
 
 
 def give_up(home: Home, item: Item, error: str) -> None:
     """Move a claimed event to `failed/` with the reason."""
-    _write(home, item.name, dict(item.record, error=error))
-    os.replace(_path(home, "new", item.name), _path(home, "failed", item.name))
+    _write(home, "failed", item.name, dict(item.record, error=error))
     os.unlink(_path(home, "claimed", item.name))
 
 
 def retry_failed(home: Home) -> int:
     """Put all given-up events back with a clean count of attempts; return how many."""
-    items = failed(home)
+    items = [item for item in failed(home) if "event" in item.record]
     for item in items:
         kept = {
             k: v for k, v in item.record.items() if k not in ("attempts", "not_before", "error")
         }
-        if "event" in kept:
-            _write(home, item.name, kept)
-            os.unlink(_path(home, "failed", item.name))
-    return len([item for item in items if "event" in item.record])
+        # In place and then moved, so that it is never in two places for a worker at the same time.
+        _write(home, "failed", item.name, kept)
+        os.rename(_path(home, "failed", item.name), _path(home, "new", item.name))
+    return len(items)

@@ -1,6 +1,7 @@
 """The worker: takes events from the spool into the journal, then brings the index into step.
 
-One process at a time does this, holding the index lock. It ends when nothing is left to do.
+One process at a time does this, holding the index lock. It ends when nothing is left to do. What takes
+time to import is imported under the lock: of several workers started at once, all but one leave at once.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memkit import pending
 from memkit.capture import spool
-from memkit.capture.capture import Capture, NotYet
-from memkit.config import Settings
-from memkit.errors import MemkitError
+from memkit.errors import IndexBusyError, MemkitError
 from memkit.index.lock import index_lock
-from memkit.index.sync import SyncReport, sync_project
 from memkit.paths import Home
 from memkit.project import Project
+
+if TYPE_CHECKING:
+    from memkit.config import Settings
+    from memkit.index.sync import SyncReport
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +51,27 @@ def work(
     holds the index; raises `IndexBusyError` if it is still at it then.
     """
     report = WorkReport()
-    seen: set[str] = set()
-    while True:
-        with index_lock(home, wait_seconds):
-            spool.recover(home)
-            seen |= _take_events(home, settings_of, report)
-            seen |= _index(home, settings_of, report)
-        # A hook that found the lock held has left its event to us.
-        if not _rest(home) - seen:
-            return report
+    with index_lock(home, wait_seconds):
+        seen = _work_once(home, settings_of, report)
+    # A hook that found the lock held has left its event to us.
+    while _rest(home) - seen:
+        try:
+            with index_lock(home, 0):
+                seen |= _work_once(home, settings_of, report)
+        except IndexBusyError:  # another worker was quicker, and finds the same
+            break
+    return report
+
+
+def _work_once(
+    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
+) -> set[str]:
+    """Take in all there is; return the names of events and the roots that are left for later."""
+    from memkit import config
+
+    config.publish_hook_settings(home, config.load(home).settings)
+    spool.recover(home)
+    return _take_events(home, settings_of, report) | _index(home, settings_of, report)
 
 
 def _rest(home: Home) -> set[str]:
@@ -68,6 +83,8 @@ def _take_events(
     home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
 ) -> set[str]:
     """Handle every event that is due; return the names of those left for later."""
+    from memkit.capture.capture import Capture, NotYet
+
     later: set[str] = set()
     while True:
         behind = False
@@ -110,7 +127,12 @@ def _postpone(
 def _index(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
     """Bring the index of every changed project into step; return the roots where that failed."""
     failed: set[str] = set()
-    for root in pending.roots(home):
+    roots = pending.roots(home)
+    if not roots:
+        return failed
+    from memkit.index.sync import sync_project
+
+    for root in roots:
         try:
             project = Project(root)
             report.indexed.append(sync_project(project, home, settings_of(project)))

@@ -178,6 +178,8 @@ class _Demo:
 
     def _wait_for_worker(self) -> None:
         from memkit.capture import launch
+        from memkit.index.embedding import local  # noqa: F401 - while the worker is at it
+        from memkit.recall import expand, search  # noqa: F401
 
         deadline = time.monotonic() + WAIT_SECONDS
         while launch.work_waits(self.home) or launch.worker_is_running(self.home):

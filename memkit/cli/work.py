@@ -26,11 +26,9 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
     """
     if not os.path.isdir(context.home.root):
         return  # the home is gone since a hook started this; do not bring it back
-    from memkit import config
     from memkit.capture import spool
     from memkit.capture.worker import work
 
-    config.publish_hook_settings(context.home, config.load(context.home).settings)
     if retry:
         spool.retry_failed(context.home)
     try:

@@ -292,7 +292,7 @@ def _row(owner: str, found: Mapping[str, Any]) -> Row:
         chunk = Chunk(content=str(text), **fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ForeignRowsError(f"the row {owner} of the index is not memkit's") from error
-    own = [found.get(f"{owner}#{number}" if number else owner) for number in windows]
-    if not own or None in own:
+    own = [f"{owner}#{number}" if number else owner for number in windows]
+    if not own or any(row not in found for row in own):
         return Row(owner, chunk, None)
-    return Row(owner, chunk, np.asarray([row[2] for row in own], dtype=np.float32))
+    return Row(owner, chunk, np.asarray([found[row][2] for row in own], dtype=np.float32))

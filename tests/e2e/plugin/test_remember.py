@@ -183,24 +183,24 @@ def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> N
 
 
 def test_clear_and_compact(api: MessagesApi, user: MemkitUser) -> None:
-    answers = {"one": [[text("First.")]], "two": [[text("Second.")]], "three": [[text("Third.")]]}
-    api.script = Conversation(answers, otherwise="<summary>They talked about one.</summary>")
+    answers = {f"Topic {n}": [[text(f"Answer {n}.")]] for n in ("one", "two", "three")}
+    api.script = Conversation(answers, otherwise="<summary>They talked about ports.</summary>")
     with user.home.start_interactive() as session:
         session.submit("Topic one")
-        session.wait_for("First.")
+        session.wait_for("Answer one.")
         session.submit("/compact")
         session.wait_for("Compacted")
         session.submit("Topic two")
-        session.wait_for("Second.")
+        session.wait_for("Answer two.")
         session.submit("/clear")
-        wait_until(lambda: "Second." not in session.screen)
+        wait_until(lambda: "Answer two." not in session.screen)
         session.submit("Topic three")
-        session.wait_for("Third.")
+        session.wait_for("Answer three.")
         session.exit()
     user.wait_until_remembered()
     assert user.prompts() == ["Topic one", "Topic two", "Topic three"]
     memory = user.memory()
-    assert [memory.count(answer) for answer in ("First.", "Second.", "Third.")] == [1, 1, 1]
+    assert [memory.count(answer) for answer in ("First.", "Second.", "Answer three.")] == [1, 1, 1]
     assert len(re.findall("session:", memory)) == 2
     for injected in ("They talked about", "/compact", "/clear", "This session is being continued"):
         assert injected not in memory
