@@ -123,9 +123,7 @@ def write_transcripts(conversation: Conversation, directory: Path) -> list[Path]
     return paths
 
 
-def _entries(
-    conversation: Conversation, session: Session, name: str
-) -> Iterator[dict[str, Any]]:
+def _entries(conversation: Conversation, session: Session, name: str) -> Iterator[dict[str, Any]]:
     person = conversation.sessions[0].utterances[0].speaker
     for number, one in enumerate(session.utterances):
         when = session.time + timedelta(seconds=20 * number)

@@ -117,7 +117,8 @@ class ProductHits:
         holds = {
             name
             for name, text in self.by_session.get(result.chunk.session, [])
-            if text and (text in content or (len(text) > LONG_UTTERANCE and _overlap(text, content)))
+            if text
+            and (text in content or (len(text) > LONG_UTTERANCE and _overlap(text, content)))
         }
         return metrics.Hit(result.chunk.session, frozenset(holds), len(result.chunk.content))
 
@@ -152,7 +153,9 @@ def evaluate(
             if unit == "product":
                 snapshot = product_snapshot(conversation, own, embedder, directory)
                 hit = ProductHits(conversation)
-                sessions = {one.number: data.session_id(conversation, one) for one in conversation.sessions}
+                sessions = {
+                    one.number: data.session_id(conversation, one) for one in conversation.sessions
+                }
             else:
                 snapshot = utterance_snapshot(conversation, embedder, directory / "index")
                 hit = utterance_hit
@@ -175,7 +178,9 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--unit", choices=("product", "utterance"), default="product")
     parser.add_argument("--modes", default=",".join(MODES))
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="a search setting")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a search setting"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     modes = arguments.modes.split(",")
@@ -216,7 +221,8 @@ def _print(report: dict[str, Any]) -> None:
         for name, value in summary["all"].items():
             low, high = summary["interval"][name]
             by_category = "  ".join(
-                f"{category}: {means[name]:.1f}" for category, means in summary["categories"].items()
+                f"{category}: {means[name]:.1f}"
+                for category, means in summary["categories"].items()
             )
             print(f"  {name:<14}{value:6.1f}  [{low:.1f}, {high:.1f}]   {by_category}"[:width])
 

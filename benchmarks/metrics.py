@@ -21,7 +21,9 @@ class Hit:
     characters: int
 
 
-def score(hits: Sequence[Hit], evidence: frozenset[str], sessions: frozenset[str]) -> dict[str, float]:
+def score(
+    hits: Sequence[Hit], evidence: frozenset[str], sessions: frozenset[str]
+) -> dict[str, float]:
     """All metrics of one question; `sessions` are those of its evidence."""
     row: dict[str, float] = {}
     for depth in DEPTHS:

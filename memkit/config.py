@@ -54,7 +54,7 @@ class Loaded:
     refused: list[str]
 
 
-def keys() -> Iterator[Key]:
+def every_key() -> Iterator[Key]:
     """Every setting, as (section, field)."""
     for section, field in Settings.model_fields.items():
         for name in _model(field.annotation).model_fields:
@@ -119,7 +119,7 @@ def _tree(found: Mapping[Key, Value]) -> dict[str, dict[str, Any]]:
 
 
 def _check_known(found: Mapping[Key, Value]) -> None:
-    known = set(keys())
+    known = set(every_key())
     for key, value in found.items():
         if key not in known:
             raise ConfigError(
@@ -155,7 +155,7 @@ def _project_values(root: Path, refused: list[str]) -> dict[Key, Value]:
 
 def _allowed(found: dict[Key, Value], refused: list[str]) -> dict[Key, Value]:
     """The keys a repository may set; the others are named in `refused`."""
-    known = set(keys())
+    known = set(every_key())
     kept = {}
     for key, value in found.items():
         if key not in known:
@@ -251,7 +251,7 @@ def save(home: Home, key: Key, text: str) -> Any:
 
 def _validate_change(before: Mapping[Key, Value], key: Key, value: Value) -> Settings:
     """Settings with `key` as it will be. What else is wrong in the file does not stand in the way."""
-    known = set(keys())
+    known = set(every_key())
     section = {k: v for k, v in before.items() if k[0] == key[0] and k in known}
     try:
         Settings.model_validate(_tree(section))

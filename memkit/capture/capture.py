@@ -132,15 +132,15 @@ class Capture:
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
         elif own is not None and message:
-            session.answers[own.id] = message
-        elif message:
-            own = self._turn_of_event(session, record, message)
-            turns.append(own)
-        if own is not None and record["event"] in ("Stop", "StopFailure"):
+            session.answers[own.id] = [message, section_hash(own.answer)]
+        elif message:  # its prompt is kept: the event may be handled again
+            turns.append(self._turn_of_event(session, record, message))
+        has_ended = own is not None and record["event"] in ("Stop", "StopFailure")
+        if own is not None and has_ended:
             turns = turns[: turns.index(own) + 1]  # what came after it is still under way
         for batch in _batches(turns):
             self._write(session, batch, lambda turn: project)
-        if own is not None:
+        if has_ended:
             session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
 
@@ -148,8 +148,10 @@ class Capture:
         """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
         prompt_id = record.get("prompt_id")
         if prompt_id and any(turn.prompt_id for turn in turns):
-            names = ({turn.prompt_id, *turn.other_prompt_ids} for turn in turns)
-            return next((turn for turn, own in zip(turns, names) if prompt_id in own), None)
+            return next(
+                (turn for turn in turns if prompt_id in (turn.prompt_id, *turn.other_prompt_ids)),
+                None,
+            )
         said = " ".join(message.split())
         for turn in reversed(turns):
             if said and said == " ".join(redact(turn.answer).split()):
@@ -173,10 +175,7 @@ class Capture:
             return False
         # A transcript from before there were prompt ids: the message must tell.
         earlier = read_turns(Transcript(Path(session.transcript)))
-        return any(
-            turn.end <= session.offset and self._shows(turn, message)
-            for turn in earlier
-        )
+        return any(turn.end <= session.offset and self._shows(turn, message) for turn in earlier)
 
     def _shows(self, turn: Turn, message: str) -> bool:
         """Whether the turn's answer holds `message` (redacted by the hook, so compared redacted)."""
@@ -252,9 +251,9 @@ class Capture:
         return captured
 
     def _complete(self, turn: Turn, session: Session) -> None:
-        """Add the final message that an event told, as long as the transcript does not show one."""
-        told = session.answers.get(turn.id, "")
-        is_behind = not turn.answer or turn.worked_since or turn.answer in told
+        """Give the turn the final message that an event told, until the transcript shows a later one."""
+        told, seen = session.answers.get(turn.id, ("", ""))
+        is_behind = not turn.answer or turn.worked_since or section_hash(turn.answer) == seen
         if told and is_behind and not self._shows(turn, told):
             turn.answer = told
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memkit import anchors
-from memkit.capture.markup import cut_middle, one_line, safe_block
+from memkit.capture.markup import cut_middle, one_line, printable, safe_block
 from memkit.capture.turn import ToolCall, Turn
 
 PROMPT_CHARACTERS = 2000
@@ -31,10 +31,12 @@ _MAIN_INPUT = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
     "description", "prompt", "subject", "name",
 )  # fmt: skip
-_QUIET = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS"})
+_ON_FILES = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
+_QUIET = _ON_FILES | {"Glob", "Grep"}
 _AGENTS = frozenset({"Agent", "Task"})
 _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
+_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(r"</?tool_use_error>")
 
 
@@ -61,9 +63,12 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     Paths below `root`, or below the directory the turn ran in, are shown relative.
     """
     when = local_time(turn.time)
-    title = one_line(redact(turn.prompt), TITLE_CHARACTERS) or "(no text)"
+    prompt = redact(turn.prompt)
+    title = one_line(prompt, TITLE_CHARACTERS) or "(no text)"
     minute = when.strftime("%H:%M")
-    parts = [_prose("**Asked**", redact(turn.prompt), PROMPT_CHARACTERS, turn.id)]
+    parts = []
+    if prompt:
+        parts.append(_prose("**Asked**", prompt, PROMPT_CHARACTERS, turn.id))
     if turn.tools:
         parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
     if turn.answer:
@@ -108,15 +113,17 @@ def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], 
 
 
 def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    given = next((str(call.input[n]) for n in _MAIN_INPUT if call.input.get(n)), "")
+    values = (call.input.get(name) for name in _MAIN_INPUT)
+    given = next((value for value in values if isinstance(value, str) and value.strip()), "")
     for root in roots:
         if root and given.startswith(root + os.sep):
             given = os.path.relpath(given, root)
     shown = one_line(redact(given), INPUT_CHARACTERS)
-    if shown and call.name not in _QUIET:
+    if shown and call.name not in _ON_FILES:
         shown = _code(shown)
     agent = "↳ " if call.by_agent else ""
-    line = f"{agent}{one_line(call.name, 60)} {shown}".rstrip()
+    name = _NO_NAME.sub("_", call.name)[:60] or "tool"
+    line = f"{agent}{name} {shown}".rstrip()
     outcome = _outcome(call, redact)
     return f"{line} → {outcome}" if outcome else line
 
@@ -136,7 +143,7 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
         return "no result"
     lines = [
         line
-        for line in _TAG.sub("", redact(call.result)).splitlines()
+        for line in _TAG.sub("", printable(redact(call.result))).split("\n")
         if any(letter.isalnum() for letter in line)
     ]
     if call.is_error:

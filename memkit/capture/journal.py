@@ -81,13 +81,21 @@ class _Day:
     def find_turn(self, turn: str) -> _Section | None:
         return next((s for s in self.sections if s.pairs.get("turn") == turn), None)
 
-    def text(self, section: _Section) -> str:
-        """The section without the blank lines at its end, as a digest is given."""
-        return "\n".join(self.lines[section.start : section.end]).rstrip()
+    def written_lines(self, section: _Section, hashes: Iterable[str]) -> int:
+        """How many lines of the section read as they were written, a person's note below them not
+        counted; 0 if they were edited.
+        """
+        read = hashlib.sha256()
+        count = 0
+        for number, line in enumerate(self.lines[section.start : section.end], start=1):
+            read.update(_encoded(line if number == 1 else f"\n{line}"))
+            if _shown(read) in hashes:
+                count = number
+        return count
 
-    def replace(self, section: _Section, text: str) -> None:
-        tail = [] if section.end == len(self.lines) else [""]
-        self.lines[section.start : section.end] = [*text.split("\n"), *tail]
+    def replace(self, section: _Section, count: int, text: str) -> None:
+        """Put `text` in the place of the section's first `count` lines."""
+        self.lines[section.start : section.start + count] = text.split("\n")
 
     def insert(self, digest: Digest) -> None:
         """Put the turn into its session's section, in order of time; make that section if it is missing."""
@@ -121,7 +129,15 @@ class _Day:
 
 def section_hash(section: str) -> str:
     """A fingerprint of a turn's section as written, to tell later whether a person edited it."""
-    return hashlib.sha256(section.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return _shown(hashlib.sha256(_encoded(section)))
+
+
+def _shown(read: hashlib._Hash) -> str:
+    return read.hexdigest()[:16]
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 class Growing(NamedTuple):
@@ -197,8 +213,7 @@ class Journal:
                 changed.append(digest)
         if changed:
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
-            data = content.render().encode("utf-8", "surrogateescape")
-            write_durably(os.path.realpath(path), data, mode)
+            write_durably(os.path.realpath(path), _encoded(content.render()), mode)
         return changed
 
     def _apply(self, content: _Day, digest: Digest, known: Growing | None) -> bool:
@@ -209,17 +224,21 @@ class Journal:
                 return False
             content.insert(digest)
             return True
-        text = content.text(present)
-        if known is None or section_hash(text) not in known.hashes or text == digest.section:
+        count = content.written_lines(present, known.hashes) if known else 0
+        section = digest.section.split("\n")
+        if not count or content.lines[present.start : present.start + count] == section:
             return False
-        content.replace(present, digest.section)
+        content.replace(present, count, digest.section)
         return True
 
     def _is_elsewhere(self, digest: Digest) -> bool:
-        """Whether the day before or after holds the turn: the machine's time zone has changed since."""
+        """Whether a day beside it holds the turn: the machine's time zone has changed since.
+
+        Zones lie up to 26 hours apart.
+        """
         day = date.fromisoformat(digest.day)
-        for other in (day - timedelta(days=1), day + timedelta(days=1)):
-            text = _read(self._path(other.isoformat()))
+        for days in (-1, 1, -2, 2):
+            text = _read(self._path((day + timedelta(days)).isoformat()))
             if f"turn:{digest.turn} " in text and _Day(text).find_turn(digest.turn) is not None:
                 return True
         return False

@@ -1,8 +1,8 @@
 """Makes foreign text safe inside a memory file without changing how it reads.
 
 Text of a conversation cannot forge structure: its headings are escaped, comment openers and
-anchors neutralised, HTML blocks disarmed, fences closed. Code keeps every character, but for memkit's
-own anchors.
+anchors neutralised, HTML blocks disarmed, fences closed. Code keeps every character, but for blanks at
+the end of lines and memkit's own anchors.
 """
 
 from __future__ import annotations
@@ -15,41 +15,60 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]|\x1b\[[0-9;?]*[A-Za-z]")
+# Colours and links of a terminal whole, then any other control character.
+_CONTROL = re.compile(
+    r"\x1b\[[0-9;:?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0e-\x1f\x7f]"
+)
 _OTHER_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _ANCHOR_OPENER = re.compile(r"<!--(?=\s+[a-z]+:)")
-_FENCE_OPENER = re.compile(r"^\s*(`{3,}|~{3,})")
-_MAX_PASSES = 8
+_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
+_LIST_MARKS = re.compile(r"^(?:(?:#{1,6}|[-*+>]) )+")
+_HTML_START = re.compile(r"^([\s>]*)<")
+_MAX_PASSES = 12
 
 
 @functools.cache
-def _parser() -> MarkdownIt:
+def _parsers() -> tuple[MarkdownIt, ...]:
+    """A file is read with tables, as by memkit and GitHub, and without: what is a row to one reader
+    can be a heading to the other.
+    """
     from markdown_it import MarkdownIt  # 0.05 s, only where memory is written
 
-    return MarkdownIt("commonmark").enable("table").disable("inline")
+    plain, tables = (MarkdownIt("commonmark").disable("inline") for _ in range(2))
+    return plain, tables.enable("table")
+
+
+def printable(text: str) -> str:
+    """`text` with line feeds as its only line ends, and without control characters."""
+    return _CONTROL.sub("", _OTHER_LINE_ENDS.sub("\n", text))
 
 
 def safe_block(text: str) -> str:
     """`text` as a block of its own: it opens no heading, comment, HTML block or link definition of
     ours, and leaves no fence open.
     """
-    text = _OTHER_LINE_ENDS.sub("\n", text)
-    text = _CONTROL.sub("", text).strip("\n").rstrip()
-    text = "\n".join(line.rstrip() for line in text.split("\n"))
+    text = "\n".join(line.rstrip() for line in printable(text).split("\n")).strip("\n")
     text = _ANCHOR_OPENER.sub("<!- -", text)
     # Escaping one thing can uncover another (a heading that a broken HTML block had swallowed).
     for _ in range(_MAX_PASSES):
-        mended = _mend(text)
+        mended = text
+        for parser in _parsers():
+            mended = _mend(mended, parser.parse(mended))
         if mended == text:
             return text
         text = mended
-    # Quoted, no line can bound a section.
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    return _fenced(text)
 
 
-def _mend(text: str) -> str:
+def _fenced(text: str) -> str:
+    """`text` as code, which can hold anything."""
+    runs = (len(match[2]) for line in text.split("\n") if (match := _FENCE.match(line)))
+    marks = "`" * max([3, *(run + 1 for run in runs)])
+    return f"{marks}\n{text}\n{marks}"
+
+
+def _mend(text: str, tokens: list[Token]) -> str:
     lines = text.split("\n")
-    tokens = _parser().parse(text)
     code = _code_lines(tokens)
     for number, line in enumerate(lines):
         if number not in code and "<!--" in line:
@@ -62,6 +81,9 @@ def _mend(text: str) -> str:
             _escape_heading(lines, first, end)
         elif token.type == "html_block":
             lines[first] = lines[first].replace("<", "\\<", 1)
+            # Each line in it could begin a block, once the first does not.
+            for number in range(first + 1, end):
+                lines[number] = _HTML_START.sub(r"\1\<", lines[number])
         elif token.type == "fence" and token.level == 0 and not _is_closed(lines, token):
             lines.insert(end, token.markup)
             break  # line numbers behind it have moved
@@ -93,9 +115,8 @@ def _is_closed(lines: list[str], token: Token) -> bool:
     first, end = token.map
     if end - first < 2:
         return False
-    opener = _FENCE_OPENER.match(lines[first])
-    closer = lines[end - 1].strip()
-    return bool(opener) and len(closer) >= len(token.markup) and set(closer) == {token.markup[0]}
+    closer = re.match(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", lines[end - 1])
+    return closer is not None and closer[1].startswith(token.markup)
 
 
 def one_line(text: str, limit: int) -> str:
@@ -104,9 +125,9 @@ def one_line(text: str, limit: int) -> str:
     White space is folded, comment openers are neutralised, and it is cut at a word, with `…`, to at
     most `limit` characters.
     """
-    text = _CONTROL.sub("", _OTHER_LINE_ENDS.sub("\n", text))
-    lines = (" ".join(line.split()).lstrip("#>*+- ").rstrip("# ") for line in text.split("\n"))
-    line = next((line for line in lines if line and not _FENCE_OPENER.match(line)), "")
+    lines = (" ".join(line.split()) + " " for line in printable(text).split("\n"))
+    lines = (_LIST_MARKS.sub("", line).strip() for line in lines)
+    line = next((line for line in lines if line and not _FENCE.match(line)), "")
     return shorten(line.replace("<!--", "&lt;!--").replace("-->", "--&gt;"), limit)
 
 
@@ -151,9 +172,19 @@ def _boundary(text: str, wanted: int) -> int:
 
 
 def _open_fence(text: str) -> str | None:
-    """The marks of the fence that `text` ends inside of, if it does."""
-    lines = text.split("\n")
-    for token in reversed(_parser().parse(text)):
-        if token.type == "fence" and token.map and token.map[1] >= len(lines):
-            return None if _is_closed(lines, token) else token.markup
-    return None
+    """The indentation and marks of the fence that `text` ends inside of, if it does.
+
+    Looks at lines only: a parser would take seconds for the longest texts.
+    """
+    opened: tuple[str, str] | None = None
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if match is None:
+            continue
+        indentation, marks, rest = match.groups()
+        if opened is None:
+            if marks[0] == "~" or "`" not in rest:
+                opened = indentation, marks
+        elif marks.startswith(opened[1]) and not rest.strip():
+            opened = None
+    return "".join(opened) if opened else None

@@ -16,8 +16,8 @@ _KEY_FORMATS: Tuple[Tuple[str, str], ...] = (
         "private-key",
         # Up to its end, else as far as the key itself goes.
         r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?:(?!-----(?:BEGIN|END) )[\s\S]){0,20000}-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-        r"|[A-Za-z0-9+/=\s\\]*)",
+        r"(?:(?:(?!-----(?:BEGIN|END) )[\s\S]){0,20000}"
+        r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]*)",
     ),
     ("anthropic-key", r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
     ("openai-key", r"\bsk-(?:proj-|svcacct-|admin-)[A-Za-z0-9_-]{20,}|\bsk-[A-Za-z0-9]{32,}\b"),

@@ -34,9 +34,10 @@ class Session:
     `id` is the transcript's file name without its suffix. `offset` is the byte from which to read on:
     the start of the last turn, which may still grow; `size` is how far the transcript had been read.
     `growing` maps the ids of turns that may be written again to what their section may hash to if
-    nobody edited it; `written` are those of them that are certainly in the journal. `answers` are
-    final messages, redacted, that events told and the transcript did not, by turn. `prompts` maps
-    prompt ids to their text, redacted; `recent` are the ids of the latest turns read.
+    nobody edited it; `written` are those of them that are certainly in the journal. `answers` maps
+    turns whose final message the transcript lacked to that message, redacted, and the fingerprint of
+    the answer it showed instead. `prompts` maps prompt ids to their text, redacted; `recent` are the
+    ids of the latest turns read.
     """
 
     id: str
@@ -46,7 +47,7 @@ class Session:
     size: int = 0
     growing: dict[str, list[str]] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
-    answers: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, list[str]] = field(default_factory=dict)
     recent: list[str] = field(default_factory=list)
     prompts: dict[str, str] = field(default_factory=dict)
 
@@ -63,9 +64,9 @@ class Session:
 
     def has_read(self, turns: list[str]) -> None:
         """Note the turns just read; all but the last are complete and are not written again."""
-        kept = [turn for turn in self.recent if turn not in turns]
-        self.recent = [*kept, *turns][-MAX_RECENT:]
-        for turn in self.recent[:-1]:
+        read = [*(turn for turn in self.recent if turn not in turns), *turns]
+        self.recent = read[-MAX_RECENT:]
+        for turn in read[:-1]:
             self.growing.pop(turn, None)
             self.answers.pop(turn, None)
         self.written = [turn for turn in self.written if turn in self.growing]
@@ -127,14 +128,16 @@ class Sessions:
 def _read(path: Path) -> Session | None:
     try:
         value = json.loads(path.read_bytes())
-        session = Session(value["id"])
+        session = Session("")
         for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
             if type(value[name]) is not type(getattr(session, name)):
                 raise TypeError(f"{name} is {value[name]!r}")
             setattr(session, name, value[name])
+        if not session.id:
+            raise ValueError("it names no session")
         return session
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         logger.warning("session file %s is damaged and read as new: %s", path, error)
         return None

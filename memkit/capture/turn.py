@@ -184,7 +184,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         if current is None:
             continue
         current.end = entry.end
-        if entry.prompt_id and entry.prompt_id != current.prompt_id:
+        if entry.prompt_id and entry.text.startswith("<task-notification>"):
             current.other_prompt_ids.add(entry.prompt_id)
         if text is not None:
             current.prompt = f"{current.prompt}\n\n{text}" if current.prompt else text

@@ -42,6 +42,18 @@ class _LazyGroup(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            for close in get_close_matches(args[0], _COMMANDS, n=1):
+                error.message += f" Did you mean {close}?"
+            raise
+
 
 @click.group(
     cls=_LazyGroup,

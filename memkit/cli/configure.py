@@ -49,7 +49,7 @@ def _list(context: Context, key: str, value: str) -> None:
             "origin": loaded.origins.get((section, name), "default"),
             "description": config.describe((section, name)),
         }
-        for section, name in config.keys()  # noqa: SIM118 - a function
+        for section, name in config.every_key()
     }
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})
@@ -93,7 +93,7 @@ def _known(key: str) -> tuple[str, str]:
     from memkit import config
 
     section, _, name = key.partition(".")
-    if (section, name) not in set(config.keys()):
+    if (section, name) not in set(config.every_key()):
         raise ConfigError(f"unknown setting {key}; `memkit config list` shows those there are")
     return section, name
 

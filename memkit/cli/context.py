@@ -90,6 +90,11 @@ class Context:
         )
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 day`, `2 days`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def plain(text: str) -> str:
     """`text` without what would steer a terminal: colours, cursor moves, other control characters."""
     return _CONTROL.sub("\ufffd", click.unstyle(text))
@@ -146,6 +151,7 @@ class _LogFile(logging.Handler):
 
 def log_to_file(home: Home) -> None:
     """Send memkit's log to `MEMKIT_HOME/log/memkit.log`."""
+    logging.raiseExceptions = False  # a full disk is no reason to print tracebacks
     logger = logging.getLogger("memkit")
     if not any(isinstance(handler, _LogFile) for handler in logger.handlers):
         logger.addHandler(_LogFile(home))

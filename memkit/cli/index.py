@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, counted
 
 if TYPE_CHECKING:
     from memkit.index.sync import SyncReport
@@ -50,7 +50,7 @@ def index_command(
         context.print_json(dataclasses.asdict(report))
         return
     context.console.print(
-        f"{report.chunks} chunks of {report.files} files: {report.added} added, "
+        f"{counted(report.chunks, 'chunk')} of {counted(report.files, 'file')}: {report.added} added, "
         f"{report.deleted} deleted, {report.embedded} embedded."
     )
     _warn(context, report)
@@ -58,6 +58,6 @@ def index_command(
 
 def _warn(context: Context, report: SyncReport) -> None:
     for source, count in report.replaced.items():
-        context.say(f"{source}: {count} bytes are no UTF-8 and read as \ufffd")
+        context.say(f"{source}: {counted(count, 'byte')} no UTF-8, read as \ufffd")
     if report.missing:
-        context.say(f"{report.missing} chunks are not embedded: {report.degraded}")
+        context.say(f"{counted(report.missing, 'chunk')} not embedded: {report.degraded}")

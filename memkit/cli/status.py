@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, counted, plain
 
 
 @command("status", short_help="What is remembered, what waits, what failed.")
@@ -16,25 +16,26 @@ def status_command(context: Context) -> None:
     if context.as_json:
         context.print_json(value)
         return
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     memory, index = value["memory"], value["index"]
-    days = memory["days"]
-    since = f", {memory['first']} to {memory['last']}" if days else ""
-    table.add_row("project", value["project"] + (" (switched off)" if value["off"] else ""))
-    table.add_row("memory", f"{days} days, {memory['turns']} turns{since}")
+    days = counted(memory["days"], "day")
+    since = f", {memory['first']} to {memory['last']}" if memory["days"] > 1 else ""
+    if memory["days"] == 1:
+        since = f", {memory['first']}"
     state = (
         "in step" if index["in_step"] else "behind; the next search or `memkit index` mends that"
     )
-    table.add_row("index", f"{index['chunks']} chunks, {index['missing']} not embedded, {state}")
-    worker = "a worker is running" if value["worker"] else "no worker is running"
-    table.add_row("waiting", f"{value['waiting']} events; {worker}")
-    table.add_row(
-        "failed", f"{len(value['failed'])} events, {value['hook_errors']} hook errors logged"
-    )
-    table.add_row("home", value["home"])
-    context.console.print(table)
+    lines = {
+        "project": value["project"] + (" (switched off)" if value["off"] else ""),
+        "memory": f"{days}, {counted(memory['turns'], 'turn')}{since}",
+        "index": f"{counted(index['chunks'], 'chunk')}, {index['missing']} not embedded, {state}",
+        "waiting": f"{counted(value['waiting'], 'event')}; "
+        + ("a worker is running" if value["worker"] else "no worker is running"),
+        "failed": f"{counted(len(value['failed']), 'event')} given up, "
+        f"{counted(value['hook_errors'], 'hook error')} logged",
+        "home": value["home"],
+    }
+    for name, text in lines.items():
+        context.console.print(f"{name:<9}{plain(text)}")
     for item in value["failed"]:
         context.say(
             f"given up: {item['event']} of session {item['session']}: {item['error']}"

@@ -67,7 +67,9 @@ def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], No
     try:
         if aside.is_dir() and not aside.is_symlink():
             shutil.rmtree(aside)
-        path.replace(aside)
+        else:
+            aside.unlink(missing_ok=True)
+        path.rename(aside)
     except OSError as error:
         raise IndexStoreError(
             f"the index {path} is damaged ({problem}) and cannot be moved aside: {error.strerror}"

@@ -184,7 +184,6 @@ def write(
 
     Raises `IndexStoreError`.
     """
-    make_private_directory(str(directory))
     path = directory / f"{fingerprint(row.id for row in rows)[:12]}-{uuid.uuid4().hex[:8]}"
     try:
         make_private_directory(str(path))

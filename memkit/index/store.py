@@ -133,18 +133,20 @@ class Store:
 
     def put(self, rows: Sequence[Row]) -> None:
         """Write rows. One that replaces another of the same id must not have fewer windows."""
+        import numpy as np
+
         if not rows:
             return
         dimensions = next((r.vectors.shape[1] for r in rows if r.vectors is not None), None)
         if dimensions is None:
             dimensions = self.dimensions or PLACEHOLDER_DIMENSIONS
-        placeholder = [1.0] + [0.0] * (dimensions - 1)
+        placeholder = np.eye(1, dimensions, dtype=np.float32)
         ids: list[str] = []
         vectors: list[Any] = []
         documents: list[str] = []
         metadatas: list[dict[str, Any]] = []
         for row in rows:
-            own = [placeholder] if row.vectors is None else list(row.vectors)
+            own = placeholder if row.vectors is None else row.vectors
             for number in reversed(range(len(own))):
                 ids.append(f"{row.id}#{number}" if number else row.id)
                 vectors.append(own[number])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memkit.errors import NotFoundError
+from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import decode
@@ -82,15 +82,22 @@ def expand(project: Project, home: Home, snapshot: Snapshot, prefix: str) -> Sec
         end_line=document.line_at(max(start, end - 1)) + 1,
         content=document.body[start:end],
         turns=tuple(turns),
-        transcript=find_transcript(home, chunk.session) if chunk.session else None,
+        transcript=_transcript(home, chunk.session),
     )
+
+
+def _transcript(home: Home, session: str) -> Path | None:
+    try:
+        return find_transcript(home, session) if session else None
+    except AmbiguousIdError:  # a session that someone wrote in short
+        return None
 
 
 def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:
     """Offsets in `document.body` of the section the chunk is named after, without blanks at its end.
 
     In a file that changed since the chunk was cut it is the section of that name nearest to where it
-    was. A chunk of short sections can reach beyond the one it is named after; then so does this.
+    was. A chunk of short sections can hold text beyond the one it is named after; then so does this.
     """
     size, last = len(document.body), len(document.lines)
     first_line, last_line = min(chunk.start_line, last) - 1, min(chunk.end_line, last)
@@ -109,10 +116,12 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
         )
     start, end = min(found, key=lambda bounds: _distance(bounds, wanted))
     if is_unchanged:
-        start, end = min(start, wanted[0]), max(end, wanted[1])
+        for held in sections:
+            if held.has_text and held.start < wanted[1] and wanted[0] < held.end:
+                start, end = min(start, held.start), max(end, held.end)
     return start, start + len(document.body[start:end].rstrip())
 
 
 def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """How many characters lie between two ranges; 0 if they touch."""
-    return max(0, one[0] - other[1], other[0] - one[1])
+    """How far two ranges are from sharing a character; 0 if they do."""
+    return max(0, one[0] - other[1] + 1, other[0] - one[1] + 1)

@@ -9,10 +9,10 @@ chunk stand on its own:
     S(i)  = minmax(s')(i) + h * w(i) * minmax(sum of the three best s in i's session)
 
 with steps inside the same session only. Scores that do not differ become all ones if they are
-positive, else zeros; sums of sessions that do not differ become zeros, as they set none apart.
-
-The formula and its parameters (a = 0.5, own_length = 600, g1 = 0.3, g2 = 0.1, h = 0.4) come from
-measurements on two development sets, long assistant sessions and short chats, where equal-weight reciprocal rank fusion loses to the better of its arms.
+positive, else zeros; sums of sessions that do not differ become zeros, as they set none apart. The
+formula and its parameters (a = 0.5, own_length = 600, g1 = 0.3, g2 = 0.1, h = 0.4) come from
+measurements on two development sets, long assistant sessions and short chats, where equal-weight
+reciprocal rank fusion loses to the better of its arms.
 """
 
 from __future__ import annotations

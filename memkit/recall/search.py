@@ -199,7 +199,7 @@ def open_searcher(
             notes.append(f"the newest entries may be missing: {error}")
         snapshot = open_snapshot(project, home, settings) or snapshot
     if snapshot is not None and embedder is not None and snapshot.missing:
-        notes.append(f"{snapshot.missing} chunks are not embedded yet")
+        notes.append(f"searched {snapshot.missing} chunks by words alone: not embedded yet")
     return Searcher(snapshot, settings.search, embedder, notes)
 
 

@@ -105,12 +105,20 @@ def find_turn(path: Path, turn: str) -> Turn:
 
 
 def read_messages(path: Path, redact: Callable[[str], str]) -> Iterator[Message]:
-    """All that was said in a transcript, in order, redacted. Raises `TranscriptError`."""
+    """All that was said in a transcript, in order, redacted; entries repeated by a resume once.
+
+    Raises `TranscriptError`.
+    """
     turns = iter(read_turns(Transcript(path)))
     current: Turn | None = None
     upcoming = next(turns, None)
     names: dict[str, str] = {}
+    seen: set[str] = set()
     for entry in Transcript(path):
+        if entry.uuid in seen:
+            continue
+        if entry.uuid:
+            seen.add(entry.uuid)
         while upcoming is not None and entry.start >= upcoming.start:
             current, upcoming = upcoming, next(turns, None)
         message = _message(entry, current.id if current else "", names, redact)

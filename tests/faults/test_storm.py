@@ -84,7 +84,10 @@ def prompt_id(session: int, turn: int) -> str:
 
 
 def text(session: int, turn: int) -> tuple[str, str]:
-    return f"Question s{session}t{turn} of this storm?", f"Answer s{session}t{turn} is {session * turn}."
+    return (
+        f"Question s{session}t{turn} of this storm?",
+        f"Answer s{session}t{turn} is {session * turn}.",
+    )
 
 
 def entries(session: int, turn: int) -> str:

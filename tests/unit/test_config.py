@@ -220,7 +220,7 @@ class TestFileOfAProject:
         harmless = {("memory", "exclude")}
         harmful = [
             key
-            for key in config.keys()
+            for key in config.every_key()
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
@@ -396,5 +396,5 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
 
 
 def test_every_setting_is_described() -> None:
-    for key in config.keys():
+    for key in config.every_key():
         assert config.describe(key)

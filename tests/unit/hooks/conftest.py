@@ -80,7 +80,9 @@ class Stage:
 
     def spooled(self) -> list[dict[str, Any]]:
         new = self.home / "spool" / "new"
-        return [json.loads(p.read_text()) for p in sorted(new.glob("*.json"))] if new.exists() else []
+        return (
+            [json.loads(p.read_text()) for p in sorted(new.glob("*.json"))] if new.exists() else []
+        )
 
     def errors(self) -> str:
         log = self.home / "log" / "hooks.log"

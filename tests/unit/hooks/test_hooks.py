@@ -137,7 +137,9 @@ def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) ->
 def test_no_secret_reaches_the_spool(stage: Stage) -> None:
     key = "sk-ant-" + "api03-" + "Zx9" * 12
     stage.run("stop", stage.event("Stop", last_assistant_message=f"the key is {key}"))
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt=f"use {key} <private>x</private>"))
+    stage.run(
+        "prompt_submit", stage.event("UserPromptSubmit", prompt=f"use {key} <private>x</private>")
+    )
     everything = b"".join(p.read_bytes() for p in stage.home.rglob("*") if p.is_file())
     assert key.encode() not in everything
     assert b"[redacted:anthropic-key]" in everything

@@ -85,9 +85,9 @@ def test_a_transcript_that_never_appears(stage: Stage) -> None:
         stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.", time=1e9)
     assert stage.journal.count("**Asked** Which port?\n**Answered** 7443.") == 1
     # It appears after all, with more in it.
-    Lines().prompt("Which port?", PROMPT_ID).call("Bash", "t", command="ls").result("t", "x").answer(
-        "7443."
-    ).write(stage.root)
+    Lines().prompt("Which port?", PROMPT_ID).call("Bash", "t", command="ls").result(
+        "t", "x"
+    ).answer("7443.").write(stage.root)
     stage.handle("SessionEnd")
     assert stage.journal.count("### ") == 1 or stage.journal.count("Bash `ls`") == 1
 
@@ -175,7 +175,9 @@ def test_a_project_that_is_gone_is_remembered_in_the_home(stage: Stage) -> None:
     assert "**Answered** 1" in found.read_text()
 
 
-@pytest.mark.parametrize("place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"])
+@pytest.mark.parametrize(
+    "place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"]
+)
 def test_killed_at_each_step_and_run_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

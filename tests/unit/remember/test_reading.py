@@ -124,11 +124,15 @@ def test_what_is_no_memory(tmp_path: Path) -> None:
         .prompt("<local-command-stdout>7443</local-command-stdout>")
         .prompt("/memkit:memory-recall what's the port?")
         .prompt("<task-notification>done</task-notification>")
-        .prompt("This session is being continued from a previous conversation", isCompactSummary=True)
+        .prompt(
+            "This session is being continued from a previous conversation", isCompactSummary=True
+        )
         .prompt("real <system-reminder>not said</system-reminder> question")
         .add("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
-        .prompt("<command-message>review</command-message><command-name>/review</command-name>"
-                "<command-args>42</command-args>")
+        .prompt(
+            "<command-message>review</command-message><command-name>/review</command-name>"
+            "<command-args>42</command-args>"
+        )
         .answer("Reviewed.")
         .write(tmp_path)
     )
@@ -183,7 +187,12 @@ def test_sub_agents_belong_to_the_turn_that_started_them(tmp_path: Path) -> None
         .answer("Here it is.")
         .write(tmp_path)
     )
-    own = Lines().prompt("search", isSidechain=True).call("Grep", "g", pattern="port").result("g", "1")
+    own = (
+        Lines()
+        .prompt("search", isSidechain=True)
+        .call("Grep", "g", pattern="port")
+        .result("g", "1")
+    )
     agents = path.with_suffix("") / "subagents"
     agents.mkdir(parents=True)
     (agents / "agent-abc123.jsonl").write_text(own.text)
@@ -244,13 +253,16 @@ def test_lines_that_are_too_long_are_skipped(
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 blocks = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"]) | json_values,
+        "type": st.sampled_from(["text", "tool_use", "tool_result", "thinking", "image"])
+        | json_values,
         "text": json_values,
         "id": json_values,
         "name": json_values,

@@ -35,7 +35,11 @@ KEYS = {
     "jwt": lambda: ".".join(["eyJ" + letters(20), "eyJ" + letters(40), letters(43)]),
     "url-password": lambda: f"app:{letters(16)}",
     "private-key": lambda: (
-        "-----BEGIN RSA PRIVATE " + "KEY-----\n" + letters(400) + "\n-----END RSA PRIVATE " + "KEY-----"
+        "-----BEGIN RSA PRIVATE "
+        + "KEY-----\n"
+        + letters(400)
+        + "\n-----END RSA PRIVATE "
+        + "KEY-----"
     ),
 }
 

@@ -102,7 +102,9 @@ def test_limits_and_the_count_of_what_is_left_out() -> None:
     asked, answered = section.split("**Answered**")
     assert 1900 < asked.count("p") < 2200
     assert 3900 < len(answered) < 4200
-    left = [int(n.replace(",", "")) for n in re.findall(r"\[… ([\d,]+) characters left out", section)]
+    left = [
+        int(n.replace(",", "")) for n in re.findall(r"\[… ([\d,]+) characters left out", section)
+    ]
     assert left[0] + asked[asked.index("**Asked**") :].count("p") == pytest.approx(9000, abs=120)
     assert left[1] > 10_000
 
@@ -182,7 +184,9 @@ def test_what_a_person_wrote_stays(project: Project) -> None:
     journal = Journal(project)
     journal.write([at("10:00", "a"), at("10:05", "b")])
     text = day(project).read_text()
-    edited = text.replace("**Answered** A a", "**Answered** A a, and I checked it.\n\n## My note\n\n```\n## x\n```")
+    edited = text.replace(
+        "**Answered** A a", "**Answered** A a, and I checked it.\n\n## My note\n\n```\n## x\n```"
+    )
     edited = edited.replace("# 2026-11-20\n", "# 2026-11-20, a good day\r\n\nA preface.\n")
     day(project).write_bytes(edited.encode() + b"\nlast words \xff")
     before = day(project).read_bytes()
