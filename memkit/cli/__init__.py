@@ -51,7 +51,7 @@ class _LazyGroup(click.Group):
             from difflib import get_close_matches
 
             for close in get_close_matches(args[0], _COMMANDS, n=1):
-                error.message += f" Did you mean {close}?"
+                raise click.UsageError(f"{error.message} Did you mean {close}?", ctx) from error
             raise
 
 

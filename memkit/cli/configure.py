@@ -59,7 +59,7 @@ def _list(context: Context, key: str, value: str) -> None:
         click.echo(f"{shown:<{width}}  {_text(row['value']):<24}  {row['description']}", nl=False)
         click.echo("" if row["origin"] == "default" else f"  [{row['origin']}]")
     for line in loaded.refused:
-        context.say(f"{line}")
+        context.say(line)
 
 
 def _get(context: Context, key: str, value: str) -> None:

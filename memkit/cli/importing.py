@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command
-from memkit.errors import MemkitError
+from memkit.cli.context import Context, command, counted
+from memkit.errors import MemkitError, NotFoundError
 from memkit.project import Project
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def import_command(context: Context, paths: tuple[str, ...]) -> None:
     from memkit.index.sync import sync_project
 
     files = [found for path in paths for found in transcripts_in(Path(path))]
+    if not files:
+        raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
     capture = Capture(context.home, context.settings())
     reports: list[tuple[Path, Captured]] = []
     problems: list[str] = []
@@ -98,15 +100,19 @@ def _report(
         for path, captured in reports:
             skipped = ", ".join(f"{count} {kind}" for kind, count in captured.skipped.items())
             found = (
-                f"{captured.turns} turns, {captured.written} new" if captured.turns else "no turns"
+                f"{counted(captured.turns, 'turn')}, {captured.written} new"
+                if captured.turns
+                else "no turns"
             )
             context.console.print(
                 f"{path}: {found}{f' (lines skipped: {skipped})' if skipped else ''}"
             )
-        context.console.print(f"{turns} turns of {len(reports)} transcripts, {written} new.")
+        context.console.print(
+            f"{counted(turns, 'turn')} of {counted(len(reports), 'transcript')}, {written} new."
+        )
         for root in roots:
             context.console.print(f"Remembered in {root}")
     for line in problems:
-        context.say(f"{line}")
+        context.say(line)
     if problems:
         raise MemkitError(f"{len(problems)} of {len(reports) + len(problems)} transcripts failed")

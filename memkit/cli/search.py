@@ -54,7 +54,7 @@ def search_command(
         context.print_json(answer.as_dict())
         return
     if answer.degraded:
-        context.say(f"{answer.degraded}")
+        context.say(answer.degraded)
     if searcher.snapshot is None:
         context.say(f"{context.project.root} has no memory yet")
     _show(context, answer)

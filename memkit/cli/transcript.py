@@ -12,6 +12,7 @@ from memkit.cli.context import Context, command, plain
 from memkit.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from memkit.index.chunk import Chunk
     from memkit.recall.transcript import Message
 
 SHOWN_CHARACTERS = 2000
@@ -84,10 +85,7 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Path:
 
 
 def _session_of(context: Context, turn: str) -> str:
-    from memkit.index.current import open_snapshot
-
-    snapshot = open_snapshot(context.project, context.home, context.settings())
-    for chunk in snapshot.chunks() if snapshot is not None else ():
+    for chunk in _remembered(context):
         if chunk.session and any(name.startswith(turn) for name in chunk.turns):
             return chunk.session
     raise NotFoundError(
@@ -95,17 +93,31 @@ def _session_of(context: Context, turn: str) -> str:
     )
 
 
+def _remembered(context: Context) -> list[Chunk]:
+    """All that is indexed of the project, in the order of the days."""
+    from memkit.index.current import open_snapshot
+
+    snapshot = open_snapshot(context.project, context.home, context.settings())
+    return snapshot.chunks() if snapshot is not None else []
+
+
 def _latest(context: Context) -> Path:
     from memkit.capture.sessions import Sessions
+    from memkit.recall.transcript import find_transcript
 
     mine = [
         Path(state.transcript)
         for state in Sessions(context.home)
         if state.project == context.project.root and Path(state.transcript).is_file()
     ]
-    if not mine:
-        raise NotFoundError(f"no session of {context.project.root} is known; name one, or a path")
-    return max(mine, key=lambda path: path.stat().st_mtime)
+    if mine:
+        return max(mine, key=lambda path: path.stat().st_mtime)
+    # Of imported sessions only the memory tells whose they are.
+    for session in dict.fromkeys(chunk.session for chunk in reversed(_remembered(context))):
+        found = find_transcript(context.home, session)
+        if found is not None:
+            return found
+    raise NotFoundError(f"no session of {context.project.root} is known; name one, or a path")
 
 
 def _show(context: Context, message: Message, *, mark: bool) -> None:

@@ -54,6 +54,6 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
         f"{embedded} chunks embedded."
     )
     for line in report.failures:
-        context.say(f"{line}")
+        context.say(line)
     if report.failures:
         raise MemkitError(f"{len(report.failures)} steps failed; `memkit status` shows what waits")

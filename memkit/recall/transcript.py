@@ -64,13 +64,15 @@ def find_transcript(home: Home, session: str) -> Path | None:
 
     Looks where memkit saw the session, then in the client's own folder. Raises `AmbiguousIdError`.
     """
+    if not session:
+        return None
     known = {
         Path(state.transcript)
         for state in Sessions(home)
         if state.transcript and anchors.safe(state.id).startswith(session)
     }
     found = {path for path in known if path.is_file()}
-    if not found and session and "/" not in session:
+    if not found and "/" not in session:
         pattern = f"*/{_escape(session)}*.jsonl"
         found = set(client_projects().glob(pattern)) if client_projects().is_dir() else set()
     exact = {path for path in found if path.stem == session}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -17,12 +16,6 @@ from memkit.capture.turn import ToolCall, Turn
 from memkit.project import Project
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
 
 
 @pytest.fixture

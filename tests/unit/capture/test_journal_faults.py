@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -31,11 +32,6 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 def digest(name: str, answer: str = "yes", session: str = "s1", time: datetime = NOON) -> Digest:
     turn = Turn(f"{name:0>8}", session, f"Q {name}", time, 0, 1, answer=answer, branch="main")
     return make_digest(turn, "/work/shop", str)
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_zone(monkeypatch, "UTC")
 
 
 def set_zone(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
@@ -151,7 +147,7 @@ def test_any_order_in_any_portions_is_one_tidy_day(
         for minute, session, number in events
     ]
     bounds = [0, *sorted(cut for cut in cuts if cut < len(digests)), len(digests)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in itertools.pairwise(bounds):
         Journal(project).write(digests[start:end])
     text = day(project).read_text()
     assert Journal(project).write(digests) == []

@@ -17,6 +17,7 @@ from memkit.errors import MemkitError
 from memkit.paths import Home
 from tests.unit.cli.conftest import Run, environment
 from tests.unit.memory import DAYS, Memory
+from tests.unit.recall.test_transcript import conversation, write
 
 COMMANDS = sorted(cli._COMMANDS)
 
@@ -128,7 +129,7 @@ def test_a_project_elsewhere(run: Run, read_only: Memory, tmp_path: Path) -> Non
         ["expand", "0"],
         ["index"],
         ["work"],
-        ["import", "."],
+        ["import", "one.jsonl"],
         ["config", "set", "search.k", "3"],
         ["transcript"],
         ["status"],
@@ -140,6 +141,7 @@ def test_a_home_that_is_a_file(
 ) -> None:
     fresh.home = Home(str(tmp_path / "file"))
     Path(fresh.home.root).touch()
+    write(Path(fresh.project.root, "one.jsonl"), conversation())
     found = run(fresh, *command, *(["--json"] if json else []))
     if command == ["work"]:  # started by a hook; with no home there is no work
         assert (found.status, found.output) == (0, "")

@@ -1,0 +1,187 @@
+"""Killed clients, sessions side by side, errors of the API, and memkit itself switched off or broken."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memkit.paths import MEMORY_DIRECTORY
+
+from ..client import read_transcript
+from ..messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
+from ..waiting import wait_until
+from .user import MemkitUser, answers_so_far, git
+
+
+@contextmanager
+def held_after(api: MessagesApi, *replies: Reply) -> Iterator[None]:
+    """Let the model give these replies, and then none until the end of the block."""
+    released = threading.Event()
+
+    def script(request: Request) -> Reply:
+        step = answers_so_far(request)
+        if step < len(replies):
+            return replies[step]
+        released.wait(timeout=300)
+        return [text("Too late.")]
+
+    api.script = script
+    try:
+        yield
+    finally:
+        released.set()
+
+
+def kill(client: subprocess.Popen[bytes]) -> None:
+    os.killpg(client.pid, signal.SIGKILL)
+    client.wait(timeout=30)
+
+
+def transcript_holds(user: MemkitUser, wanted: str) -> bool:
+    files = user.home.directory.glob(".claude/projects/*/*.jsonl")
+    return any(wanted in str(read_transcript(file)) for file in files)
+
+
+def test_client_killed_in_the_middle_of_a_turn(api: MessagesApi, user: MemkitUser) -> None:
+    call = tool("Bash", command="echo measured 7443", description="Measure")
+    with held_after(api, [text("Measuring."), call]):
+        client = user.home.start_prompt("Measure the gateway", "--allowedTools", "Bash")
+        api.wait_for(lambda request: "measured 7443" in request.last_user_text)
+        wait_until(lambda: transcript_holds(user, "'content': 'measured 7443'"))
+        kill(client)
+    user.wait_until_remembered()
+    assert user.prompts() == []
+
+    api.script = Conversation({})
+    user.home.run_prompt("What now?")
+    user.wait_until_remembered()
+
+    assert user.prompts() == ["Measure the gateway", "What now?"]
+    assert "Bash `echo measured 7443` → measured 7443" in user.memory()
+
+
+def test_client_killed_right_after_a_turn(api: MessagesApi, user: MemkitUser) -> None:
+    """Between two prompts, while the worker may be at it."""
+    api.script = Conversation({"port": [[text("It is 7443.")]]})
+    with user.home.start_interactive() as session:
+        session.submit("Which port?")
+        session.wait_for("It is 7443.")
+        os.kill(session.pid, signal.SIGKILL)
+    user.home.run_prompt("What now?")
+    user.wait_until_remembered()
+    assert user.prompts() == ["Which port?", "What now?"]
+    assert user.memory().count("**Answered** It is 7443.") == 1
+
+
+@pytest.mark.parametrize("in_worktrees", [False, True], ids=["one directory", "two worktrees"])
+def test_two_sessions_at_once(api: MessagesApi, user: MemkitUser, in_worktrees: bool) -> None:
+    project = user.home.project
+    places = [project, project]
+    if in_worktrees:
+        git(project, "init", "--quiet")
+        git(project, "commit", "--quiet", "--allow-empty", "--message", "Begin")
+        git(project, "worktree", "add", "--quiet", str(project.parent / "feature"))
+        places = [project, project.parent / "feature"]
+    together = threading.Barrier(2)
+
+    def script(request: Request) -> Reply:
+        together.wait(timeout=60)  # each turn of one session overlaps one of the other
+        return [text("Noted.")]
+
+    def work(name: str, place: Path) -> None:
+        first = user.home.run_prompt(f"{name} one", cwd=place)
+        user.home.run_prompt(f"{name} two", "--resume", first["session_id"], cwd=place)
+
+    api.script = script
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(work, ["Left", "Right"], places))
+    user.wait_until_remembered()
+
+    memory = user.memory()
+    assert sorted(user.prompts()) == ["Left one", "Left two", "Right one", "Right two"]
+    assert memory.count("**Answered** Noted.") == 4
+    # Each session has one section, and its turns stand in it in order.
+    sections = re.split(r"^## ", memory, flags=re.M)[1:]
+    found = [re.findall(r"^### \d\d:\d\d (\w+ \w+) <", section, re.M) for section in sections]
+    assert sorted(found) == [["Left one", "Left two"], ["Right one", "Right two"]]
+    assert len([*(project / MEMORY_DIRECTORY).iterdir()]) == 1
+    assert not (places[1] / ".memkit").exists() or not in_worktrees
+    assert [*user.home.memkit_home.glob("spool/*/*")] == []
+
+
+def test_child_of_memkit_is_not_remembered(api: MessagesApi, user: MemkitUser) -> None:
+    before = sorted(user.home.memkit_home.rglob("*"))
+    user.home.environment["MEMKIT_CHILD"] = "1"
+    user.home.run_prompt("Summarize this session.")
+    assert "memkit keeps" not in api.model_calls[0].text
+    assert not (user.home.project / ".memkit").exists()
+    assert sorted(user.home.memkit_home.rglob("*")) == before
+
+
+def test_off_and_on(api: MessagesApi, user: MemkitUser) -> None:
+    user.run("off")
+    user.home.run_prompt("Off the record.")
+    assert "memkit keeps" not in api.model_calls[-1].text
+    assert user.memory() == ""
+    assert [*user.home.memkit_home.glob("spool/*/*")] == []
+
+    user.run("on")
+    user.home.run_prompt("On the record.")
+    user.wait_until_remembered()
+    assert user.prompts() == ["On the record."]
+
+
+def test_environment_cannot_be_made(api: MessagesApi, user: MemkitUser) -> None:
+    """Nothing is lost: the turns wait until memkit can run."""
+    python = user.home.environment.pop("MEMKIT_PYTHON")
+    nowhere = "http://127.0.0.1:9/simple"  # the discard port, which nobody listens on
+    user.home.environment |= {"PIP_INDEX_URL": nowhere, "PIP_RETRIES": "0", "UV_INDEX_URL": nowhere}
+
+    assert user.home.run_prompt("The first question")["result"] == "Understood."
+    wait_until(lambda: (user.home.memkit_home / "env" / "failed.json").exists(), 120)
+    wait_until(lambda: user.home.processes() == [])
+    with user.home.start_interactive() as session:
+        session.wait_for("memkit could not build its Python environment")
+        session.submit("The second question")
+        session.wait_for("Understood.")
+        session.exit()
+    with user.home.start_interactive() as session:
+        session.submit("The third question")
+        session.wait_for("Understood.")
+        assert "memkit could not" not in session.screen
+        session.exit()
+    assert user.memory() == ""
+
+    user.home.environment["MEMKIT_PYTHON"] = python
+    user.home.run_prompt("The fourth question")
+    user.wait_until_remembered()
+    ordinals = ("first", "second", "third", "fourth")
+    assert user.prompts() == [f"The {ordinal} question" for ordinal in ordinals]
+    assert user.memory().count("**Answered** Understood.") == 4
+
+
+@pytest.mark.parametrize("status", [529, 500])
+def test_api_error_is_no_memory(api: MessagesApi, user: MemkitUser, status: int) -> None:
+    message = "The model is on holiday."
+    call = tool("Bash", command="echo looked", description="Look")
+    failure = Failure(status, "overloaded_error" if status == 529 else "api_error", message)
+    api.script = Conversation({"Break": [failure], "Half": [[text("Let me look."), call], failure]})
+    assert user.home.run_prompt("Break at once")["is_error"]
+    assert user.home.run_prompt("Half of it", "--allowedTools", "Bash")["is_error"]
+    api.script = Conversation({})
+    user.home.run_prompt("Go on")
+    user.wait_until_remembered()
+    memory = user.memory()
+    assert user.prompts() == ["Break at once", "Half of it", "Go on"]
+    assert "Bash `echo looked` → looked" in memory
+    for said in (message, "API Error", "overloaded", str(status)):
+        assert said not in re.sub("<!--.*?-->", "", memory)
