@@ -173,7 +173,7 @@ def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> N
         session.submit("Do the first thing")
         api.wait_for(lambda request: "Do the first thing" in request.last_user_text)
         session.submit("And then the second")
-        session.wait_for_input()
+        wait_until(lambda: user.transcripts_hold("And then the second"))
         released.set()
         session.wait_for("The second is done.")
         session.submit("Now the third")

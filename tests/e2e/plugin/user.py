@@ -16,7 +16,7 @@ from memkit import paths
 from memkit.capture.launch import work_waits
 from memkit.paths import PRIVATE_DIRECTORY
 
-from ..client import REPOSITORY, ClaudeHome
+from ..client import REPOSITORY, ClaudeHome, read_transcript
 from ..messages_api import Request
 from ..waiting import wait_until
 
@@ -78,6 +78,11 @@ class MemkitUser:
             f"**Asked** What did we settle on?\n**Answered** {answer}\n"
         )
         return day
+
+    def transcripts_hold(self, said: str) -> bool:
+        """Whether the client has written `said` to a transcript; it does so a little later."""
+        files = self.home.directory.glob(".claude/projects/*/*.jsonl")
+        return any(said in str(entry) for file in files for entry in read_transcript(file))
 
     def workers(self) -> list[str]:
         """The command lines of the live workers."""

@@ -303,7 +303,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     directory = tmp_path_factory.mktemp("server")
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--host", "127.0.0.1"]
+    # The `chroma` command: an environment that was moved has no scripts that run.
+    chroma = "from chromadb.cli.cli import app; app()"
+    command = [sys.executable, "-c", chroma, "run", "--host", "127.0.0.1"]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--port", str(port), "--path", str(directory)],

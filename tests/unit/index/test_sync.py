@@ -241,7 +241,7 @@ def test_killed_at_any_moment(tmp_path: Path, model_home: Home, real_embedder: E
             process.kill()
             process.communicate()
     process = start()
-    output, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert errors == b""
     assert memory.contents() == contents
