@@ -37,7 +37,9 @@ _AGENTS = frozenset({"Agent", "Task"})
 _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
-_TAG = re.compile(r"</?tool_use_error>")
+_TAG = re.compile(
+    r"</?tool_use_error>|<tools-used-before-summary>.*?</tools-used-before-summary>", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,6 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     ]
     if call.is_error:
         return f"failed: {one_line(lines[0], OUTCOME_CHARACTERS)}" if lines else "failed"
-    if call.name in _QUIET or not lines:
+    if call.name in _QUIET or call.is_recall or not lines:
         return ""
     return one_line(lines[0 if call.name in _AGENTS else -1], OUTCOME_CHARACTERS)

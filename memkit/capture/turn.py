@@ -26,6 +26,8 @@ _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s
 _SKIP = re.compile(r"(?<!\S)#skip(?![\w-])")
 # A question to the memory is no memory: it would be the best match of the same question next time.
 _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
+_SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
+_RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
 _COMMAND_OUTPUT = re.compile(r"^\s*<local-command-stdout>(.*)</local-command-stdout>\s*$", re.DOTALL)
 _MACHINE_TAG = re.compile(
     r"^<(?:local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)|task-notification|"
@@ -48,6 +50,13 @@ class ToolCall:
     result: str | None = None
     is_error: bool = False
     by_agent: bool = False
+
+    @property
+    def is_recall(self) -> bool:
+        """Whether it asked memkit: what that returned is memory already, and is not remembered again."""
+        if self.name == "Skill":
+            return self.input.get("skill") in _RECALL_SKILLS
+        return self.name == "Bash" and str(self.input.get("command", "")).startswith("memkit ")
 
 
 @dataclass(slots=True)
@@ -86,7 +95,8 @@ class Turn:
             return True
         # A prompt that got no answer (a crash, an API error) is still what the person wanted;
         # one that was taken back, or a command the client handled itself, is not.
-        return bool(self.prompt) and not self.interrupted and not self.is_command
+        is_command = self.is_command or _SLASH_COMMAND.match(self.prompt)
+        return bool(self.prompt) and not self.interrupted and not is_command
 
     @property
     def files(self) -> list[str]:
@@ -239,7 +249,8 @@ def _follow(turn: Turn, entry: Entry, pending: dict[str, ToolCall], path: Path) 
             done = pending.pop(block.tool_id, None)
             if done is not None:
                 done.result, done.is_error = _excerpt(block.text), block.is_error
-                turn.tools.extend(_agent_calls(path, entry.agent))
+                if not done.is_recall:
+                    turn.tools.extend(_agent_calls(path, entry.agent))
     said = entry.text.strip() if entry.role == "assistant" and not entry.is_sidechain else ""
     if said:
         # Text between tool calls is narration; what stands last is the answer. One message may
