@@ -38,7 +38,9 @@ _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
-    r"</?tool_use_error>|<tools-used-before-summary>.*?</tools-used-before-summary>", re.DOTALL
+    r"</?tool_use_error>|<tools-used-before-summary>.*?</tools-used-before-summary>"
+    r"|\[Subagent hand-back\][^\n]*",
+    re.DOTALL,
 )
 
 

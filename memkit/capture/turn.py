@@ -208,6 +208,9 @@ def _continues(current: Turn | None, entry: Entry) -> bool:
     """Whether a human entry belongs to the turn at hand: typed while it ran, or a part of its prompt."""
     if current is None:
         return False
+    is_bare = not current.answer and not current.tools and _SLASH_COMMAND.match(current.prompt)
+    if is_bare and not entry.queued:  # `/clear` and the prompt after it can share a prompt id
+        return False
     return entry.queued or bool(entry.prompt_id and entry.prompt_id == current.prompt_id)
 
 

@@ -124,10 +124,8 @@ def test_subagent_belongs_to_the_turn_that_started_it(api: MessagesApi, user: Me
 def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
     api.script = Conversation({"first": [[text("One.")]], "second": [[text("Two.")]]})
     with user.home.start_interactive() as session:
-        session.submit("The first question")
-        session.wait_for("One.")
-        session.submit("The second question")
-        session.wait_for("Two.")
+        user.ask(session, "The first question", "One.")
+        user.ask(session, "The second question", "Two.")
         session.exit()
     user.wait_until_remembered()
     assert user.prompts() == ["The first question", "The second question"]
@@ -146,8 +144,7 @@ def test_interrupted_turn(api: MessagesApi, user: MemkitUser) -> None:
         wait_until(lambda: [p for p in user.home.processes() if waiting in p.command])
         session.press("Escape")
         session.wait_for("Interrupted")
-        session.submit("Look at the log instead")
-        session.wait_for("Done.")
+        user.ask(session, "Look at the log instead", "Done.")
         session.exit()
     user.wait_until_remembered()
     assert user.prompts() == ["Wait for the deployment", "Look at the log instead"]
@@ -159,8 +156,6 @@ def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> N
     released = threading.Event()
 
     def script(request: Request) -> Reply:
-        if "Now the third" in request.text:
-            return [text("The third is done.")]
         if "And then the second" in request.text:
             return [text("The second is done.")]
         if answers_so_far(request):
@@ -176,15 +171,11 @@ def test_prompt_typed_while_a_turn_runs(api: MessagesApi, user: MemkitUser) -> N
         wait_until(lambda: user.transcripts_hold("And then the second"))
         released.set()
         session.wait_for("The second is done.")
-        session.submit("Now the third")
-        session.wait_for("The third is done.")
         session.exit()
     user.wait_until_remembered()
     # Whether the second prompt joins the running turn or begins its own is the client's choice.
-    said = ["Do the first thing", "And then the second", "The second is done."]
-    said += ["Now the third", "The third is done."]
     memory = user.memory()
-    for line in said:
+    for line in ("Do the first thing", "And then the second", "The second is done."):
         assert len(re.findall(rf"^(?:\*\*\w+\*\* )?{line}$", memory, re.M)) == 1, memory
 
 
@@ -194,16 +185,13 @@ def test_clear_and_compact(api: MessagesApi, user: MemkitUser) -> None:
     api.script = Conversation(answers, otherwise="<summary>They talked.</summary>")
     with user.home.start_interactive() as session:
         for topic in ("one", "two"):  # older clients compact no less
-            session.submit(f"Topic {topic}")
-            session.wait_for(f"Answer {topic}.")
+            user.ask(session, f"Topic {topic}", f"Answer {topic}.")
         session.submit("/compact")
         session.wait_for("Compacted")
-        session.submit("Topic three")
-        session.wait_for("Answer three.")
+        user.ask(session, "Topic three", "Answer three.")
         session.submit("/clear")
         wait_until(lambda: "Answer three." not in session.screen)
-        session.submit("Topic four")
-        session.wait_for("Answer four.")
+        user.ask(session, "Topic four", "Answer four.")
         session.exit()
     user.wait_until_remembered()
     # What a hook prints before the compaction would be an instruction for the summary.

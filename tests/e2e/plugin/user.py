@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from memkit.paths import PRIVATE_DIRECTORY
 
 from ..client import REPOSITORY, ClaudeHome, read_transcript
 from ..messages_api import Request
+from ..terminal import InteractiveSession
 from ..waiting import wait_until
 
 REMEMBERED_SECONDS = 120.0
@@ -79,10 +81,26 @@ class MemkitUser:
         )
         return day
 
+    def ask(self, session: InteractiveSession, prompt: str, answer: str) -> None:
+        """Have `prompt` answered in the terminal, and wait until the hooks of the turn are done.
+
+        A prompt that is submitted while they still run is queued, and older clients repeat it.
+        """
+        turns = self._ended_turns()
+        session.submit(prompt)
+        session.wait_for(answer, timeout=60)
+        wait_until(lambda: self._ended_turns() > turns)
+
+    def _ended_turns(self) -> int:
+        return sum(entry.get("subtype") == "turn_duration" for entry in self._entries())
+
     def transcripts_hold(self, said: str) -> bool:
         """Whether the client has written `said` to a transcript; it does so a little later."""
-        files = self.home.directory.glob(".claude/projects/*/*.jsonl")
-        return any(said in str(entry) for file in files for entry in read_transcript(file))
+        return any(said in str(entry) for entry in self._entries())
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        for file in self.home.directory.glob(".claude/projects/*/*.jsonl"):
+            yield from read_transcript(file)
 
     def workers(self) -> list[str]:
         """The command lines of the live workers."""
