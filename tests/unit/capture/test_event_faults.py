@@ -80,6 +80,38 @@ def test_killed_at_every_write_of_a_whole_flow(
     pytest.fail("the flow never ended without a kill")
 
 
+@pytest.mark.parametrize("kill", range(1, 12))
+def test_killed_while_a_turn_is_written_that_then_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, kill: int
+) -> None:
+    """What was written before the kill is known for memkit's own, and completed by the next event."""
+
+    class Killed(BaseException):
+        pass
+
+    left = [kill]
+    replace = os.replace
+
+    def counting(source: str, target: str) -> None:
+        if left[0] == 0:
+            raise Killed
+        left[0] -= 1
+        replace(source, target)
+
+    lines = Lines().prompt("One", prompt_id(1)).call("Bash", "t", command="make")
+    for said in ("", "Half.", "Whole."):
+        stage.write(lines.answer(said) if said else lines)
+        with monkeypatch.context() as patch:
+            patch.setattr(paths.os, "replace", counting)
+            try:
+                stage.handle("PreCompact")
+            except Killed:
+                left[0] = -1  # once is enough
+    stage.write(lines.answer("The end."))
+    stage.handle("SessionEnd")
+    assert stage.turns == [("One", "Half.\n\nWhole.\n\nThe end.")]
+
+
 def test_every_event_twice_is_every_event_once(stage: Stage) -> None:
     def twice(name: str, **fields: Any) -> None:
         for _ in range(2):

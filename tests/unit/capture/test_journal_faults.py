@@ -122,7 +122,7 @@ def test_no_zone_brings_a_second_copy(
     project: Project, monkeypatch: pytest.MonkeyPatch, zones: tuple[str, str]
 ) -> None:
     for there, back in (zones, zones[::-1]):
-        times = [NOON + timedelta(hours=hours) for hours in range(0, 48, 3)]
+        times = [NOON + timedelta(minutes=minutes) for minutes in range(0, 48 * 60, 90)]
         set_zone(monkeypatch, there)
         Journal(project).write([digest(f"{n}", time=when) for n, when in enumerate(times)])
         set_zone(monkeypatch, back)

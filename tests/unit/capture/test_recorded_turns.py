@@ -71,6 +71,14 @@ def test_the_news_of_a_background_task_belongs_to_the_turn(tmp_path: Path) -> No
     assert turn.other_prompt_ids == {"57608ddf-68f6-4744-a3f7-e8149b50769e"}
 
 
+def test_what_the_client_says_itself_is_no_prompt(tmp_path: Path) -> None:
+    lines = Lines().prompt("One").answer("1").add("system", subtype="local_command")
+    for content in ("Plain words of the client", ["<command-name>"], None):
+        lines.entries[-1]["content"] = content
+        (turn,) = turns_of(lines.write(tmp_path))
+        assert (turn.prompt, turn.answer) == ("One", "1")
+
+
 @pytest.mark.parametrize(
     ("prompt", "is_memory"),
     [
