@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from memkit.errors import IndexStoreError
@@ -196,8 +196,7 @@ def _embedded_client(path: Path) -> ClientAPI:
     except OSError as error:
         raise IndexStoreError(f"cannot open the index {path}: {error.strerror}") from error
     settings = Settings(anonymized_telemetry=False)
-    client: ClientAPI = _call(chromadb.PersistentClient, path=str(path), settings=settings)
-    return client
+    return cast("ClientAPI", _call(chromadb.PersistentClient, path=str(path), settings=settings))
 
 
 def _remote_client(uri: str) -> ClientAPI:

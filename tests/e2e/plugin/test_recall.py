@@ -159,7 +159,10 @@ def test_no_question_of_the_model_is_executed(api: MessagesApi, user: MemkitUser
 
 
 def test_question_in_any_script(api: MessagesApi, experienced: MemkitUser) -> None:
-    for question in ("auf welchem Port lauscht das „staging gateway“?", "staging gateway 的端口？ 🚪"):
+    for question in (
+        "auf welchem Port lauscht das „staging gateway“?",
+        "staging gateway 的端口？ 🚪",
+    ):
         api.script = RecallingAgent()
         assert experienced.home.run_prompt(f"/memory-recall {question}")["result"] == ANSWER
         assert_all_depths_reached(api)

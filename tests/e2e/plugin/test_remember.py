@@ -36,7 +36,10 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     api.script = Conversation(
         {
             "staging gateway": [
-                [text("Let me look."), tool("Bash", command="cat gateway.yaml", description="Show")],
+                [
+                    text("Let me look."),
+                    tool("Bash", command="cat gateway.yaml", description="Show"),
+                ],
                 [tool("Read", file_path=str(project / "gateway.yaml"))],
                 [tool("Edit", **edit)],
                 [tool("Write", file_path=str(project / "notes.md"), content="Ports\n")],

@@ -142,10 +142,12 @@ def test_environment_cannot_be_made(api: MessagesApi, user: MemkitUser) -> None:
     wait_until(lambda: user.home.processes() == [])
     with user.home.start_interactive() as session:
         session.wait_for("memkit could not build its Python environment")
-        user.ask(session, "The second question", "Understood.")
+        session.submit("The second question")
+        session.wait_for("Understood.")
         session.exit()
     with user.home.start_interactive() as session:
-        user.ask(session, "The third question", "Understood.")
+        session.submit("The third question")
+        session.wait_for("Understood.")
         assert "memkit could not" not in session.screen
         session.exit()
     assert user.memory() == ""
@@ -162,7 +164,9 @@ def test_api_error_is_no_memory(api: MessagesApi, user: MemkitUser) -> None:
     call = tool("Bash", command="echo looked", description="Look")
     overloaded = Failure(529, "overloaded_error", "The model is on holiday.")
     broken = Failure(500, "api_error", "The model is broken.")
-    api.script = Conversation({"Break": [overloaded], "Half": [[text("Let me look."), call], broken]})
+    api.script = Conversation(
+        {"Break": [overloaded], "Half": [[text("Let me look."), call], broken]}
+    )
     assert user.home.run_prompt("Break at once")["is_error"]
     assert user.home.run_prompt("Half of it", "--allowedTools", "Bash")["is_error"]
     api.script = Conversation({})

@@ -132,7 +132,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_is_noticed(
     sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
