@@ -86,15 +86,19 @@ class Capture:
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
-            self.catch_up()
+            self.catch_up(session.id)
         else:
             is_late = now - float(record["time"]) > PATIENCE_SECONDS
             self._read_event(session, project, record, is_late)
 
-    def catch_up(self) -> None:
-        """Read what crashed sessions left in their transcripts."""
+    def catch_up(self, starting: str = "") -> None:
+        """Read what crashed sessions left in their transcripts.
+
+        The session that is just starting is left to its own events: a turn that has hardly begun
+        would answer the question it asks of the memory.
+        """
         for session in self.sessions:
-            if session.project and session.has_unread_transcript:
+            if session.id != starting and session.project and session.has_unread_transcript:
                 project = Project.at_root(session.project, self.home)
                 if project.is_off:
                     continue
@@ -148,8 +152,13 @@ class Capture:
         """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
         prompt_id = record.get("prompt_id")
         if prompt_id and any(turn.prompt_id for turn in turns):
+            # The last one: a bare `/clear` before the prompt can have the same id.
             return next(
-                (turn for turn in turns if prompt_id in (turn.prompt_id, *turn.other_prompt_ids)),
+                (
+                    turn
+                    for turn in reversed(turns)
+                    if prompt_id in (turn.prompt_id, *turn.other_prompt_ids)
+                ),
                 None,
             )
         said = " ".join(message.split())

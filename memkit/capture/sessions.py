@@ -63,7 +63,11 @@ class Session:
             self.prompts.pop(next(iter(self.prompts)))
 
     def has_read(self, turns: list[str]) -> None:
-        """Note the turns just read; all but the last are complete and are not written again."""
+        """Note the turns just read; all but the last are complete and are not written again.
+
+        A bare `/clear` and the prompt after it can share a prompt id, and so a turn id.
+        """
+        turns = list(dict.fromkeys(reversed(turns)))[::-1]
         read = [*(turn for turn in self.recent if turn not in turns), *turns]
         self.recent = read[-MAX_RECENT:]
         for turn in read[:-1]:

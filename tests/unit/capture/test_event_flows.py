@@ -201,3 +201,28 @@ def test_a_skipped_turn_is_nowhere(stage: Stage) -> None:
     assert stage.turns == [("x", "y")]
     assert not list(stage.root.glob("home/sessions/*plan*"))
     assert "plan" not in (stage.root / f"home/sessions/{SESSION}.json").read_text()
+
+
+@pytest.mark.parametrize("early", ["", "PreCompact"])
+def test_a_prompt_that_shares_its_id_with_the_clear_before_it(stage: Stage, early: str) -> None:
+    """As the client writes it; read before the answer is there, and again with it."""
+    clear = "<command-name>/clear</command-name><command-args></command-args>"
+    lines = Lines().prompt(clear, prompt_id(1)).prompt("Topic four", prompt_id(1))
+    stage.write(lines)
+    if early:
+        stage.handle(early)
+        assert stage.turns == [("Topic four", "")]
+    with pytest.raises(NotYet):
+        stage.handle("Stop", prompt_id=prompt_id(1), message="Answer four.")
+    stage.write(lines.answer("Answer four."))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="Answer four.")
+    assert stage.turns == [("Topic four", "Answer four.")]
+
+
+def test_a_starting_session_is_left_to_its_own_events(stage: Stage) -> None:
+    """Else what it asks its memory would be answered by the question itself."""
+    stage.write(Lines().prompt("Which port?", prompt_id(1)))
+    stage.handle("SessionStart")
+    assert stage.turns == []
+    stage.handle("SessionStart", transcript=str(stage.root / "other.jsonl"), session="other")
+    assert stage.turns == [("Which port?", "")]
