@@ -67,16 +67,16 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     Paths below `root`, or below the directory the turn ran in, are shown relative.
     """
     when = local_time(turn.time)
-    prompt = redact(turn.prompt)
-    title = one_line(prompt, TITLE_CHARACTERS) or "(no text)"
+    prompt, answer = redact(turn.prompt), redact(turn.answer)
+    title = one_line(prompt or answer, TITLE_CHARACTERS) or "(no text)"
     minute = when.strftime("%H:%M")
     parts = []
     if prompt:
         parts.append(_prose("**Asked**", prompt, PROMPT_CHARACTERS, turn.id))
     if turn.tools:
         parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
-    if turn.answer:
-        parts.append(_prose("**Answered**", redact(turn.answer), ANSWER_CHARACTERS, turn.id))
+    if answer:
+        parts.append(_prose("**Answered**", answer, ANSWER_CHARACTERS, turn.id))
     elif turn.interrupted:
         parts.append("**Interrupted**")
     between = "\n\n" if any("\n" in part for part in parts) else "\n"

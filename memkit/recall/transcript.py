@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
+from memkit.capture.prompt import human_text
 from memkit.capture.sessions import Sessions
 from memkit.capture.transcript import Entry, Transcript
-from memkit.capture.turn import Turn, human_text, read_turns
+from memkit.capture.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
 

@@ -191,7 +191,7 @@ def test_what_a_tool_was_given_is_shown_as_it_is() -> None:
 
 def test_a_turn_without_a_prompt_asks_nothing() -> None:
     assert digest_of("", "7443.").split("\n") == [
-        "### 14:02 (no text) <!-- turn:8ad3df7f -->",
+        "### 14:02 7443. <!-- turn:8ad3df7f -->",
         "**Answered** 7443.",
     ]
     assert digest_of("Stop!", interrupted=True).endswith("**Asked** Stop!\n**Interrupted**")

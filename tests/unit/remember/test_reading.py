@@ -54,14 +54,17 @@ def test_the_human_entries_of_the_large_conversation(large: Path) -> None:
         "a40f3f51": "interrupted by the user for tool use",
         "56f427b3": "interrupted by the user for tool use",
     }
-    prompts = [turn.uuid[:8] for turn in remembered(large)]
+    unasked, *asked = remembered(large)
+    assert unasked.prompt == ""  # the file begins in the middle of a turn
+    assert unasked.answer.startswith("✅ **SUCCESS")
+    prompts = [turn.uuid[:8] for turn in asked]
     assert len(prompts) == 21
     assert prompts == [name for name in human if name not in no_prompts]
     assert sum(len(turn.tools) for turn in turns_of(large)) == 152 - _calls_before_first(large)
 
 
 def _calls_before_first(path: Path) -> int:
-    """Tool calls of a prompt that stands in an older file: this one begins in the middle."""
+    """Tool calls before anything is said or asked: the file begins in the middle of a turn."""
     first = turns_of(path)[0].start
     head = path.read_bytes()[:first].decode()
     return head.count('"type":"tool_use"')
@@ -338,3 +341,11 @@ def test_reading_in_two_goes_is_reading_at_once(
     assert list(joined) == list(expected)
     assert [t.answer for t in joined.values()] == [t.answer for t in expected.values()]
     assert [len(t.tools) for t in joined.values()] == [len(t.tools) for t in expected.values()]
+
+
+def test_what_is_said_before_anybody_asks(tmp_path: Path) -> None:
+    lines = Lines().add("assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True)
+    lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
+    first, second = turns_of(lines.write(tmp_path))
+    assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)
+    assert (second.prompt, second.answer) == ("Why?", "A test.")
