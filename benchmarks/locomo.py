@@ -1,10 +1,16 @@
 """Retrieval quality on conversations with questions, in the format LoCoMo publishes.
 
-    python benchmarks/locomo.py --data FILE [--unit product|utterance] [--modes …] [--json]
+    python benchmarks/locomo.py --data FILE [--unit product|utterance] [--modes …] [--json] [--write]
 
 `product`: each conversation becomes Claude Code transcripts, goes through the import into a journal and an
 index of its own, and is questioned through the public search. `utterance`: each utterance is one chunk of
-its session (only journal and chunker are bypassed), comparable with published figures.
+its session (only journal and chunker are bypassed), comparable with published figures; its date is
+in the text for BM25, not in the one that is embedded.
+
+Ranked metrics look at 200 results, budget recall at what a search with that budget returns, both
+as with `memkit search --all`. The cut is measured apart: `--off-topic FILE` asks the questions in FILE, one a
+line, and says how many find nothing, and how many of the conversations' own questions lose their
+answer. `--write` puts the figures into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -13,9 +19,11 @@ import argparse
 import json
 import re
 import shutil
+import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +41,9 @@ from memkit.index.snapshot import Snapshot, open_current, write  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.project import Project  # noqa: E402
-from memkit.recall.search import Result, Searcher  # noqa: E402
+from memkit.recall.search import Request, Result, Searcher  # noqa: E402
 
-MODES = ("context", "lexical", "dense")
+MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200
 LONG_UTTERANCE = 400
 """Characters: a longer utterance is cut into chunks, and counts as held by a chunk with so much of it."""
@@ -62,20 +70,21 @@ def utterance_snapshot(
             turns=(one.id,),
             branch="",
             domain="",
+            whole=True,
             instruction=False,
             source_hash="",
         )
         for session in conversation.sessions
         for number, one in enumerate(session.utterances, start=1)
     ]
-    windows = [embedder.windows(chunk.text) for chunk in chunks]
+    windows = [embedder.windows(chunk.content) for chunk in chunks]
     vectors = embedder.embed([window for own in windows for window in own])
     position = 0
     for chunk, own in zip(chunks, windows, strict=True):
         rows.append(Row(chunk.id("m"), chunk, vectors[position : position + len(own)]))
         position += len(own)
-    lexical.add((row.id, row.chunk.text) for row in rows)
-    write(directory, rows, lexical, {}, embedder.dimensions)
+    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
+    write(directory, rows, lexical, {}, embedder.dimensions, "")
     snapshot = open_current(directory, "english")
     assert snapshot is not None
     return snapshot
@@ -120,7 +129,7 @@ class ProductHits:
             if text
             and (text in content or (len(text) > LONG_UTTERANCE and _overlap(text, content)))
         }
-        return metrics.Hit(result.chunk.session, frozenset(holds), len(result.chunk.content))
+        return metrics.Hit(result.chunk.session, frozenset(holds))
 
 
 def _overlap(text: str, content: str) -> bool:
@@ -136,41 +145,104 @@ def _folded(text: str) -> str:
 
 
 def utterance_hit(result: Result) -> metrics.Hit:
-    return metrics.Hit(
-        result.chunk.session, frozenset(result.chunk.turns), len(result.chunk.content)
-    )
+    return metrics.Hit(result.chunk.session, frozenset(result.chunk.turns))
 
 
-def evaluate(
-    path: Path, unit: str, modes: list[str], home: Home, settings: dict[str, Any]
-) -> Iterator[tuple[str, int, dict[str, float]]]:
-    """Mode, category and metrics of every question."""
-    embedder = load_embedder(home)
+@dataclass
+class Asked:
+    """An indexed conversation: its snapshot, what its results hold, its sessions' ids by number."""
+
+    conversation: data.Conversation
+    snapshot: Snapshot
+    hit: Callable[[Result], metrics.Hit]
+    sessions: dict[int, str]
+
+    def row(self, searcher: Searcher, question: data.Question) -> dict[str, float]:
+        """All metrics of one question."""
+        hits = self.hits(searcher, Request(question.text, MOST_RESULTS, minimum=0.0))
+        wanted = frozenset(
+            self.sessions[int(name[1:].partition(":")[0])] for name in question.evidence
+        )
+        row = metrics.ranked(hits, question.evidence, wanted)
+        for tokens in metrics.BUDGETS:
+            filled = self.hits(searcher, Request(question.text, budget=tokens, minimum=0.0))
+            row[f"budget@{tokens}"] = metrics.found(filled, question.evidence)
+        return row
+
+    def hits(self, searcher: Searcher, request: Request) -> list[metrics.Hit]:
+        """What the results for `request` hold."""
+        return [self.hit(one) for one in searcher.answer(request).results]
+
+
+class CachedEmbedder:
+    """An embedder that embeds each question once, for all modes and budgets."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    def embed_query(self, text: str) -> Any:
+        if text not in self._known:
+            self._known[text] = self._embedder.embed_query(text)
+        return self._known[text]
+
+
+def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
+    """The conversations of a file, each in an index of its own while it is looked at."""
     for number, conversation in enumerate(data.load(path)):
         with tempfile.TemporaryDirectory(prefix="memkit-locomo-") as place:
             directory = Path(place).resolve()
-            own = Home(str(directory / "home"))
             if unit == "product":
-                snapshot = product_snapshot(conversation, own, embedder, directory)
-                hit = ProductHits(conversation)
+                snapshot = product_snapshot(
+                    conversation, Home(str(directory / "home")), embedder, directory
+                )
                 sessions = {
                     one.number: data.session_id(conversation, one) for one in conversation.sessions
                 }
+                yield Asked(conversation, snapshot, ProductHits(conversation), sessions)
             else:
                 snapshot = utterance_snapshot(conversation, embedder, directory / "index")
-                hit = utterance_hit
                 sessions = {one.number: str(one.number) for one in conversation.sessions}
-            for mode in modes:
-                chosen = config.SearchSettings(mode=mode, **settings)
-                searcher = Searcher(snapshot, chosen, embedder, [])
-                for question in conversation.questions:
-                    answer = searcher.search(question.text, MOST_RESULTS)
-                    wanted = frozenset(
-                        sessions[int(name[1:].partition(":")[0])] for name in question.evidence
-                    )
-                    hits = [hit(result) for result in answer.results]
-                    yield mode, question.category, metrics.score(hits, question.evidence, wanted)
+                yield Asked(conversation, snapshot, utterance_hit, sessions)
         print(f"{number + 1}", end=" ", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+
+
+def evaluate(
+    path: Path, unit: str, modes: list[str], embedder: Embedder, settings: dict[str, Any]
+) -> Iterator[tuple[str, int, dict[str, float]]]:
+    """Mode, category and metrics of every question."""
+    for asked in indexed(path, unit, embedder):
+        for mode in modes:
+            chosen = config.SearchSettings(mode=mode, **settings)
+            searcher = Searcher([asked.snapshot], chosen, embedder)
+            for question in asked.conversation.questions:
+                yield mode, question.category, asked.row(searcher, question)
+
+
+def off_topic(
+    path: Path, unit: str, embedder: Embedder, settings: dict[str, Any], questions: list[str]
+) -> dict[str, float]:
+    """Of `questions` on another subject the share that finds nothing; of the conversations' own
+    questions the share that has evidence among ten results without the cut and none with it. In percent.
+    """
+    empty, lost = [], []
+    for asked in indexed(path, unit, embedder):
+        searcher = Searcher([asked.snapshot], config.SearchSettings(**settings), embedder)
+        empty += [not searcher.search(question, 10).results for question in questions]
+        for question in asked.conversation.questions:
+            uncut = asked.hits(searcher, Request(question.text, 10, minimum=0.0))
+            if metrics.found(uncut, question.evidence):
+                lost.append(not searcher.search(question.text, 10).results)
+    return {
+        "off-topic questions": len(empty),
+        "find nothing": 100 * statistics.fmean(empty),
+        "answered questions": len(lost),
+        "lose the answer": 100 * statistics.fmean(lost),
+    }
 
 
 def main() -> int:
@@ -181,22 +253,57 @@ def main() -> int:
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a search setting"
     )
+    parser.add_argument(
+        "--off-topic", type=Path, metavar="FILE", help="ask 100 questions of another file, one a line"
+    )
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     arguments = parser.parse_args()
     modes = arguments.modes.split(",")
     settings = dict(pair.split("=", 1) for pair in arguments.set)
+    embedder = CachedEmbedder(load_embedder(Home.from_environment()))
+    if arguments.off_topic:
+        questions = arguments.off_topic.read_text(encoding="utf-8").splitlines()
+        figures = off_topic(arguments.data, arguments.unit, embedder, settings, questions)
+        print(json.dumps(figures) if arguments.json else _lines(figures))
+        return 0
     rows: dict[str, list[tuple[int, dict[str, float]]]] = {mode: [] for mode in modes}
     for mode, category, row in evaluate(
-        arguments.data, arguments.unit, modes, Home.from_environment(), settings
+        arguments.data, arguments.unit, modes, embedder, settings
     ):
         rows[mode].append((category, row))
-    print(file=sys.stderr)
     report = {mode: _summary(found) for mode, found in rows.items()}
     if arguments.json:
         print(json.dumps({"data": arguments.data.name, "unit": arguments.unit, "modes": report}))
     else:
         _print(report)
+    if arguments.write:
+        import report as document
+
+        name = f"{arguments.data.stem}-{arguments.unit}"
+        document.replace_section(name, f"{_table(arguments, report)}\n\n{document.machine()}")
     return 0
+
+
+def _lines(figures: dict[str, float]) -> str:
+    return "\n".join(f"{name:<22}{value:8.1f}" for name, value in figures.items())
+
+
+def _table(arguments: argparse.Namespace, report: dict[str, Any]) -> str:
+    """The figures as a markdown table, with the interval of `context`."""
+    names = list(next(iter(report.values()))["all"])
+    lines = [
+        f"### {arguments.data.stem}, {arguments.unit}: "
+        f"{next(iter(report.values()))['questions']} questions, percent",
+        "",
+        f"| | {' | '.join(report)} | 95 % of {next(iter(report))} |",
+        f"|---|{'---|' * (len(report) + 1)}",
+    ]
+    for name in names:
+        low, high = next(iter(report.values()))["interval"][name]
+        values = " | ".join(f"{summary['all'][name]:.1f}" for summary in report.values())
+        lines.append(f"| {name} | {values} | {low:.1f}-{high:.1f} |")
+    return "\n".join(lines)
 
 
 def _summary(rows: list[tuple[int, dict[str, float]]]) -> dict[str, Any]:

@@ -7,12 +7,30 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from memkit.paths import MEMORY_DIRECTORY
 
 CLOUD = "cloud"
 """The value of `index.uri` for Chroma Cloud."""
+
+AUTO = "auto"
+"""The value of `embedding.query_prefix` and `passage_prefix` for what the model is known to want."""
+
+_LOCAL_MODEL = "all-MiniLM-L6-v2"
+_USUAL_MODELS = {
+    "openai": "text-embedding-3-small",
+    "google": "gemini-embedding-001",
+    "voyage": "voyage-3.5",
+    "ollama": "nomic-embed-text",
+}
 
 
 class _Section(BaseModel):
@@ -75,11 +93,30 @@ class ChunkingSettings(_Section):
 class EmbeddingSettings(_Section):
     """What turns text into vectors."""
 
-    provider: Literal["local", "sentence-transformers", "none"] = Field(
-        default="local", description="local (MiniLM on ONNX), sentence-transformers, or none"
+    provider: Literal[
+        "local", "sentence-transformers", "openai", "google", "voyage", "ollama", "none"
+    ] = Field(
+        default="local",
+        description="local (MiniLM on ONNX), sentence-transformers, openai, google, voyage, ollama, "
+        "or none",
     )
-    model: str = Field(default="all-MiniLM-L6-v2", description="the model's name")
+    model: str = Field(
+        default="", validate_default=True, description="the model's name; empty: the provider's usual"
+    )
+    query_prefix: str = Field(
+        default=AUTO, max_length=200, description="put before a query; auto: what the model wants"
+    )
+    passage_prefix: str = Field(
+        default=AUTO, max_length=200, description="put before a chunk; auto: what the model wants"
+    )
     download: bool = Field(default=True, description="fetch the weights when they are missing")
+
+    @field_validator("model")
+    @classmethod
+    def _may_be_left_to_the_provider(cls, model: str, others: ValidationInfo) -> str:
+        usual = _USUAL_MODELS.get(others.data.get("provider", ""), _LOCAL_MODEL)
+        # The local model's name is what this setting holds for those who never chose one.
+        return usual if model in ("", _LOCAL_MODEL) else model
 
 
 class IndexSettings(_Section):
@@ -108,20 +145,59 @@ class IndexSettings(_Section):
 class SearchSettings(_Section):
     """How results are ranked; the formulas stand in `memkit.recall.fusion`."""
 
-    mode: Literal["context", "lexical", "dense"] = Field(
-        default="context", description="context, lexical or dense"
+    mode: Literal["context", "rrf", "weighted", "lexical", "dense"] = Field(
+        default="context", description="context, rrf, weighted, lexical or dense"
     )
     k: int = Field(default=5, ge=1, le=1000, description="how many results")
     language: str = Field(default="english", description="language of the Snowball stemmer")
+    best_relevance: float = Field(
+        default=0.3, ge=0, le=1, description="nothing is found unless the best match reaches this"
+    )
     dense_weight: float = Field(default=0.5, ge=0, le=1, description="share of the cosine")
-    near_weight: float = Field(default=0.3, ge=0, le=1, description="of the chunks one step away")
+    long_weight: float = Field(default=0.2, ge=0, le=1, description="more of it for long entries")
+    entry_weight: float = Field(
+        default=0.4, ge=0, le=1, description="share of the whole entry in the cosine of a piece"
+    )
+    passage_weight: float = Field(default=0.8, ge=0, le=2, description="of the passage around")
+    near_weight: float = Field(default=0.2, ge=0, le=1, description="of the chunks one step away")
     far_weight: float = Field(default=0.1, ge=0, le=1, description="of the chunks two steps away")
     session_weight: float = Field(
-        default=0.4, ge=0, le=2, description="of the session's best chunks"
+        default=0.25, ge=0, le=2, description="of the session's best chunks"
     )
     own_length: int = Field(
-        default=600, ge=1, le=100_000, description="characters from which a chunk needs no context"
+        default=800, ge=1, le=100_000, description="characters from which an entry needs no context"
     )
+    rrf_k: int = Field(default=60, ge=1, le=10_000, description="the constant of mode rrf")
+    semantic_weight: float = Field(
+        default=0.5, ge=0, le=1, description="of the cosine, in mode weighted"
+    )
+    keyword_weight: float = Field(default=0.3, ge=0, le=1, description="of BM25, in mode weighted")
+    recency_weight: float = Field(default=0.2, ge=0, le=1, description="of age, in mode weighted")
+    half_life_days: float = Field(
+        default=30, ge=0.1, le=36_500, description="age at which an entry's recency is one half"
+    )
+    recency_boost: float = Field(
+        default=0, ge=0, le=10, description="what a new entry gains, in share; 0 for nothing"
+    )
+    domain_boost: float = Field(
+        default=1.3, ge=1, le=10, description="factor for the domain of the edited file"
+    )
+    instruction_boost: float = Field(
+        default=1.2, ge=1, le=10, description="factor for *.instructions.md"
+    )
+    domains: list[str] = Field(
+        default=[],
+        description='which directory of the memory belongs to one of code: "src/billing=docs/billing"',
+    )
+
+    @field_validator("domains")
+    @classmethod
+    def _must_name_two_directories(cls, domains: list[str]) -> list[str]:
+        for domain in domains:
+            code, _, memory = domain.partition("=")
+            if not code.strip("/ ") or not memory.strip("/ "):
+                raise ValueError(f"{domain!r} is not of the form code/directory=memory/directory")
+        return domains
 
     @field_validator("language")
     @classmethod

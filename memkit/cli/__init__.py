@@ -13,24 +13,24 @@ import memkit
 from memkit.errors import MemkitError
 
 _COMMANDS = {
-    "search": "search",
-    "expand": "expand",
-    "transcript": "transcript",
-    "recall": "recall",
-    "index": "index",
-    "import": "importing",
-    "work": "work",
-    "status": "status",
-    "config": "configure",
-    "on": "switch",
-    "off": "switch",
-    "demo": "demo",
+    "search": ("search", "Find what was said and done."),
+    "expand": ("expand", "Show the whole section around a result."),
+    "transcript": ("transcript", "Show the original exchange."),
+    "recall": ("recall", "Search, laid out for a model (the skill's first step)."),
+    "index": ("index", "Bring the index into step with the markdown."),
+    "import": ("importing", "Remember existing transcripts."),
+    "work": ("work", "Take waiting events into the memory and index them."),
+    "status": ("status", "What is remembered, what waits, what failed."),
+    "config": ("configure", "Show and change settings."),
+    "on": ("switch", "Remember this project again."),
+    "off": ("switch", "Stop remembering this project."),
+    "demo": ("demo", "See the whole loop at work, in a throw-away home."),
 }
-"""Each command and the module of this package that holds it."""
+"""Each command with the module of this package that holds it, and its line in the group's help."""
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's module only when that command is wanted."""
+    """Imports a command's module only when that command is wanted; help of the group wants none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -38,9 +38,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name]}")
+        module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -99,7 +103,7 @@ def _complain(message: str) -> None:
 def _unexpected(error: Exception) -> str:
     import logging
 
-    from memkit.cli.context import log_to_file
+    from memkit.cli.log import log_to_file
     from memkit.paths import Home
 
     home = Home.from_environment()

@@ -10,7 +10,7 @@ from memkit.errors import ConfigError
 ACTIONS = ("list", "get", "set", "path")
 
 
-@command("config", short_help="Show and change settings.")
+@command("config")
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
 @click.argument("key", required=False, metavar="[SECTION.FIELD]")
 @click.argument("value", required=False)

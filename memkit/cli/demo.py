@@ -15,7 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from memkit.cli.context import Context, command
+import click
+
+from memkit.cli.context import Context, command, styled
 from memkit.errors import MemkitError
 from memkit.paths import Home, make_private_directory
 from memkit.project import Project
@@ -33,7 +35,7 @@ _SCRIPTS = {
 }
 
 
-@command("demo", short_help="See the whole loop at work, in a throw-away home.")
+@command("demo")
 def demo_command(context: Context) -> None:
     """See the whole loop at work: a session is remembered, found again, and opened.
 
@@ -73,7 +75,7 @@ class _Demo:
 
     def run(self) -> dict[str, Any]:
         from memkit.recall.expand import expand
-        from memkit.recall.search import open_searcher
+        from memkit.recall.opening import open_searcher
         from memkit.recall.transcript import around, find_turn, read_messages
 
         started = time.perf_counter()
@@ -87,7 +89,7 @@ class _Demo:
         self._title(f'3. A later session asks: memkit search "{QUESTION}"')
         searcher = open_searcher(self.project, self.home, settings, announce=self.context.say)
         answer = searcher.search(QUESTION, 2)
-        if not answer.results or searcher.snapshot is None:
+        if not answer.results or searcher.corpus is None:
             raise MemkitError("the demo found nothing in its own memory; please report this")
         for result in answer.results:
             self._say(f"{result.id}  {result.chunk.breadcrumb}  (score {result.score:.2f})")
@@ -95,7 +97,7 @@ class _Demo:
             self._say(f"note: {answer.degraded}")
         best = answer.results[0]
         self._title(f"4. The whole section: memkit expand {best.id}")
-        section = expand(self.project, self.home, searcher.snapshot, best.id)
+        section = expand(self.project, self.home, searcher.corpus.snapshots[0], best.id)
         self._quote(section.content, lines=12)
         turn = section.turns[0]
         self._title(f"5. The original exchange: memkit transcript --turn {turn}")
@@ -189,12 +191,11 @@ class _Demo:
 
     def _title(self, text: str) -> None:
         if not self.context.as_json:
-            self.context.console.print()
-            self.context.console.print(text, style="bold", markup=False)
+            click.echo(f"\n{styled(text, bold=True)}")
 
     def _say(self, text: str) -> None:
         if not self.context.as_json:
-            self.context.console.print(f"   {text}", markup=False)
+            click.echo(f"   {text}")
 
     def _quote(self, text: str, lines: int) -> None:
         shown = text.splitlines()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command, plain, styled
 from memkit.errors import NotFoundError
 
 
-@command("expand", short_help="Show the whole section around a result.")
+@command("expand")
 @click.argument("ids", nargs=-1, required=True, metavar="ID…")
 def expand_command(context: Context, ids: tuple[str, ...]) -> None:
     """Show the whole markdown section around a search result, and where it came from.
@@ -28,25 +28,19 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
     if context.as_json:
         context.print_json({"sections": [section.as_dict() for section in sections]})
         return
-    from rich.text import Text
-
     for section in sections:
         chunk = section.chunk
         place = f"{section.path}:{section.start_line}-{section.end_line}"
-        context.console.print(
-            Text.assemble((section.id, "yellow"), "  ", (plain(chunk.breadcrumb), "bold"))
-        )
-        context.console.print(Text(place, "dim"))
+        breadcrumb = styled(plain(chunk.breadcrumb), bold=True)
+        click.echo(f"{styled(section.id, fg='yellow')}  {breadcrumb}")
+        click.echo(styled(plain(place), dim=True))
         if chunk.session:
             branch = f", branch {chunk.branch}" if chunk.branch else ""
-            context.console.print(Text(f"session {chunk.session}{branch}", "dim"))
-        context.console.print()
-        context.console.print(Text(plain(section.content)))
-        context.console.print()
+            click.echo(styled(plain(f"session {chunk.session}{branch}"), dim=True))
+        click.echo(f"\n{plain(section.content)}\n")
         for turn in section.turns:
             session = f"{chunk.session} " if chunk.session else ""
-            context.console.print(
-                Text(f"original exchange: memkit transcript {session}--turn {turn}", "dim")
-            )
+            exchange = f"original exchange: memkit transcript {session}--turn {turn}"
+            click.echo(styled(plain(exchange), dim=True))
         if chunk.session and section.transcript is None:
-            context.console.print(Text("(its transcript is no longer on this machine)", "dim"))
+            click.echo(styled("(its transcript is no longer on this machine)", dim=True))

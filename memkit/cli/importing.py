@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOCK_SECONDS = 600.0
 
 
-@command("import", short_help="Remember existing transcripts.")
+@command("import")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR…")
 def import_command(context: Context, paths: tuple[str, ...]) -> None:
     """Remember existing Claude Code transcripts, through the same path as live sessions.
@@ -104,14 +104,14 @@ def _report(
                 if captured.turns
                 else "no turns"
             )
-            context.console.print(
+            click.echo(
                 f"{path}: {found}{f' (lines skipped: {skipped})' if skipped else ''}"
             )
-        context.console.print(
+        click.echo(
             f"{counted(turns, 'turn')} of {counted(len(reports), 'transcript')}, {written} new."
         )
         for root in roots:
-            context.console.print(f"Remembered in {root}")
+            click.echo(f"Remembered in {root}")
     for line in problems:
         context.say(line)
     if problems:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOCK_SECONDS = 600.0
 
 
-@command("index", short_help="Bring the index into step with the markdown.")
+@command("index")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True), metavar="[PATH…]")
 @click.option(
     "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that was added this way."
@@ -49,7 +49,7 @@ def index_command(
     if context.as_json:
         context.print_json(dataclasses.asdict(report))
         return
-    context.console.print(
+    click.echo(
         f"{counted(report.chunks, 'chunk')} of {counted(report.files, 'file')}: {report.added} added, "
         f"{report.deleted} deleted, {report.embedded} embedded."
     )

@@ -16,7 +16,7 @@ MOST_RESULTS = 20
 """Asked of the search; the budget of tokens decides how many are shown."""
 
 
-@command("recall", short_help="Search, laid out for a model (the skill's first step).")
+@command("recall")
 @click.option(
     "--stdin", "from_stdin", is_flag=True, required=True, help="Read the question from stdin."
 )
@@ -45,7 +45,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.capture.brief import session_brief
     from memkit.recall.layout import lay_out
-    from memkit.recall.search import open_searcher
+    from memkit.recall.opening import open_searcher
 
     settings = context.settings()
     budget = settings.recall.budget_tokens

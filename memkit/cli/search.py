@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -12,16 +14,44 @@ from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.recall.search import Answer
+    from memkit.config import Key
+    from memkit.recall.search import Answer, Request
 
 SHOWN_CHARACTERS = 600
-MODES = ("context", "lexical", "dense")
+MODES = ("context", "rrf", "weighted", "lexical", "dense")
+KINDS = ("turn", "summary", "instruction", "note")
 
 
 @command("search", short_help="Find what was said and done.")
 @click.argument("query", required=False)
 @click.option("-k", "k", type=click.IntRange(1, 1000), help="How many results (setting search.k).")
+@click.option(
+    "--budget",
+    type=click.IntRange(50, 1_000_000),
+    metavar="TOKENS",
+    help="Fill so many tokens with the best text, nothing twice, in place of a number of results.",
+)
 @click.option("--mode", type=click.Choice(MODES), help="How to rank (setting search.mode).")
+@click.option("--since", metavar="DAY", help="Not older: 2026-11-20, 3d, 2w, last monday.")
+@click.option("--until", metavar="DAY", help="Not newer; that day is included.")
+@click.option(
+    "--session", default="", metavar="ID", help="Of one session; the id's beginning will do."
+)
+@click.option("--branch", default="", help="Of one git branch.")
+@click.option("--kind", type=click.Choice(KINDS), default=None, help="Of one kind.")
+@click.option("--path", default="", help="From one memory file, directory or pattern.")
+@click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
+@click.option(
+    "--file", default="", metavar="PATH", help="The file being edited: its domain is raised."
+)
+@click.option(
+    "--min-relevance",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Only results of at least this relevance, 0 to 1.",
+)
+@click.option("--all", "everything", is_flag=True, help="Whatever its relevance.")
+@click.option("--explain", is_flag=True, help="Say of each result how it came to its place.")
 @click.option(
     "--batch",
     type=click.File("r", encoding="utf-8-sig", errors="replace"),
@@ -29,35 +59,90 @@ MODES = ("context", "lexical", "dense")
     help='One query a line, plain or as {"query": …}; prints a JSON object a line.',
 )
 def search_command(
-    context: Context, query: str | None, k: int | None, mode: str | None, batch: TextIO | None
+    context: Context,
+    query: str | None,
+    mode: str | None,
+    all_projects: bool,
+    everything: bool,
+    explain: bool,
+    batch: TextIO | None,
+    **asked: Any,
 ) -> None:
     """Find what was said and done, best first.
 
+    Nothing is shown if the memory holds nothing on the question; --all shows the nearest all the same.
+
     \b
       memkit search "which port does the staging gateway use"
-      memkit search -k 10 --json deploy/gateway.yaml
+      memkit search --since 2w --kind turn --json deploy/gateway.yaml
     """
     if (query is None) == (batch is None):
         raise click.UsageError("give a QUERY, or --batch with a file of them")
-    from memkit.recall.search import open_searcher
+    if asked["k"] and asked["budget"]:
+        raise click.UsageError("give -k or --budget, not both")
+    if everything and asked["min_relevance"] is not None:
+        raise click.UsageError("give --min-relevance or --all, not both")
+    from memkit.recall.opening import open_searcher
 
-    flags: dict[tuple[str, str], Any] = {("search", "mode"): mode} if mode else {}
+    if everything:
+        asked["min_relevance"] = 0.0
+    request = _request(context, query or "", explain, asked)
+    flags: dict[Key, Any] = {("search", "mode"): mode} if mode else {}
     searcher = open_searcher(
-        context.project, context.home, context.settings(flags), announce=context.say
+        context.project,
+        context.home,
+        context.settings(flags),
+        announce=context.say,
+        all_projects=all_projects,
     )
     if batch is not None:
         for line in _queries(batch):
-            context.print_json(searcher.search(line, k).as_dict())
+            answer = searcher.answer(dataclasses.replace(request, query=line))
+            context.print_json(answer.as_dict())
         return
-    answer = searcher.search(str(query), k)
+    answer = searcher.answer(request)
     if context.as_json:
         context.print_json(answer.as_dict())
         return
     if answer.degraded:
         context.say(answer.degraded)
-    if searcher.snapshot is None:
+    if searcher.corpus is None:
         context.say(f"{context.project.root} has no memory yet")
-    _show(context, answer)
+    _show(context, answer, with_project=all_projects)
+
+
+def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> Request:
+    from datetime import date
+
+    from memkit.recall.dates import parse_day
+    from memkit.recall.filters import Filters
+    from memkit.recall.search import Request
+
+    today = date.today()
+    return Request(
+        query=query,
+        k=asked["k"],
+        budget=asked["budget"],
+        minimum=asked["min_relevance"],
+        file=_inside(context.project.root, asked["file"]),
+        explain=explain,
+        filters=Filters(
+            since=parse_day(asked["since"], today) if asked["since"] else None,
+            until=parse_day(asked["until"], today) if asked["until"] else None,
+            session=asked["session"],
+            branch=asked["branch"],
+            kind=asked["kind"] or "",
+            path=asked["path"],
+        ),
+    )
+
+
+def _inside(root: str, path: str) -> str:
+    """`path` relative to `root`, with slashes; as it is if it lies elsewhere, "" for none."""
+    if not path:
+        return ""
+    relative = os.path.relpath(os.path.realpath(path), root)
+    return path if relative.startswith("..") else relative.replace(os.sep, "/")
 
 
 def _queries(batch: TextIO) -> Iterator[str]:
@@ -79,23 +164,38 @@ def _queries(batch: TextIO) -> Iterator[str]:
         yield query
 
 
-def _show(context: Context, answer: Answer) -> None:
+def _show(context: Context, answer: Answer, *, with_project: bool) -> None:
     from rich.text import Text
 
     from memkit.recall.search import shortened
 
     if not answer.results:
-        context.console.print("Nothing found.")
+        context.console.print(_nothing(answer))
     for result in answer.results:
         chunk = result.chunk
-        context.console.print(
-            Text.assemble(
-                (result.id, "yellow"),
-                "  ",
-                (plain(chunk.breadcrumb or chunk.source), "bold"),
-            )
-        )
+        heading = plain(chunk.breadcrumb or chunk.source)
+        if with_project:
+            heading = f"{plain(result.project)}: {heading}"
+        context.console.print(Text.assemble((result.id, "yellow"), "  ", (heading, "bold")))
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
-        context.console.print(Text(f"{place}  score {result.score:.3f}", "dim"))
+        numbers = f"relevance {result.relevance:.2f}  score {result.score:.3f}"
+        context.console.print(Text(f"{place}  {numbers}", "dim"))
+        for name, value in result.explanation.items():
+            context.console.print(Text(f"  {name}: {_explained(value)}", "dim"))
         context.console.print(Text(plain(shortened(result, SHOWN_CHARACTERS))))
         context.console.print()
+
+
+def _nothing(answer: Answer) -> str:
+    if not answer.best:
+        return "Nothing found."
+    return (
+        f"Nothing found: the nearest entry has a relevance of {answer.best:.2f} only "
+        "(--all shows it)."
+    )
+
+
+def _explained(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_explained(inner)}" for name, inner in value.items())
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import click
+
 from memkit.cli.context import Context, command, counted, plain
 
 
-@command("status", short_help="What is remembered, what waits, what failed.")
+@command("status")
 def status_command(context: Context) -> None:
     """Show what is remembered of this project, what waits to be taken in, and what failed."""
     value = _status(context)
@@ -35,7 +37,7 @@ def status_command(context: Context) -> None:
         "home": value["home"],
     }
     for name, text in lines.items():
-        context.console.print(f"{name:<9}{plain(text)}")
+        click.echo(f"{name:<9}{plain(text)}")
     for item in value["failed"]:
         context.say(
             f"given up: {item['event']} of session {item['session']}: {item['error']}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import click
+
 from memkit.cli.context import Context, command
 from memkit.paths import OFF_MARKER, make_private_directory
 
 
-@command("off", short_help="Stop remembering this project.")
+@command("off")
 def off_command(context: Context) -> None:
     """Stop remembering this project's sessions. What is remembered stays, and stays searchable."""
     marker = os.path.join(context.project.root, OFF_MARKER)
@@ -18,7 +20,7 @@ def off_command(context: Context) -> None:
     _tell(context, "off")
 
 
-@command("on", short_help="Remember this project again.")
+@command("on")
 def on_command(context: Context) -> None:
     """Remember this project's sessions again."""
     Path(context.project.root, OFF_MARKER).unlink(missing_ok=True)
@@ -29,4 +31,4 @@ def _tell(context: Context, state: str) -> None:
     if context.as_json:
         context.print_json({"project": context.project.root, "memory": state})
     else:
-        context.console.print(f"memkit is {state} for {context.project.root}")
+        click.echo(f"memkit is {state} for {context.project.root}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command, plain, styled
 from memkit.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHOWN_CHARACTERS = 2000
 
 
-@command("transcript", short_help="Show the original exchange.")
+@command("transcript")
 @click.argument("session", required=False)
 @click.option("--turn", metavar="ID", help="Only this turn (as `memkit expand` names it).")
 @click.option(
@@ -58,7 +58,7 @@ def transcript_command(
             }
         )
         return
-    context.console.print(f"{path}", style="dim", markup=False)
+    click.echo(styled(plain(str(path)), dim=True))
     for message in chosen:
         _show(context, message, mark=found is not None and message.turn == found.id)
 
@@ -121,15 +121,12 @@ def _latest(context: Context) -> Path:
 
 
 def _show(context: Context, message: Message, *, mark: bool) -> None:
-    from rich.text import Text
-
     when = f"{message.time.astimezone():%Y-%m-%d %H:%M:%S}" if message.time else ""
-    style = {"user": "bold cyan", "assistant": "bold green"}.get(message.role, "bold")
-    context.console.print(
-        Text.assemble((message.role, style), "  ", (when, "dim"), "  *" if mark else "")
-    )
+    colour = {"user": "cyan", "assistant": "green"}.get(message.role)
+    role = styled(message.role, fg=colour, bold=True)
+    click.echo(f"{role}  {styled(when, dim=True)}{'  *' if mark else ''}")
     if message.text:
-        context.console.print(Text(plain(message.text)))
+        click.echo(plain(message.text))
     for tool in message.tools:
         if tool.result is None:
             line = f"→ {tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
@@ -138,5 +135,5 @@ def _show(context: Context, message: Message, *, mark: bool) -> None:
         if len(line) > SHOWN_CHARACTERS:
             left = len(line) - SHOWN_CHARACTERS
             line = f"{line[:SHOWN_CHARACTERS]} … ({left:,} characters more; --json shows them)"
-        context.console.print(Text(plain(line), "dim"))
-    context.console.print()
+        click.echo(styled(plain(line), dim=True))
+    click.echo()

@@ -14,7 +14,7 @@ from memkit.errors import IndexBusyError, MemkitError
 WAIT_SECONDS = 600.0
 
 
-@command("work", short_help="Take waiting events into the memory and index them.")
+@command("work")
 @click.option(
     "--wait", is_flag=True, help="Wait for another worker instead of leaving it the work."
 )
@@ -49,7 +49,7 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
         context.print_json({"busy": False, **dataclasses.asdict(report)})
         return
     embedded = sum(one.embedded for one in report.indexed)
-    context.console.print(
+    click.echo(
         f"{report.events} events taken in, {len(report.indexed)} projects indexed, "
         f"{embedded} chunks embedded."
     )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
+
+_LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
+_OPENING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Chunk:
         turns: ids of the turns the text is, or rests on.
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
+        whole: whether it is all of its section, or group of short sections.
         instruction: whether the file is an `*.instructions.md`.
         source_hash: SHA-256 of the whole file's bytes, 64 hex characters.
     """
@@ -45,18 +50,40 @@ class Chunk:
     turns: tuple[str, ...]
     branch: str
     domain: str
+    whole: bool
     instruction: bool
     source_hash: str
 
     @property
     def text(self) -> str:
-        """What is embedded and tokenised: the breadcrumb, then the content.
+        """What is embedded: the breadcrumb, then the content; of a whole turn its own words.
 
-        A heading that opens the content is said twice. That is meant: `content` stays the plain
-        source lines, and the piece that holds a heading weighs a little more for its words than
-        the later pieces of the same section, which only have it from the breadcrumb.
+        A piece of a long answer knows from the breadcrumb when, where and to what it belongs. A
+        turn in one piece begins with its prompt, which its headings only repeat; the model, which
+        reads 256 tokens, does better without them (on LoCoMo, fused: session @1 76.3 and 77.2 %).
+
+        A heading that opens the content of a piece is said twice. That is meant: it weighs a little
+        more for its words than the later pieces of the same section.
         """
+        if self.kind == "turn" and self.whole:
+            return self._words or self.content
         return f"{self.breadcrumb}\n{self.content}" if self.breadcrumb else self.content
+
+    @property
+    def lexical_text(self) -> str:
+        """What is tokenised: for a turn its date and its words, each once; else `text`.
+
+        The headings over a turn repeat its prompt, or that of the session's first turn, and BM25
+        would count those words two or three times (measured on LoCoMo: evidence @5 67.8 % with
+        them, 69.5 % without; fused, 71 and 75 %). The labels are memkit's own words.
+        """
+        if self.kind != "turn":
+            return self.text
+        return f"{self.date}\n{_LABEL.sub('', self._words)}"
+
+    @property
+    def _words(self) -> str:
+        return _OPENING_HEADINGS.sub("", self.content)
 
     def id(self, model: str) -> str:
         """The identity in the index of `model` (design, section 6): SHA-256, 64 hex characters."""

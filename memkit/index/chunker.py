@@ -56,7 +56,8 @@ def chunk_markdown(
     chunks: dict[tuple[int, int, str], Chunk] = {}
     for group in group_sections(read_sections(document, file.name), options.min_characters):
         origin = group.origin
-        for piece in packer.pack(group.spans):
+        pieces = packer.pack(group.spans)
+        for piece in pieces:
             owner = group.owner(piece.own_start, piece.end)
             content = document.body[piece.start : piece.end]
             start_line = document.line_at(piece.start) + 1
@@ -86,6 +87,7 @@ def chunk_markdown(
                 turns=tuple(dict.fromkeys(filter(None, turns))),
                 branch=origin.branch,
                 domain="" if file.parent == _MEMORY else file.parent.name,
+                whole=len(pieces) == 1,
                 instruction=instruction,
                 source_hash=source_hash,
             )

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from memkit.config import Settings
 from memkit.index.chunk import digest
+from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
 from memkit.index.scanner import scan
-from memkit.index.snapshot import Snapshot, open_current
+from memkit.index.snapshot import Snapshot, open_current, root_of
 from memkit.paths import Home
 from memkit.project import Project, identity
 
@@ -45,10 +46,26 @@ def read_files(project: Project, home: Home, settings: Settings) -> dict[str, Me
     return files
 
 
-def collection_name(project: Project, home: Home, model: str) -> str:
-    """The name of the project's collection for one model; the digest tells long names apart."""
-    slug = re.sub(r"[^a-z0-9]+", "-", model.lower())[:30].strip("-") or "model"
-    return f"memkit-{identity(project, home)}-{slug}-{digest(model)[:8]}"
+def collection_name(project: Project, home: Home, space: str) -> str:
+    """The name of the project's collection for one vector space, see `embedding.models.space`.
+
+    At most 63 characters, as Chroma takes them; the digest tells long names apart.
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", space.lower())[:30].strip("-") or "model"
+    return f"{_prefix(project, home)}{slug}-{digest(space)[:8]}"
+
+
+def other_collections(project: Project, home: Home, name: str) -> list[str]:
+    """The project's collections beside `name` that this home has a snapshot of.
+
+    Those another home made on a Chroma server they share are not among them.
+    """
+    directories = Path(home.index, "snapshots").glob(f"{_prefix(project, home)}*")
+    return sorted(path.name for path in directories if path.name != name)
+
+
+def _prefix(project: Project, home: Home) -> str:
+    return f"memkit-{identity(project, home)}-"
 
 
 def snapshot_directory(home: Home, name: str) -> Path:
@@ -58,8 +75,14 @@ def snapshot_directory(home: Home, name: str) -> Path:
 
 def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
     """The project's snapshot in force, in step or not; None if there is none."""
-    name = collection_name(project, home, settings.embedding.model)
+    name = collection_name(project, home, space(settings.embedding))
     return open_current(snapshot_directory(home, name), settings.search.language)
+
+
+def known_roots(home: Home) -> list[str]:
+    """The root directories of all projects that have an index, sorted."""
+    directories = Path(home.index, "snapshots").glob("*")
+    return sorted(filter(None, {root_of(directory) for directory in directories}))
 
 
 def is_in_step(snapshot: Snapshot, files: dict[str, MemoryFile], settings: Settings) -> bool:

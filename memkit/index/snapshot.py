@@ -24,27 +24,29 @@ import numpy as np
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
 from memkit.index.chunk import Chunk
+from memkit.index.columns import Names, make_columns
 from memkit.index.lexical import LexicalIndex, StaleSnapshotError, fingerprint
 from memkit.index.store import Row
 from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 SHOWN_ID_CHARACTERS = 12
 """How much of an id people see; any unique prefix is accepted, like git's."""
 
-_ARRAYS = ("ids", "lengths", "session_codes", "offsets", "vectors", "owners")
+_ARRAYS = ("ids", "columns", "offsets", "vectors", "owners")
 _CHUNKS = "chunks.jsonl"
-_FILES = (_CHUNKS, *(f"{name}.npy" for name in _ARRAYS), "lexical/manifest.json")
+_NAMES = "names.json"
+_FILES = (_CHUNKS, _NAMES, *(f"{name}.npy" for name in _ARRAYS), "lexical/manifest.json")
 
 
 class Snapshot:
     """One readable state of a project's index.
 
-    Arrays are aligned to the chunks, which stand in the order (source, start_line): `lengths` in
-    characters, `session_codes` (equal numbers, equal session; -1 for none), and `owners`, which maps
-    each row of `vectors` to its chunk: a chunk has one vector a window, or none if it is not embedded.
+    Arrays are aligned to the chunks, which stand in the order (source, start_line): `columns`, see
+    there, and `owners`, which maps each row of `vectors` to its chunk: a chunk has one vector a
+    window, or none if it is not embedded.
     """
 
     def __init__(self, path: Path, language: str) -> None:
@@ -58,8 +60,8 @@ class Snapshot:
             # Kept open: the next writer removes the files of this snapshot.
             self._lines = files[_CHUNKS]
             self.ids = _load(path, "ids")
-            self.lengths = _load(path, "lengths")
-            self.session_codes = _load(path, "session_codes")
+            self.columns = _load(path, "columns")
+            self._names = files[_NAMES]
             self.vectors = _load(path, "vectors")
             self.owners = _load(path, "owners")
             self._offsets = _load(path, "offsets")
@@ -69,6 +71,17 @@ class Snapshot:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def names(self) -> Names:
+        """The names that the numbers of `columns` stand for."""
+        names: Names = json.loads(bytes(self._names))
+        return names
+
+    @property
+    def root(self) -> str:
+        """The root directory of the project."""
+        return str(self.manifest["root"])
 
     @property
     def sources(self) -> dict[str, str]:
@@ -166,6 +179,16 @@ def open_current(directory: Path, language: str) -> Snapshot | None:
     return None
 
 
+def root_of(directory: Path) -> str:
+    """The root of the project whose snapshots lie in `directory`; "" if there is none in force."""
+    name = _current(directory)
+    try:
+        return str(_read_manifest(directory / name)["root"]) if name else ""
+    except (OSError, ValueError, KeyError) as error:
+        logger.info("snapshot %s cannot be read: %s", directory, error)
+        return ""
+
+
 def _current(directory: Path) -> str:
     try:
         return (directory / "current").read_text(encoding="ascii").strip()
@@ -179,15 +202,18 @@ def write(
     lexical: LexicalIndex,
     sources: dict[str, str],
     dimensions: int,
+    root: str,
 ) -> None:
     """Write a snapshot of `rows` and put it in force; `lexical` holds the same ids.
+
+    `sources` and `root` as the properties of `Snapshot` give them back.
 
     Raises `IndexStoreError`.
     """
     path = directory / f"{fingerprint(row.id for row in rows)[:12]}-{uuid.uuid4().hex[:8]}"
     try:
         make_private_directory(str(path))
-        _write_files(path, sorted(rows, key=_order), lexical, sources, dimensions)
+        _write_files(path, sorted(rows, key=_order), lexical, sources, dimensions, root)
         write_durably(str(directory / "current"), path.name.encode("ascii"))
     except OSError as error:
         shutil.rmtree(path, ignore_errors=True)
@@ -211,18 +237,16 @@ def _write_files(
     lexical: LexicalIndex,
     sources: dict[str, str],
     dimensions: int,
+    root: str,
 ) -> None:
-    codes: dict[str, int] = {"": -1}
-    for row in rows:
-        codes.setdefault(row.chunk.session, len(codes) - 1)
+    columns, names = make_columns([row.chunk for row in rows])
     lines = [json.dumps(dataclasses.asdict(row.chunk)).encode("ascii") + b"\n" for row in rows]
     embedded = [(n, row.vectors) for n, row in enumerate(rows) if row.vectors is not None]
     vectors = [vectors for _, vectors in embedded]
     counts = [len(vectors) for vectors in vectors]
     arrays = {
         "ids": np.array([row.id for row in rows], dtype="S64"),
-        "lengths": np.array([len(row.chunk.content) for row in rows], dtype=np.int32),
-        "session_codes": np.array([codes[row.chunk.session] for row in rows], dtype=np.int32),
+        "columns": columns,
         "offsets": np.cumsum([0, *map(len, lines)], dtype=np.int64),
         "vectors": np.concatenate(vectors).astype(np.float32)
         if vectors
@@ -236,11 +260,15 @@ def _write_files(
     with _create(path / _CHUNKS) as file:
         file.writelines(lines)
         _sync(file)
+    with _create(path / _NAMES) as file:
+        file.write(json.dumps(names).encode("ascii"))
+        _sync(file)
     lexical.save(str(path / "lexical"))
     manifest = {
         "format": FORMAT,
         "fingerprint": fingerprint(row.id for row in rows),
         "missing": len(rows) - len(embedded),
+        "root": root,
         "sources": sources,
         "checksums": {name: zlib.crc32(_map(path / name)) for name in _FILES},
     }

@@ -1,4 +1,4 @@
-"""The vector index, in Chroma. Beside `damage`, the one module that knows Chroma.
+"""The vector index, in Chroma. Beside `damage`, the one module that knows Chroma's collections.
 
 One collection holds the chunks of one project for one model. A chunk is a row with its text, its
 metadata and the vector of its first window; further windows of a long chunk are rows of their own
@@ -100,10 +100,9 @@ class Store:
     def tidy_ids(self) -> list[str]:
         """The ids of all chunks, in no order; what a killed run left of others is removed."""
         found = _call(self._collection.get, include=[])["ids"]
-        ids = [row for row in found if "#" not in row]
-        whole = set(ids)
-        self._delete([row for row in found if row.partition("#")[0] not in whole])
-        return ids
+        ids = {row for row in found if "#" not in row}
+        self._delete([row for row in found if row.partition("#")[0] not in ids])
+        return list(ids)
 
     def rows(self) -> Iterator[Row]:
         """All chunks with their vectors, in the order of their ids. Raises `ForeignRowsError`."""
@@ -138,8 +137,7 @@ class Store:
         if not rows:
             return
         dimensions = next((r.vectors.shape[1] for r in rows if r.vectors is not None), None)
-        if dimensions is None:
-            dimensions = self.dimensions or PLACEHOLDER_DIMENSIONS
+        dimensions = dimensions or self.dimensions or PLACEHOLDER_DIMENSIONS
         placeholder = np.eye(1, dimensions, dtype=np.float32)
         ids: list[str] = []
         vectors: list[Any] = []
@@ -154,13 +152,8 @@ class Store:
                 metadatas.append({"window": number} if number else _metadata(row))
         for start in range(0, len(ids), BATCH_ROWS):
             batch = slice(start, start + BATCH_ROWS)
-            _call(
-                self._collection.upsert,
-                ids=ids[batch],
-                embeddings=vectors[batch],
-                documents=documents[batch],
-                metadatas=metadatas[batch],
-            )
+            rest = {"documents": documents[batch], "metadatas": metadatas[batch]}
+            _call(self._collection.upsert, ids=ids[batch], embeddings=vectors[batch], **rest)
 
     def note_source_hash(self, ids: Sequence[str], source_hash: str) -> None:
         """Say that these chunks stand unchanged in a file that now has `source_hash`."""
@@ -173,6 +166,11 @@ class Store:
         """Remove chunks; the values say how many windows each has."""
         windows = (f"{c}#{number}" for c, count in chunks.items() for number in range(1, count))
         self._delete([*chunks, *windows])
+
+    def drop(self, name: str) -> None:
+        """Remove another collection, if it is there."""
+        if name in (collection.name for collection in _call(self._client.list_collections)):
+            _call(self._client.delete_collection, name=name)
 
     def _delete(self, ids: Sequence[str]) -> None:
         for start in range(0, len(ids), BATCH_ROWS):
@@ -208,16 +206,12 @@ def _remote_client(uri: str) -> ClientAPI:
     parts = urlsplit(uri)
     is_safe = parts.scheme == "https"
     port = parts.port or (443 if is_safe else 8000)
-    heartbeat = (
-        f"{parts.scheme}://{parts.netloc}{'' if parts.port else f':{port}'}/api/v2/heartbeat"
-    )
+    heartbeat = f"{uri.rstrip('/').removesuffix(f':{port}')}:{port}/api/v2/heartbeat"
     try:
         if uri == CLOUD:
             return chromadb.CloudClient(settings=settings)
         httpx.get(heartbeat, timeout=ANSWER_SECONDS).raise_for_status()
-        return chromadb.HttpClient(
-            host=parts.hostname or "localhost", port=port, ssl=is_safe, settings=settings
-        )
+        return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
     except Exception as error:
         raise IndexStoreError(
             f"cannot reach the Chroma server of index.uri = {uri!r}: {one_line(error)}"
@@ -274,6 +268,7 @@ def _metadata(row: Row) -> dict[str, Any]:
         "turns": ",".join(chunk.turns),
         "branch": chunk.branch,
         "domain": chunk.domain,
+        "whole": chunk.whole,
         "instruction": chunk.instruction,
         "source_hash": chunk.source_hash,
         "windows": 0 if row.vectors is None else len(row.vectors),

@@ -8,6 +8,7 @@ this is killed at, the next run ends in the same state.
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,18 +16,21 @@ from typing import TYPE_CHECKING
 
 from memkit import pending
 from memkit.config import Settings
-from memkit.errors import EmbeddingError, IndexStoreError
+from memkit.errors import IndexStoreError
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
 from memkit.index.current import (
     MemoryFile,
     collection_name,
     open_snapshot,
+    other_collections,
     read_files,
     snapshot_directory,
     state_of,
 )
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
+from memkit.index.embedding.chunks import ChunkEmbedder
+from memkit.index.embedding.models import space
 from memkit.index.lexical import LexicalIndex, fingerprint
 from memkit.index.snapshot import Snapshot, open_current, write
 from memkit.index.store import (
@@ -46,11 +50,15 @@ __all__ = ["SyncReport", "open_snapshot", "sync_project"]
 
 logger = logging.getLogger(__name__)
 
-BATCH_CHUNKS = 256
-"""Chunks embedded and written at once: what a kill can cost."""
+BATCH_CHUNKS = 100
+"""Chunks embedded and written at once: what a kill, or a provider that refuses the rest, can cost."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of chunks embedded so far and in all."""
+
+
+class _OtherLengthError(Exception):
+    """The collection was begun with vectors of another length, and takes no others."""
 
 
 @dataclass(slots=True)
@@ -112,6 +120,8 @@ class _Sync:
         self.progress = progress
         self.embedder = embedder
         self.report = SyncReport(project.root)
+        self.made: dict[str, Row] = {}  # embedded by this run
+        self.written: set[str] = set()  # what of that the store holds
 
     def run(self, files: dict[str, MemoryFile], rebuild: bool) -> SyncReport:
         path = directory(self.home, self.settings.index.uri)
@@ -131,16 +141,18 @@ class _Sync:
         return set_aside_if_damaged(path, not self.settings.index.uri, self.announce)
 
     def _run(self, files: dict[str, MemoryFile], rebuild: bool) -> SyncReport:
-        self.report = SyncReport(self.project.root)
-        name = collection_name(self.project, self.home, self.settings.embedding.model)
-        with Store.open(self.home, self.settings.index.uri, name, anew=rebuild) as store:
-            is_done = self._bring_into_step(store, name, files, rebuild)
-        return self.report if is_done else self._run(files, rebuild=True)
+        self.report, self.written = SyncReport(self.project.root), set()
+        name = collection_name(self.project, self.home, space(self.settings.embedding))
+        try:
+            with Store.open(self.home, self.settings.index.uri, name, anew=rebuild) as store:
+                self._bring_into_step(store, name, files, rebuild)
+        except _OtherLengthError:
+            return self._run(files, rebuild=True)
+        return self.report
 
     def _bring_into_step(
         self, store: Store, name: str, files: dict[str, MemoryFile], rebuild: bool
-    ) -> bool:
-        """Change the store and the snapshot; False if the store holds vectors of another length."""
+    ) -> None:
         directory = snapshot_directory(self.home, name)
         snapshot = None if rebuild else open_current(directory, self.settings.search.language)
         if fingerprint(store.tidy_ids()) != (snapshot.fingerprint if snapshot else ""):
@@ -150,10 +162,9 @@ class _Sync:
         rows = self._rows(files, old, snapshot)
         waiting = [row for row in rows if row.vectors is None]
         if waiting and self._find_embedder():
-            assert self.embedder is not None
-            if store.dimensions not in (None, self.embedder.dimensions):
-                return False
-        rows = self._add(store, rows, waiting, old)
+            self._embed(store, waiting, old)
+        rows = [self.made.get(row.id, row) for row in rows]
+        self._write_changed(store, rows, old)
         stale = old.keys() - {row.id for row in rows}
         store.delete({name: old[name].windows for name in stale})
 
@@ -161,11 +172,17 @@ class _Sync:
         self.report.added, self.report.deleted = len({r.id for r in rows} - old.keys()), len(stale)
         self.report.missing = sum(row.vectors is None for row in rows)
         sources = state_of(files, self.settings)
-        if snapshot is None or snapshot.sources != sources or self.report.missing < len(waiting):
+        known = None if snapshot is None else (snapshot.sources, snapshot.root)
+        # The root differs where the project moved.
+        if known != (sources, self.project.root) or self.report.missing < len(waiting):
             lexical = self._lexical(snapshot, rows, old)
-            write(directory, rows, lexical, sources, store.dimensions or PLACEHOLDER_DIMENSIONS)
+            dimensions = store.dimensions or PLACEHOLDER_DIMENSIONS
+            write(directory, rows, lexical, sources, dimensions, self.project.root)
+        if rows and not self.report.missing:
+            for other in other_collections(self.project, self.home, name):
+                store.drop(other)
+                shutil.rmtree(snapshot_directory(self.home, other), ignore_errors=True)
         pending.clear(self.home, self.project.root)
-        return True
 
     def _rows(
         self, files: dict[str, MemoryFile], old: dict[str, Row], snapshot: Snapshot | None
@@ -176,7 +193,8 @@ class _Sync:
         by_source: dict[str, list[Row]] = {}
         for row in old.values():
             by_source.setdefault(row.chunk.source, []).append(row)
-        vectors = {_text_key(row.chunk): row.vectors for row in old.values()}
+        known_rows = (*old.values(), *self.made.values())
+        vectors = {_text_key(row.chunk): row.vectors for row in known_rows}
         model = self.settings.embedding.model
         rows = []
         for source, file in files.items():
@@ -198,46 +216,40 @@ class _Sync:
     def _find_embedder(self) -> bool:
         """Load the embedder; False, with the reason in the report, if there is none to be had."""
         if self.embedder is None:
-            from memkit.index.embedding import load_embedder
+            from memkit.index.embedding import find_embedder
 
-            chosen = self.settings.embedding
-            if chosen.provider == "none":
-                self.report.degraded = "embedding.provider is none"
-                return False
-            try:
-                self.embedder = load_embedder(
-                    self.home,
-                    provider=chosen.provider,
-                    model=chosen.model,
-                    allow_download=chosen.download,
-                    announce=self.announce,
-                )
-            except EmbeddingError as error:
-                logger.warning("%s", error)
-                self.report.degraded = str(error)
+            found = find_embedder(self.home, self.settings.embedding, self.announce)
+            self.embedder, self.report.degraded = found
         return self.embedder is not None
 
-    def _add(
-        self, store: Store, rows: list[Row], waiting: list[Row], old: dict[str, Row]
-    ) -> list[Row]:
-        """Embed what waits and write what is new or changed; return the rows as they now stand.
+    def _embed(self, store: Store, waiting: list[Row], old: dict[str, Row]) -> None:
+        """Embed what waits, and write it batch by batch: a run that ends early keeps what it has.
 
-        Chunks are written batch by batch, so that a long run that is killed keeps what it has.
+        What cannot be embedded goes on waiting, for the reason in the report.
         """
-        done: dict[str, Row] = {}
-        if self.embedder is not None:
-            for start in range(0, len(waiting), BATCH_CHUNKS):
-                batch = self._embed(waiting[start : start + BATCH_CHUNKS])
-                _put(store, batch, old)
-                done |= {row.id: row for row in batch}
-                if self.progress is not None:
-                    self.progress(len(done), len(waiting))
-        rows = [done.get(row.id, row) for row in rows]
-        changed = [
-            row for row in rows if row.id not in done and _needs_writing(row, old.get(row.id))
-        ]
+        assert self.embedder is not None
+        lengths = (row.vectors.shape[1] for row in old.values() if row.vectors is not None)
+        # What a remote model made was paid for: it is not made anew unasked.
+        held = next(lengths, None) if self.embedder.dimensions is None else None
+        embedder = ChunkEmbedder(self.embedder, held)
+        for start, vectors in embedder.batches([row.chunk for row in waiting], BATCH_CHUNKS):
+            pairs = zip(waiting[start:], vectors, strict=False)
+            made = [Row(row.id, row.chunk, found) for row, found in pairs if found is not None]
+            self.made |= {row.id: row for row in made}
+            if store.dimensions not in (None, embedder.dimensions):
+                raise _OtherLengthError
+            _put(store, made, old)
+            self.written |= {row.id for row in made}
+            if self.progress is not None:
+                self.progress(start + len(vectors), len(waiting))
+        self.report.embedded, self.report.degraded = len(self.made), embedder.problem
+
+    def _write_changed(self, store: Store, rows: list[Row], old: dict[str, Row]) -> None:
+        """Write what is new or changed beside what was just embedded."""
+        others = (row for row in rows if row.id not in self.written)
+        changed = [row for row in others if _needs_writing(row, old.get(row.id))]
         _put(store, changed, old)
-        written = done.keys() | {row.id for row in changed}
+        written = self.written | {row.id for row in changed}
         moved_on: dict[str, list[str]] = {}
         for row in rows:
             source_hash = row.chunk.source_hash
@@ -245,18 +257,6 @@ class _Sync:
                 moved_on.setdefault(source_hash, []).append(row.id)
         for source_hash, ids in moved_on.items():
             store.note_source_hash(ids, source_hash)
-        return rows
-
-    def _embed(self, rows: list[Row]) -> list[Row]:
-        assert self.embedder is not None
-        windows = [self.embedder.windows(row.chunk.text) for row in rows]
-        vectors = self.embedder.embed([window for own in windows for window in own])
-        self.report.embedded += len(rows)
-        embedded, position = [], 0
-        for row, own in zip(rows, windows, strict=True):
-            embedded.append(Row(row.id, row.chunk, vectors[position : position + len(own)]))
-            position += len(own)
-        return embedded
 
     def _lexical(
         self, snapshot: Snapshot | None, rows: list[Row], old: dict[str, Row]
@@ -265,13 +265,10 @@ class _Sync:
         language = self.settings.search.language
         lexical = LexicalIndex(language) if snapshot is None else snapshot.lexical
         present = {} if snapshot is None else old
-        now = {row.id: row.chunk.text for row in rows}
-        lexical.remove(name for name, row in present.items() if now.get(name) != row.chunk.text)
-        lexical.add(
-            (name, text)
-            for name, text in now.items()
-            if name not in present or present[name].chunk.text != text
-        )
+        changed = [row for row in rows if not _reads_as(row, present.get(row.id))]
+        gone = present.keys() - {row.id for row in rows}
+        lexical.remove([*gone, *(row.id for row in changed if row.id in present)])
+        lexical.add((row.id, row.chunk.lexical_text) for row in changed)
         return lexical
 
 
@@ -281,13 +278,18 @@ def _put(store: Store, rows: list[Row], old: dict[str, Row]) -> None:
     store.put(rows)
 
 
-def _text_key(chunk: Chunk) -> tuple[str, str]:
+def _text_key(chunk: Chunk) -> tuple[str, str, bool]:
     """Equal keys, equal embedded text."""
-    return (chunk.breadcrumb, chunk.content_hash)
+    return (chunk.breadcrumb, chunk.content_hash, chunk.whole)
+
+
+def _reads_as(row: Row, before: Row | None) -> bool:
+    """Whether BM25 reads both alike. A row of an unchanged file is the very same object."""
+    return row is before or (before is not None and row.chunk.lexical_text == before.chunk.lexical_text)
 
 
 def _needs_writing(row: Row, before: Row | None) -> bool:
     """Whether a row is new or differs in more than the hash of its file."""
-    if before is None:
-        return True
+    if before is None or row is before:
+        return before is None
     return replace(row.chunk, source_hash="") != replace(before.chunk, source_hash="")

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE
 from memkit.recall.search import Answer, Result
-
-CHARACTERS_PER_TOKEN = 4
-"""The usual estimate for English text and code."""
-
-SMALLEST_PIECE = 200
-"""Characters: less of an entry than that is not worth showing."""
 
 BREADCRUMB_CHARACTERS = 300
 NOTE_CHARACTERS = 300

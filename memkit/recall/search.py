@@ -1,62 +1,71 @@
-"""Search: a question in, ranked chunks out, from a snapshot that is in step with the markdown."""
+"""Search: a question in, ranked chunks out."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from memkit.config import SearchSettings, Settings
-from memkit.errors import EmbeddingError, IndexStoreError
+from memkit.config import SearchSettings
+from memkit.errors import EmbeddingError
 from memkit.index.chunk import Chunk
-from memkit.index.current import MemoryFile, is_in_step, open_snapshot, read_files
-from memkit.index.lock import index_lock
 from memkit.index.snapshot import SHOWN_ID_CHARACTERS, Snapshot
-from memkit.index.sync import sync_project
-from memkit.paths import Home
-from memkit.project import Project
-from memkit.recall import fusion
+from memkit.recall import boosts, fusion
+from memkit.recall.budget import fill
+from memkit.recall.corpus import Corpus
+from memkit.recall.filters import Filters
+from memkit.recall.relevance import relevance
 
 if TYPE_CHECKING:
     from memkit.index.embedding import Embedder
 
 logger = logging.getLogger(__name__)
 
-WAIT_SECONDS = 5.0
-"""How long a search waits for another process that writes the index, if it has an older one to read."""
+MOST_FILLED = 1000
+"""How many results are looked at to fill a budget."""
 
-FIRST_WAIT_SECONDS = 120.0
-"""How long it waits if there is no index at all yet."""
+_CHUNK_FIELDS = (
+    "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date", "session",
+    "turns", "branch", "content",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One found chunk. `id` is shortened as shown; `dense` is None if the chunk has no vector."""
+    """One found chunk.
+
+    `id` is shortened as shown. `relevance` in [0, 1] holds across questions, `score` ranks the
+    answers to one. `lexical` and `dense` are BM25 and cosine, `dense` None without a vector;
+    `explanation` says what the score is made of, if the request asked for it.
+    """
 
     id: str
+    project: str
     score: float
+    relevance: float
     chunk: Chunk
     lexical: float
     dense: float | None
     context: float
+    explanation: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """As `memkit search --json` prints it."""
-        fields = (
-            "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date", "session",
-            "turns", "branch", "content",
-        )  # fmt: skip
-        chosen = {name: getattr(self.chunk, name) for name in fields}
         return {
             "id": self.id,
             "score": self.score,
-            **chosen,
+            "relevance": self.relevance,
+            "project": self.project,
+            **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "turns": list(self.chunk.turns),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
+            **({"explanation": self.explanation} if self.explanation else {}),
         }
 
 
@@ -64,7 +73,8 @@ class Result:
 class Answer:
     """The results of one query, best first.
 
-    `degraded` is empty, or one line that says what is missing from the answer and why.
+    `degraded` is empty, or one line that says what is missing from the answer and why. `best` is
+    the relevance of the best match, returned or not.
     """
 
     query: str
@@ -72,6 +82,7 @@ class Answer:
     degraded: str
     took_ms: float
     results: list[Result]
+    best: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """As `memkit search --json` prints it."""
@@ -81,159 +92,184 @@ class Answer:
             "degraded": bool(self.degraded),
             **({"degraded_reason": self.degraded} if self.degraded else {}),
             "took_ms": self.took_ms,
+            "best_relevance": self.best,
             "results": [result.as_dict() for result in self.results],
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question and what its answer may be.
+
+    Attributes:
+        k: how many results; by default as the settings say.
+        budget: tokens to fill with results, in place of a number of them.
+        filters: which chunks may be results.
+        file: the file being edited, relative to the project, whose domain is raised.
+        minimum: least relevance of each result. By default none, but nothing is found unless the best
+            match reaches `search.best_relevance`; 0 lets everything pass.
+        explain: whether the results say what their scores are made of.
+    """
+
+    query: str
+    k: int | None = None
+    budget: int | None = None
+    filters: Filters = field(default_factory=Filters)
+    file: str = ""
+    minimum: float | None = None
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """All that is known of all chunks for one question; `allowed` are those that may be results.
+
+    `problem` is empty, or says why there is no dense side.
+    """
+
+    arms: fusion.Arms
+    ranking: fusion.Ranking
+    context: fusion.Scores
+    relevance: fusion.Scores
+    boosts: fusion.Scores
+    exact: NDArray[np.bool_] | None
+    scores: fusion.Scores
+    allowed: NDArray[np.bool_]
+    problem: str
+
+    @property
+    def best(self) -> float:
+        """The best relevance of what may be a result."""
+        return float(self.relevance[self.allowed].max(initial=0.0))
+
+    def order(self, size: int) -> NDArray[np.intp]:
+        """The best `size` of what may be a result, best first; equals in the order of the text."""
+        places = np.flatnonzero(self.allowed & (self.scores > 0))
+        scores = self.scores[places]
+        if len(places) > size:
+            least = np.partition(scores, len(scores) - size)[len(scores) - size]
+            places = places[scores >= least]
+        return places[np.argsort(-self.scores[places], kind="stable")][:size]
+
+
 class Searcher:
-    """Answers queries about one project. Holds the snapshot and the model, so ask it often."""
+    """Answers questions about one project or several. Holds snapshots and model, so ask it often."""
 
     def __init__(
         self,
-        snapshot: Snapshot | None,
+        snapshots: Sequence[Snapshot],
         settings: SearchSettings,
         embedder: Embedder | None,
-        notes: list[str],
+        notes: Sequence[str] = (),
     ) -> None:
-        self.snapshot = snapshot
+        """`embedder` is None for answers by words alone; `notes` say what all answers lack."""
+        self.corpus = Corpus(snapshots) if snapshots else None
         self.settings = settings
         self.embedder = embedder
-        self.notes = notes
-        if snapshot is not None:
-            self._layout = fusion.Layout(
-                np.asarray(snapshot.lengths), np.asarray(snapshot.session_codes)
-            )
-            # BM25 keeps its ids sorted; positions are ours.
-            self._by_id = np.argsort(snapshot.ids, kind="stable")
+        self.notes = list(notes)
 
     def search(self, query: str, k: int | None = None) -> Answer:
-        """The `k` best chunks (by default as the settings say) for `query`."""
+        """The `k` best chunks for `query`."""
+        return self.answer(Request(query, k))
+
+    def answer(self, request: Request) -> Answer:
+        """The results that `request` asks for."""
         started = time.perf_counter()
-        results = [] if self.snapshot is None else self._rank(query, k or self.settings.k)
+        results: list[Result] = []
+        notes, best = self.notes, 0.0
+        if self.corpus is not None and len(self.corpus) and request.query.strip():
+            found = self._find(self.corpus, request)
+            best = round(found.best, 4)
+            notes = [*notes, found.problem] if found.problem else notes
+            least = self.settings.best_relevance if request.minimum is None else request.minimum
+            if best >= least:
+                results = list(self._results(self.corpus, found, request))
         took = round((time.perf_counter() - started) * 1000, 3)
-        return Answer(query, self.settings.mode, "; ".join(self.notes), took, results)
-
-    def _rank(self, query: str, k: int) -> list[Result]:
-        assert self.snapshot is not None
-        size = len(self.snapshot)
-        if size == 0 or not query.strip():
-            return []
-        lexical = np.empty(size)
-        lexical[self._by_id] = self.snapshot.lexical.query(query).scores
-        dense = self._similarities(query)
-        context = fusion.context(lexical, dense, self._layout, self.settings)
-        mode = self.settings.mode
-        if mode == "lexical" or (mode == "dense" and dense is None):
-            scores = lexical
-        else:
-            scores = dense if mode == "dense" and dense is not None else context
-        best = np.argsort(-scores, kind="stable")[:k]
-        return [
-            self._result(int(n), scores, lexical, dense, context) for n in best if scores[n] > 0
-        ]
-
-    def _similarities(self, query: str) -> fusion.Scores | None:
-        """The cosine of each chunk with the query; None without vectors or without a model."""
-        if self.embedder is None or self.snapshot is None or not len(self.snapshot.vectors):
-            return None
-        vector = self.embedder.embed([query])[0]
-        similarities = np.asarray(self.snapshot.vectors @ vector, dtype=np.float64)
-        return fusion.best_window(
-            similarities, np.asarray(self.snapshot.owners), len(self.snapshot)
+        return Answer(
+            request.query, self.settings.mode, "; ".join(notes), took, results, best
         )
+
+    def _find(self, corpus: Corpus, request: Request) -> _Found:
+        query = request.query
+        lexical, passages, coverage = corpus.lexical(query)
+        dense, nearest, problem = None, None, ""
+        if self.embedder is not None and corpus.has_vectors:
+            try:
+                dense, nearest = corpus.cosines(self.embedder.embed_query(query))
+            except EmbeddingError as error:
+                logger.warning("%s", error)
+                problem = f"searched by words alone: {error}"
+        recency = np.zeros(len(corpus))
+        if self.settings.mode == "weighted" or self.settings.recency_boost:
+            recency = boosts.recency(corpus, self.settings.half_life_days, date.today())
+        arms = fusion.Arms(lexical, passages, dense, recency)
+        ranking = fusion.fuse(arms, corpus.layout, self.settings)
+        context = ranking.scores
+        if self.settings.mode != "context":
+            context = fusion.context(arms, corpus.layout, self.settings).scores
+        factors = boosts.boosts(corpus, self.settings, request.file, recency)
+        scores = ranking.scores * factors
+        exact = corpus.holders(query)
+        if exact is not None and exact.any():
+            # A question that is one name is answered by what holds the name, whatever else is like it.
+            scores = scores + np.where(exact, scores.max(), 0.0)
+        allowed = request.filters.mask(corpus)
+        relevant = relevance(coverage, nearest)
+        if request.minimum is not None:
+            allowed &= relevant >= request.minimum
+        return _Found(arms, ranking, context, relevant, factors, exact, scores, allowed, problem)
+
+    def _results(self, corpus: Corpus, found: _Found, request: Request) -> Iterator[Result]:
+        size = MOST_FILLED if request.budget else request.k or self.settings.k
+        ranked = ((int(n), corpus.chunk(int(n))) for n in found.order(size))
+        for position, chunk in fill(ranked, request.budget) if request.budget else ranked:
+            explanation = _explain(found, position) if request.explain else {}
+            yield self._result(corpus, found, position, chunk, explanation)
 
     def _result(
         self,
+        corpus: Corpus,
+        found: _Found,
         position: int,
-        scores: fusion.Scores,
-        lexical: fusion.Scores,
-        dense: fusion.Scores | None,
-        context: fusion.Scores,
+        chunk: Chunk,
+        explanation: dict[str, Any],
     ) -> Result:
-        assert self.snapshot is not None
+        dense = found.arms.dense
         return Result(
-            id=self.snapshot.id(position)[:SHOWN_ID_CHARACTERS],
-            score=round(float(scores[position]), 6),
-            chunk=self.snapshot.chunk(position),
-            lexical=round(float(lexical[position]), 6),
-            dense=None if dense is None else round(float(dense[position]), 6),
-            context=round(float(context[position]), 6),
+            id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
+            project=corpus.project(position),
+            score=_rounded(found.scores[position]),
+            relevance=round(float(found.relevance[position]), 4),
+            chunk=chunk,
+            lexical=_rounded(found.arms.lexical[position]),
+            dense=None if dense is None or np.isnan(dense[position]) else _rounded(dense[position]),
+            context=_rounded(found.context[position]),
+            explanation=explanation,
         )
 
 
-def open_searcher(
-    project: Project,
-    home: Home,
-    settings: Settings,
-    announce: Callable[[str], None] = logger.info,
-) -> Searcher:
-    """A searcher over the project's memory as it is on disk at this moment.
-
-    Edited files are indexed first. If that fails, or another process holds the index for too long, or
-    the model is not to be had, the searcher answers from what there is and its `notes` say so. Raises
-    `IndexStoreError` or `EmbeddingError` if there is nothing yet.
-    """
-    notes: list[str] = []
-    files = read_files(project, home, settings)
-    snapshot = open_snapshot(project, home, settings)
-    if snapshot is None and not files:
-        return Searcher(None, settings.search, None, notes)
-    embedder: Embedder | None = None
-    if settings.search.mode != "lexical":
-        embedder = _load_embedder(home, settings, announce, notes)
-    if _has_work(snapshot, files, settings, embedder):
-        wait = FIRST_WAIT_SECONDS if snapshot is None else WAIT_SECONDS
-        try:
-            with index_lock(home, wait, announce):
-                # What another process did while we waited counts, not what we read before.
-                files = read_files(project, home, settings)
-                newest = open_snapshot(project, home, settings)
-                if _has_work(newest, files, settings, embedder):
-                    sync_project(
-                        project, home, settings, files=files, embedder=embedder, announce=announce
-                    )
-        except (IndexStoreError, EmbeddingError) as error:
-            if snapshot is None:
-                raise
-            logger.warning("%s", error)
-            notes.append(f"the newest entries may be missing: {error}")
-        snapshot = open_snapshot(project, home, settings) or snapshot
-    if snapshot is not None and embedder is not None and snapshot.missing:
-        notes.append(f"searched {snapshot.missing} chunks by words alone: not embedded yet")
-    return Searcher(snapshot, settings.search, embedder, notes)
+def _explain(found: _Found, position: int) -> dict[str, Any]:
+    """What the score at `position` is made of."""
+    arms = {"lexical": found.arms.lexical}
+    if found.arms.dense is not None and not np.isnan(found.arms.dense[position]):
+        arms["dense"] = found.arms.dense
+    return {
+        **{
+            name: {
+                "rank": 1 + int(np.count_nonzero(arm > arm[position])),
+                "score": _rounded(arm[position]),
+            }
+            for name, arm in arms.items()
+        },
+        "passage": _rounded(found.arms.passages[position]),
+        **{name: _rounded(part[position]) for name, part in found.ranking.parts.items()},
+        "boost": _rounded(found.boosts[position]),
+        "identifier": bool(found.exact is not None and found.exact[position]),
+    }
 
 
-def _has_work(
-    snapshot: Snapshot | None,
-    files: dict[str, MemoryFile],
-    settings: Settings,
-    embedder: Embedder | None,
-) -> bool:
-    """Whether the index is behind the files, or lacks vectors that could be had."""
-    if snapshot is None or not is_in_step(snapshot, files, settings):
-        return True
-    return snapshot.missing > 0 and embedder is not None
-
-
-def _load_embedder(
-    home: Home, settings: Settings, announce: Callable[[str], None], notes: list[str]
-) -> Embedder | None:
-    from memkit.index.embedding import load_embedder
-
-    chosen = settings.embedding
-    if chosen.provider == "none":
-        return None
-    try:
-        return load_embedder(
-            home,
-            provider=chosen.provider,
-            model=chosen.model,
-            allow_download=chosen.download,
-            announce=announce,
-        )
-    except EmbeddingError as error:
-        notes.append(f"searched by words alone: {error}")
-        return None
+def _rounded(value: np.float64) -> float:
+    return round(float(value), 6)
 
 
 def shortened(result: Result, characters: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from memkit.config import Settings
+from memkit.index.chunk import Chunk
 from memkit.index.current import open_snapshot
 from memkit.index.embedding import Embedder, Progress, load_embedder
 from memkit.index.lock import index_lock
@@ -20,7 +22,7 @@ from memkit.index.snapshot import Snapshot
 from memkit.index.sync import SyncReport, sync_project
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.recall.search import Answer, Searcher
+from memkit.recall.search import Answer, Request, Searcher
 
 
 class FakeEmbedder:
@@ -43,6 +45,9 @@ class FakeEmbedder:
         normalised: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return normalised
 
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self.embed([text])[0]
+
     def windows(self, text: str) -> list[str]:
         cuts = range(0, max(1, len(text)), self.window)
         return [text[cut : cut + self.window] for cut in cuts]
@@ -59,6 +64,9 @@ class CountingEmbedder:
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
         self.texts += texts
         return self.real.embed(texts, progress)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self.real.embed_query(text)
 
     def windows(self, text: str) -> list[str]:
         return self.real.windows(text)
@@ -93,9 +101,14 @@ class Memory:
         assert found is not None
         return found
 
+    def searcher(self, **options: Any) -> Searcher:
+        """Over what is indexed, without indexing anything; `options` are settings of the search."""
+        chosen = self.settings.search.model_copy(update=options)
+        return Searcher([self.snapshot], chosen, self.embedder)
+
     def search(self, query: str, k: int = 50) -> Answer:
-        """Search what is indexed, without indexing anything."""
-        return Searcher(self.snapshot, self.settings.search, self.embedder, []).search(query, k)
+        """Search what is indexed, whatever its relevance."""
+        return self.searcher().answer(Request(query, k, minimum=0.0))
 
     def contents(self) -> dict[str, tuple[object, bytes | None]]:
         """Everything in the index: by id the chunk and its vectors, to the bit."""
@@ -137,6 +150,15 @@ def make_memory(
     for name, text in (files or {}).items():
         memory.write(name, text)
     return memory
+
+
+_NOTHING: dict[str, Any] = {"str": "", "int": 1, "bool": False, "tuple[str, ...]": ()}
+
+
+def make_chunk(content: str = "text", **known: Any) -> Chunk:
+    """A chunk of which nothing else is `known`."""
+    others = {each.name: _NOTHING[str(each.type)] for each in dataclasses.fields(Chunk)}
+    return Chunk(**{**others, "content": content, **known})
 
 
 def day(date: str, *turns: tuple[str, str], session: str = "5e550001") -> str:

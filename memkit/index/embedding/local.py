@@ -90,6 +90,11 @@ class LocalEmbedder:
             self._embed_part(texts[part], vectors[part], start, progress)
         return vectors
 
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query, float32 (384,); the model was trained without prefixes."""
+        vector: NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
     def count_tokens(self, text: str) -> int:
         """How many tokens `text` has, the two special ones not counted."""
         return len(self._encode(text).ids)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memkit.errors import EmbeddingError
+from memkit.index.embedding.models import NO_PREFIXES, Prefixes
+from memkit.index.embedding.vectors import UnusableVectorError, check, normalised
 from memkit.index.embedding.windows import Token, cut_into_windows
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ _BATCH_TEXTS = 32  # the package's own default
 class SentenceTransformersEmbedder:
     """A model by its name on the model hub, or by its directory."""
 
-    def __init__(self, model: str, *, allow_download: bool = True) -> None:
+    def __init__(
+        self, model: str, prefixes: Prefixes = NO_PREFIXES, *, allow_download: bool = True
+    ) -> None:
         """Load the model. Raises `EmbeddingError` if the package or the model is missing."""
         try:
             from sentence_transformers import SentenceTransformer
@@ -37,13 +41,22 @@ class SentenceTransformersEmbedder:
                 f"the embedding model {model} cannot be loaded: {reason}"
             ) from error
         self.name = model
+        self._prefixes = prefixes
         # Newer versions of the package warn of the old name.
         dimensions = getattr(self._model, "get_embedding_dimension", None)
         self.dimensions = int((dimensions or self._model.get_sentence_embedding_dimension)())
         self.max_tokens: int | None = self._model.max_seq_length
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        """The vectors of `texts`; see `Embedder.embed`."""
+        """The vectors of passages; see `Embedder.embed`."""
+        return self._encode([self._prefixes.passage + text for text in texts], progress)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query; see `Embedder.embed_query`."""
+        vector: NDArray[np.float32] = self._encode([self._prefixes.query + text], None)[0]
+        return vector
+
+    def _encode(self, texts: Sequence[str], progress: Progress | None) -> NDArray[np.float32]:
         import numpy as np
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -51,16 +64,16 @@ class SentenceTransformersEmbedder:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(order), _BATCH_TEXTS):
             batch = order[start : start + _BATCH_TEXTS]
-            vectors[batch] = self._model.encode(
-                [texts[index] for index in batch],
-                batch_size=_BATCH_TEXTS,
-                normalize_embeddings=True,
-                show_progress_bar=False,
+            found = self._model.encode(
+                [texts[index] for index in batch], batch_size=_BATCH_TEXTS, show_progress_bar=False
             )
+            try:
+                check(self.name, found, len(batch), self.dimensions)
+            except UnusableVectorError as error:
+                raise error.at(batch[error.position]) from None
+            vectors[batch] = normalised(found)
             if progress is not None:
                 progress(start + len(batch))
-        if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"the embedding model {self.name} gave vectors not finite")
         return vectors
 
     def windows(self, text: str) -> list[str]:
@@ -68,7 +81,8 @@ class SentenceTransformersEmbedder:
         if self.max_tokens is None:
             return [text]
         special = self._model.tokenizer.num_special_tokens_to_add()
-        return cut_into_windows(text, self.max_tokens - special, self._tokenize)
+        room = self.max_tokens - special - len(self._tokenize(self._prefixes.passage))
+        return cut_into_windows(text, max(1, room), self._tokenize)
 
     def _tokenize(self, text: str) -> list[Token]:
         encoding = self._model.tokenizer(

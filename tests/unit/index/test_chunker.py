@@ -302,7 +302,9 @@ def test_a_day_of_the_journal() -> None:
     assert summary.heading == "14:02 Staging gateway port"
     assert (asked.kind, asked.turns, asked.level) == ("turn", ("8ad3df7f",), 3)
     assert asked.breadcrumb == f"{summary.breadcrumb} > {asked.heading}"
-    assert asked.text == f"{asked.breadcrumb}\n{asked.content}"
+    assert summary.text == f"{summary.breadcrumb}\n{summary.content}"
+    assert asked.text == asked.content.removeprefix(f"### {asked.heading}\n")  # a whole turn
+    assert asked.lexical_text == f"2026-11-20\n{asked.text.replace('**Asked**', '').replace('**Did**', '').replace('**Answered**', '')}"
     assert (agreed.kind, agreed.turns, agreed.session) == ("turn", ("77c1e09b",), "fd0aee29")
     assert (notes.kind, notes.turns, notes.session) == ("turn", ("0b5e",), "aa01")
     assert [chunk.branch for chunk in (summary, asked, agreed, notes)] == ["feature/gw"] * 3 + ["main"]

@@ -32,8 +32,8 @@ def rows_of(files: dict[str, str]) -> list[Row]:
 
 def written(directory: Path, rows: list[Row]) -> Snapshot:
     lexical = LexicalIndex("english")
-    lexical.add((row.id, row.chunk.text) for row in rows)
-    write(directory, rows, lexical, {"a.md": "hash"}, 8)
+    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
+    write(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
     snapshot = open_current(directory, "english")
     assert snapshot is not None
     return snapshot
@@ -45,6 +45,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     snapshot = written(tmp_path, rows[::-1])
     assert len(snapshot) == len(rows)
     assert snapshot.sources == {"a.md": "hash"}
+    assert snapshot.root == "/a/project"
     assert snapshot.missing == 1
     for position, (row, expected) in enumerate(zip(snapshot.rows(), rows, strict=True)):
         assert row.id == expected.id == snapshot.id(position)
@@ -55,10 +56,10 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
             assert row.vectors is not None
             assert np.array_equal(row.vectors, expected.vectors)
     sessions = [row.chunk.session for row in rows]
-    codes = snapshot.session_codes.tolist()
+    codes = snapshot.columns["session"].tolist()
     for one, other in zip(sessions, codes, strict=True):
         assert [s == one for s in sessions] == [code == other for code in codes]
-    assert snapshot.lengths.tolist() == [len(row.chunk.content) for row in rows]
+    assert snapshot.columns["length"].tolist() == [len(row.chunk.content) for row in rows]
 
 
 def test_nothing_at_all(tmp_path: Path) -> None:

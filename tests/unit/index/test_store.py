@@ -68,7 +68,7 @@ def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "BATCH_ROWS", 7)
-    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=9))
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=7))
     assert max(row.windows for row in rows) > 14
     with Store.open(home, "", "memkit-test") as store:
         store.put(rows)

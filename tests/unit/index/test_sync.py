@@ -407,7 +407,7 @@ def test_other_settings_cut_anew(tmp_path: Path) -> None:
     memory.sync()
     assert is_in_step(memory.snapshot, files, memory.settings)
     assert len(memory.contents()) > len(contents)
-    assert max(memory.snapshot.lengths) <= 200
+    assert max(memory.snapshot.columns["length"]) <= 200
     memory.settings = usual
     memory.sync()
     assert memory.contents() == contents

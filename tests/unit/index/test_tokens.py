@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
-from memkit.index import tokens
-from memkit.index.tokens import LONGEST_TERM, STOP_WORDS, Tokenizer
+from memkit.index.lexical import tokens
+from memkit.index.lexical.tokens import ASKING_WORDS, LONGEST_TERM, STOP_WORDS, Tokenizer
 
 ENGLISH = Tokenizer()
 
@@ -209,3 +209,89 @@ def test_a_word_is_the_same_in_any_case(word: str) -> None:
 def test_lines_are_independent_of_each_other(lines: list[str]) -> None:
     apart = [term for line in lines for term in ENGLISH.tokenize(line)]
     assert ENGLISH.tokenize("\n".join(lines)) == apart
+
+
+# Questions
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("Remind me what we discussed about the port", "port"),
+        ("PLEASE, tell me: which port?", "port"),
+        ("Did our chats mention ERR_404?", "err_404 err 404"),
+        ("_recall_ «the» port", "port"),
+        # Nothing else is left.
+        ("Tell me, please!", "tell pleas"),
+        ("summary", "summari"),
+        # Words and names that only look like them.
+        ("How do reminders work?", "remind work"),
+        ("the conversion rate", "convers rate"),
+        ("the ChatController of chat-server", "chatcontrol chat control chat-server chat server"),
+        ("walk.py", "walk.py walk py"),
+        # In any script beside them.
+        ("please 東京", "東京"),
+        ("", ""),
+    ],
+)
+def test_a_question_is_its_subject(question: str, terms: str) -> None:
+    assert ENGLISH.question(question) == terms.split()
+
+
+def test_other_languages_ask_with_all_their_words() -> None:
+    assert Tokenizer("german").question("tell me the port") == ["tell", "me", "the", "port"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "the", *ASKING_WORDS["english"]])))
+def test_asking_words_are_dropped_only_beside_others(words: list[str]) -> None:
+    others = [word for word in words if word not in ASKING_WORDS["english"]]
+    kept = ENGLISH.tokenize(" ".join(others)) or ENGLISH.tokenize(" ".join(words))
+    assert ENGLISH.question(" ".join(words)) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("PolicyController", "policycontrol"),
+        ("deploy/gateway.yaml", "deploy/gateway.yaml"),
+        ("ERR_404", "err_404"),
+        ("`foo()`", "foo"),
+        ("foo.bar()", "foo.bar"),
+        ("\"__init__\"", "init"),
+        (" «Größe»\n", "grösse"),
+        ("v2.1", "v2.1"),
+        ("gateways", "gateway"),
+        ("std::vector", "std::vector"),
+        ("user@host", "user@host"),
+        ("PolicyController rejects", None),
+        ("a, b", None),
+        ("ERR_404?", None),
+        ("東京", None),
+        ("東京tower", None),
+        ("the", None),
+        ("__", None),
+        ("()", None),
+        ("", None),
+        ("x" * (LONGEST_TERM + 1), None),
+    ],
+)
+def test_an_identifier_alone(text: str, term: str | None) -> None:
+    assert ENGLISH.identifier(text) == term
+
+
+@settings(deadline=None)
+@given(st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}([./_-][A-Za-z][A-Za-z0-9]{0,8}){0,3}", fullmatch=True))
+def test_a_name_is_found_by_its_whole(name: str) -> None:
+    term = ENGLISH.identifier(f"`{name}()`")
+    assert term == ENGLISH.identifier(name)
+    if term is None:
+        assert name.lower() in STOP_WORDS["english"]
+    else:
+        assert ENGLISH.tokenize(f"{name}, line 3")[0] == term
+
+
+@given(st.text())
+def test_any_text_is_one_name_or_none(text: str) -> None:
+    term = ENGLISH.identifier(text)
+    assert term is None or " " not in term

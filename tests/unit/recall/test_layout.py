@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from memkit.index.chunk import Chunk
 from memkit.recall.layout import lay_out
 from memkit.recall.search import Answer, Result
+from tests.unit.memory import make_chunk
 
-CHUNK = Chunk(
+CHUNK = make_chunk(
     content="The gateway listens on 7443.",
     source=".memkit/memory/2026-11-20.md",
     heading="14:02 Which port?",
@@ -21,20 +22,19 @@ CHUNK = Chunk(
     level=3,
     start_line=5,
     end_line=9,
-    content_hash="0" * 16,
     kind="turn",
     date="2026-11-20",
     session="fd0aee29",
     turns=("8ad3df7f", "77c1e09b"),
     branch="feature/gw",
-    domain="",
-    instruction=False,
-    source_hash="0" * 64,
 )
 
 
 def answer(*chunks: Chunk, degraded: str = "") -> Answer:
-    results = [Result(f"{n:012x}", 1.0, chunk, 1.0, 0.5, 1.0) for n, chunk in enumerate(chunks)]
+    results = [
+        Result(f"{n:012x}", "project", 1.0, 0.9, chunk, lexical=1.0, dense=0.5, context=1.0)
+        for n, chunk in enumerate(chunks)
+    ]
     return Answer("question", "context", degraded, 1.0, results)
 
 

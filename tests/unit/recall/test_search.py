@@ -14,8 +14,9 @@ from memkit.errors import EmbeddingError, IndexBusyError, IndexStoreError
 from memkit.index.embedding import Embedder
 from memkit.index.lock import index_lock
 from memkit.paths import Home
-from memkit.recall import search as search_module
-from memkit.recall.search import Searcher, open_searcher, shortened
+from memkit.recall import opening as opening_module
+from memkit.recall.opening import open_searcher
+from memkit.recall.search import Request, Searcher, shortened
 from tests.unit.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, day, make_memory
 
 MODES = ("context", "lexical", "dense")
@@ -27,12 +28,13 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) 
     root = tmp_path_factory.mktemp("searched")
     memory = make_memory(root, DAYS, embedder=CountingEmbedder(real_embedder))
     memory.sync()
-    return Searcher(memory.snapshot, memory.settings.search, real_embedder, [])
+    return Searcher([memory.snapshot], memory.settings.search, real_embedder)
 
 
 def in_mode(searcher: Searcher, mode: str, **options: object) -> Searcher:
     chosen = Settings.model_validate({"search": {"mode": mode, **options}}).search
-    return Searcher(searcher.snapshot, chosen, searcher.embedder, [])
+    assert searcher.corpus is not None
+    return Searcher(searcher.corpus.snapshots, chosen, searcher.embedder)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -124,12 +126,12 @@ def test_every_text_is_a_question(searcher: Searcher, query: str) -> None:
 
 def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     value = searcher.search("ERR_404", 1).as_dict()
-    assert list(value) == ["query", "mode", "degraded", "took_ms", "results"]
+    assert list(value) == ["query", "mode", "degraded", "took_ms", "best_relevance", "results"]
     assert (value["query"], value["mode"], value["degraded"]) == ("ERR_404", "context", False)
     result = value["results"][0]
     assert list(result) == [
-        "id", "score", "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date",
-        "session", "turns", "branch", "content", "scores",
+        "id", "score", "relevance", "project", "source", "start_line", "end_line", "heading",
+        "breadcrumb", "kind", "date", "session", "turns", "branch", "content", "scores",
     ]  # fmt: skip
     assert list(result["scores"]) == ["lexical", "dense", "context"]
     assert result["source"] == ".memkit/memory/2026-11-19.md"
@@ -152,11 +154,10 @@ def test_one_chunk_alone_is_found(tmp_path: Path, real_embedder: Embedder) -> No
     )
     memory.sync()
     for mode in MODES:
-        searcher = Searcher(memory.snapshot, Settings().search, real_embedder, [])
-        results = in_mode(searcher, mode).search("gateway port").results
+        results = in_mode(memory.searcher(), mode).search("gateway port").results
         assert len(results) == 1
         assert results[0].score > 0
-    assert Searcher(memory.snapshot, Settings().search, None, []).search("xyzzy").results == []
+    assert Searcher([memory.snapshot], Settings().search, None).search("xyzzy").results == []
 
 
 def test_equal_chunks_are_all_found(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def memory(
     memory = make_memory(
         tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
     )
-    monkeypatch.setattr(search_module, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(opening_module, "WAIT_SECONDS", 0.1)
     return memory
 
 
@@ -186,7 +187,8 @@ def test_edits_by_hand_are_found_at_once(memory: Memory) -> None:
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
     assert opened(memory).search("zebra").results[0].chunk.heading == "Zebra"
     memory.path("notes.md").unlink()
-    assert opened(memory).search("zebra").results[0].chunk.heading != "Zebra"
+    assert opened(memory).answer(Request("zebra", minimum=0)).results[0].chunk.heading != "Zebra"
+    assert opened(memory).search("zebra").results == []
     assert memory.said == []
 
 
@@ -195,6 +197,13 @@ def test_no_memory_at_all(tmp_path: Path) -> None:
     answer = opened(memory).search("anything")
     assert (answer.results, answer.degraded) == ([], "")
     assert not Path(memory.home.root).exists()
+
+
+def test_what_is_gone_is_not_found_even_if_all_is_gone(memory: Memory) -> None:
+    assert opened(memory).search("staging port").results
+    for name in DAYS:
+        memory.path(name).unlink()
+    assert opened(memory).answer(Request("staging port", minimum=0)).results == []
 
 
 def test_a_memory_without_text(memory: Memory) -> None:
@@ -249,7 +258,7 @@ def test_an_index_in_step_needs_no_lock(memory: Memory) -> None:
 def test_with_no_index_yet_there_is_nothing_to_answer_from(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_module, "FIRST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(opening_module, "FIRST_WAIT_SECONDS", 0.1)
     with HoldingTheLock(memory.home), pytest.raises(IndexBusyError):
         opened(memory)
 
@@ -260,7 +269,7 @@ def test_what_was_written_while_it_waited_is_not_undone(
     """A worker writes and indexes an entry between the search's first look and its turn."""
     opened(memory)
     memory.write("one.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
-    monkeypatch.setattr(search_module, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(opening_module, "WAIT_SECONDS", 30.0)
 
     def work(line: str) -> None:
         memory.write("two.md", "# Yak\n\n" + "The yak was shaved again on Wednesday. " * 4)
@@ -285,7 +294,7 @@ def test_an_index_that_cannot_follow_answers_from_what_it_has(
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(search_module, "sync_project", fail)
+    monkeypatch.setattr(opening_module, "sync_project", fail)
     answer = opened(memory).search("staging port")
     assert answer.results
     assert str(error) in answer.degraded

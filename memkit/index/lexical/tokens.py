@@ -39,6 +39,20 @@ _ENGLISH = """
 STOP_WORDS = {"english": frozenset(_ENGLISH.split())}
 """Function words that are dropped, by language; `ll`, `re` and `ve` are what contractions leave."""
 
+_ENGLISH_ASKING = """
+    across brought bring chat chats conversation conversations discuss discussed discussing
+    discussion discussions mention mentioned mentions please recall remember remind summarise
+    summarize summary tell throughout walk
+"""
+
+ASKING_WORDS = {"english": frozenset(_ENGLISH_ASKING.split())}
+"""What a question says of the asking and not of its subject ("remind me what we discussed about …").
+
+Dropped from questions that say more than that, never from documents.
+"""
+
+_QUOTES = "\"'`“”‘’«»"
+
 # `\w` has no combining marks, which are parts of words in Hindi, Tamil, Thai, pointed Hebrew, …
 _MARKS = "".join(
     chr(code) for code in range(0x300, 0x1E00) if unicodedata.category(chr(code)).startswith("M")
@@ -92,6 +106,7 @@ class Tokenizer:
         self._stemmer_lock = threading.Lock()  # a Snowball stemmer keeps its word in itself
         self._stem = lru_cache(_CACHED_LEXEMES)(self._stem_anew)
         self._cached_terms = lru_cache(_CACHED_LEXEMES)(self._terms)
+        self._asking_words = ASKING_WORDS.get(language, frozenset())
 
     @property
     def signature(self) -> str:
@@ -110,19 +125,43 @@ class Tokenizer:
         every term, however many of its parts are alike. Terms are NFKC and case-folded; natural
         words are stemmed, stop words dropped. Takes time linear in the length of `text`.
         """
+        return self._tokenize(text, frozenset())
+
+    def question(self, text: str) -> list[str]:
+        """The terms of a question: those of its text without `ASKING_WORDS`, if any are left."""
+        # Whole words and not their stems: those of "reminder" and "conversion" are the same.
+        return self._tokenize(text, self._asking_words) or self.tokenize(text)
+
+    def identifier(self, text: str) -> str | None:
+        """The one term that stands for all of `text`, if that is a single name or word.
+
+        Quotation marks around it, and the brackets of a call behind it, do not count.
+        """
+        name = text.strip().strip(_QUOTES).removesuffix("()")
+        if not name.isascii():
+            name = unicodedata.normalize("NFKC", name)
+        lexemes = _UNICODE_LEXEME.findall(name)
+        if len(lexemes) != 1 or lexemes[0].strip("_") != name.strip("_") or _CJK.search(name):
+            return None
+        return next(self._term(name.strip("_")), None)
+
+    def _tokenize(self, text: str, dropped: frozenset[str]) -> list[str]:
+        """As `tokenize`, without the words in `dropped`."""
         if text.isascii():
-            return self._words(_ASCII_LEXEME.findall(text))
+            return self._words(_ASCII_LEXEME.findall(text), dropped)
         terms: list[str] = []
         text = unicodedata.normalize("NFKC", _ENDLESS_MARKS.sub(r"\1", text))
         for position, run in enumerate(_CJK.split(text)):
             if position % 2:  # what the pattern's group captured
                 terms += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
             else:
-                terms += self._words(_UNICODE_LEXEME.findall(run))
+                terms += self._words(_UNICODE_LEXEME.findall(run), dropped)
         return terms
 
-    def _words(self, lexemes: list[str]) -> list[str]:
-        """The terms of all `lexemes`."""
+    def _words(self, lexemes: list[str], dropped: frozenset[str]) -> list[str]:
+        """The terms of all `lexemes` that are not `dropped`."""
+        if dropped:
+            lexemes = [lexeme for lexeme in lexemes if lexeme.strip("_").lower() not in dropped]
         # Long lexemes are rare and would fill the cache.
         terms_of = [
             self._cached_terms(lexeme) if len(lexeme) <= LONGEST_TERM else self._terms(lexeme)

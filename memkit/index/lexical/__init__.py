@@ -1,6 +1,6 @@
 """Lexical search: BM25 over postings, kept up to date a document at a time, saved as a snapshot.
 
-The only module that knows BM25. The index is derived from the documents and never the truth: a
+The only package that knows BM25. The index is derived from the documents and never the truth: a
 snapshot that does not fit is a `StaleSnapshotError`, and the caller builds the index anew.
 """
 
@@ -11,19 +11,17 @@ import io
 import json
 import zlib
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rank_bm25 import BM25Plus
 
 from memkit.errors import IndexStoreError
-from memkit.index.postings import Postings
-from memkit.index.tokens import Tokenizer
+from memkit.index.lexical.bm25 import LexicalMatch, PassageBM25, PostingsBM25, ReadingOrder
+from memkit.index.lexical.postings import Postings
+from memkit.index.lexical.tokens import Tokenizer
 from memkit.paths import make_private_directory, write_durably
 
 _FORMAT = 1
@@ -37,88 +35,16 @@ _MOST_SLOTS_PER_DOCUMENT = 2
 _SLOTS_NOT_WORTH_RECLAIMING = 1_000
 
 
+__all__ = ["LexicalIndex", "LexicalMatch", "ReadingOrder", "StaleSnapshotError", "fingerprint"]
+
+
 class StaleSnapshotError(IndexStoreError):
     """A snapshot is absent, damaged, or of another version, language or set of parameters."""
-
-
-@dataclass(frozen=True)
-class LexicalMatch:
-    """What a query found, aligned to `LexicalIndex.ids`."""
-
-    scores: NDArray[np.float64]
-    """BM25 scores; 0 exactly where no term of the query stands, else positive."""
-
-    coverage: NDArray[np.float64]
-    """The share in [0, 1] of the query's idf mass that the document holds."""
 
 
 def fingerprint(ids: Iterable[str]) -> str:
     """SHA-256 over the sorted `ids`, in hex: equal for equal sets of documents."""
     return hashlib.sha256(_ids_as_json(sorted(ids))).hexdigest()
-
-
-class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hints
-    """rank-bm25's BM25Plus over postings: a query touches only the documents that hold its terms.
-
-    k1, b and the idf are BM25Plus's own. BM25Plus gives every document delta * idf for each term of
-    the query, held or not: a constant of the query that ranks nothing. Here it is left out, so a
-    document without any term of the query scores 0.
-    """
-
-    def __init__(
-        self, postings: Postings, lengths: NDArray[np.int32], order: NDArray[np.int64]
-    ) -> None:
-        """`lengths` in terms by slot; `order` names the slots that are documents, as returned."""
-        self.order = order
-        self._postings = postings
-        self._lengths = lengths
-        super().__init__(order)
-
-    def _initialize(self, corpus: NDArray[np.int64]) -> dict[str, int]:
-        """Called by the constructor of BM25Plus, which would count the terms of all documents."""
-        self.corpus_size = len(corpus)
-        self.doc_len = self._lengths[corpus]
-        # A sum of integers is exact: the same however the index came about.
-        self.avgdl = int(self.doc_len.sum()) / max(1, len(corpus)) or 1.0
-        self._length_norms = self.k1 * (1 - self.b + self.b * self._lengths / self.avgdl)
-        self._is_live = np.zeros(len(self._lengths), bool)
-        self._is_live[corpus] = True
-        self._is_in_order = np.array_equal(corpus, np.arange(len(self._lengths)))
-        return {}  # how many documents hold a term is read off its postings, by `match`
-
-    def get_scores(self, query: Sequence[str]) -> NDArray[np.float64]:
-        """The scores of all documents; a term counts as often as it stands in `query`."""
-        return self.match(query).scores
-
-    def match(self, query: Sequence[str]) -> LexicalMatch:
-        """Scores, and the share of the query's idf mass held, of all documents.
-
-        A term that no document holds weighs in that mass as if one did, the formula's largest idf.
-        """
-        if not query or not self.corpus_size:
-            return LexicalMatch(np.zeros(self.corpus_size), np.zeros(self.corpus_size))
-        found, weights, mass = [], [], 0.0
-        # Sums of floats depend on their order: the same words shall score the same in any order.
-        for term, count in sorted(Counter(query).items()):
-            slots, frequencies = self._postings.find(term)
-            if self.corpus_size < len(self._lengths):
-                live = self._is_live[slots]
-                slots, frequencies = slots[live], frequencies[live]
-            self._calc_idf({term: max(1, len(slots))})
-            found.append((slots, frequencies))
-            weights.append(count * self.idf[term])
-            mass += weights[-1]
-        slots = np.concatenate([slots for slots, _ in found], dtype=np.intp)
-        frequencies = np.concatenate([frequencies for _, frequencies in found])
-        weight = np.repeat(weights, [len(slots) for slots, _ in found])
-        saturation = frequencies * (self.k1 + 1) / (self._length_norms[slots] + frequencies)
-        size = len(self._lengths)
-        # With weights, `bincount` adds up floats, which its type hints do not say.
-        scores = np.asarray(np.bincount(slots, weight * saturation, size), np.float64)
-        coverage = np.asarray(np.bincount(slots, weight, size), np.float64) / mass
-        if self._is_in_order:
-            return LexicalMatch(scores, coverage)
-        return LexicalMatch(scores[self.order], coverage[self.order])
 
 
 class LexicalIndex:
@@ -169,7 +95,20 @@ class LexicalIndex:
 
     def query(self, text: str) -> LexicalMatch:
         """How well each document answers `text`."""
-        return self._rank().match(self._tokenizer.tokenize(text))
+        return self._rank().match(self._tokenizer.question(text))
+
+    def passages(self, order: ReadingOrder) -> Callable[[str], NDArray[np.float64]]:
+        """A function that tells how well the passage around each document answers a question.
+
+        Its scores are aligned to `ids`. It stands for the index as it is now.
+        """
+        bm25 = PassageBM25(self._rank(), order)
+        return lambda text: bm25.scores(self._tokenizer.question(text))
+
+    def holders(self, text: str) -> NDArray[np.bool_] | None:
+        """If `text` is one identifier or word, which documents hold just that; else None."""
+        term = self._tokenizer.identifier(text)
+        return None if term is None else self._rank().holders(term)
 
     def save(self, directory: str) -> None:
         """Write a snapshot into `directory`, on disk when this returns, the manifest last.

@@ -1,0 +1,200 @@
+"""One size of memory, measured in a process of its own: building, updating, searching, room.
+
+    python benchmarks/growth.py --chunks N --place DIRECTORY
+
+`DIRECTORY/project` gets a synthetic memory, `DIRECTORY/home` its index, both kept for what is measured
+next. Prints one JSON object. The vectors of the memory are random, see `RandomEmbedder`; questions and
+the turns that are added get true ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
+
+import numpy as np  # noqa: E402
+import resources  # noqa: E402
+from synthetic import SyntheticMemory, write_memory  # noqa: E402
+
+from memkit.config import Settings  # noqa: E402
+from memkit.index.current import open_snapshot  # noqa: E402
+from memkit.index.embedding import Embedder, load_embedder  # noqa: E402
+from memkit.index.lock import index_lock  # noqa: E402
+from memkit.index.snapshot import Snapshot  # noqa: E402
+from memkit.index.sync import sync_project  # noqa: E402
+from memkit.paths import Home  # noqa: E402
+from memkit.project import Project  # noqa: E402
+from memkit.recall import fusion  # noqa: E402
+from memkit.recall.corpus import Corpus  # noqa: E402
+from memkit.recall.search import Request, Searcher  # noqa: E402
+
+QUESTIONS = 100
+UPDATES = 5
+WINDOW_CHARACTERS = 800
+"""How much of the synthetic text the model reads at once, about: 254 tokens of 3.1 characters."""
+
+STAGES: list[tuple[str, Any, str]] = [
+    ("tokenise + BM25", Corpus, "lexical"),
+    ("dense scores", Corpus, "cosines"),
+    ("fusion", fusion, "fuse"),
+    ("reading results", Corpus, "chunk"),
+]
+"""Parts of a search: a name, and the function that is the part, by its owner. The embedding of the
+question is the embedder's own `embed_query`.
+"""
+
+
+class RandomEmbedder:
+    """Random unit vectors, the same at every run: embedding 100,000 chunks would take hours, and what is
+    measured here does not depend on where the vectors point.
+    """
+
+    name = "all-MiniLM-L6-v2"
+    dimensions = 384
+
+    def __init__(self) -> None:
+        self._chance = np.random.default_rng(0)
+
+    def embed(self, texts: Sequence[str], progress: Any = None) -> Any:
+        vectors = self._chance.standard_normal((len(texts), self.dimensions), dtype=np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed([text])[0]
+
+    def windows(self, text: str) -> list[str]:
+        starts = range(0, max(1, len(text)), WINDOW_CHARACTERS)
+        return [text[start : start + WINDOW_CHARACTERS] for start in starts]
+
+
+class Place:
+    """A project with a synthetic memory, and a home of its own that shares the user's model."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = Home(str(root / "home"))
+        self.project = Project(str(root / "project"))
+        self.settings = Settings()
+        self.memory = Path(self.project.memory)
+        Path(self.home.root).mkdir(parents=True, exist_ok=True)
+        if not Path(self.home.models).exists():
+            Path(self.home.models).symlink_to(Home.from_environment().models)
+
+    def sync(self, embedder: Embedder) -> Any:
+        """Index, with the lock, as every caller does."""
+        with index_lock(self.home, 5.0):
+            return sync_project(self.project, self.home, self.settings, embedder=embedder)
+
+    def snapshot(self) -> Snapshot:
+        """The index as it now is."""
+        found = open_snapshot(self.project, self.home, self.settings)
+        assert found is not None
+        return found
+
+
+@contextmanager
+def stopwatch(embedder: Embedder) -> Iterator[dict[str, float]]:
+    """Adds up, by stage, the seconds spent in each of `STAGES` while it is open."""
+    seconds: dict[str, float] = {}
+    originals = []
+
+    def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        seconds[name] = 0.0
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                seconds[name] += time.perf_counter() - started
+
+        return call
+
+    try:
+        for name, owner, attribute in [
+            *STAGES,
+            ("embedding the question", embedder, "embed_query"),
+        ]:
+            originals.append((owner, attribute, getattr(owner, attribute)))
+            setattr(owner, attribute, watched(name, getattr(owner, attribute)))
+        yield seconds
+    finally:
+        for owner, attribute, function in originals:
+            setattr(owner, attribute, function)
+
+
+def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -> dict[str, Any]:
+    """Median and 95th percentile of each stage of a search, and of all of it."""
+    searcher = Searcher([snapshot], Settings().search, embedder)
+    found: dict[str, list[float]] = {}
+    for question in questions[:5]:  # maps the files, fills caches
+        searcher.answer(Request(question, minimum=0.0))
+    for question in questions:
+        with stopwatch(embedder) as seconds:
+            whole, answer = resources.timed(searcher.answer, Request(question, minimum=0.0))
+        assert answer.results, question
+        for name, value in {**seconds, "whole search": whole}.items():
+            found.setdefault(name, []).append(value)
+    return {name: resources.percentiles(values) for name, values in found.items()}
+
+
+def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
+    """Seconds from a turn appended to the newest day until it is found, in a process that is warm."""
+    path = max(place.memory.iterdir())
+    syncing, searchable = [], []
+    for number in range(UPDATES + 1):
+        word = f"appendix{number}quagga"
+        turn = f"### 23:{number:02d} {word} <!-- turn:{number:08x} -->\n**Asked** {word}\n\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"\n{turn}**Answered** {'It is the newest of all. ' * 8}\n")
+        started = time.perf_counter()
+        report = place.sync(embedder)
+        syncing.append(time.perf_counter() - started)
+        answer = Searcher([place.snapshot()], place.settings.search, embedder).search(word)
+        searchable.append(time.perf_counter() - started)
+        assert report.embedded <= 2 and word in answer.results[0].chunk.content
+    # The first one has modules to import.
+    return {
+        "update": resources.percentiles(syncing[1:]),
+        "searchable": resources.percentiles(searchable[1:]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure one size of memory.")
+    parser.add_argument("--chunks", type=int, required=True)
+    parser.add_argument("--place", type=Path, required=True)
+    arguments = parser.parse_args()
+    place, memory = Place(arguments.place.resolve()), SyntheticMemory()
+    days = write_memory(memory, place.memory, arguments.chunks)
+    build, report = resources.timed(place.sync, RandomEmbedder())
+    indexing_peak = resources.own_peak()
+    snapshot, embedder = place.snapshot(), load_embedder(place.home, allow_download=False)
+    questions = memory.questions(days, QUESTIONS)
+    figures = {
+        "chunks": report.chunks,
+        "vectors": len(snapshot.vectors),
+        "days": days,
+        "build_seconds": build,
+        "build_peak_mb": indexing_peak,
+        "markdown_mb": resources.disk(place.memory),
+        "chroma_mb": resources.disk(Path(place.home.index, "chroma")),
+        "snapshot_mb": resources.disk(snapshot.path),
+        "stages": searches(snapshot, embedder, questions),
+        **updates(place, embedder),
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How much memory and disk something takes, and how long a thing takes that is done often."""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_LAUNCHER = """
+import json, resource, subprocess, sys, time
+started = time.perf_counter()
+done = subprocess.run(json.loads(sys.argv[1]), input=sys.stdin.buffer.read(), capture_output=True)
+seconds = time.perf_counter() - started
+usage = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(json.dumps([done.returncode, seconds, usage, done.stdout.decode(), done.stderr.decode()]))
+"""
+"""On Linux a process counts as its own what the one that started it held, so a small one starts it."""
+
+
+def megabytes(maximum: int) -> float:
+    """`ru_maxrss` in MB: it counts kilobytes, but bytes on macOS."""
+    return maximum / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def own_peak() -> float:
+    """The most memory this process has held so far, MB."""
+    return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def disk(path: Path) -> float:
+    """What a file, or all files below a directory, hold, MB."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Median and 95th percentile, in ms."""
+    return {
+        "p50_ms": statistics.median(seconds) * 1000,
+        "p95_ms": statistics.quantiles(seconds, n=20, method="inclusive")[-1] * 1000,
+    }
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+    """Seconds, and what `function` returned."""
+    started = time.perf_counter()
+    value = function(*arguments)
+    return time.perf_counter() - started, value
+
+
+class Finished:
+    """A process that ended well: its seconds, the most memory it held in MB, and what it printed."""
+
+    def __init__(self, seconds: float, peak: float, output: str) -> None:
+        self.seconds = seconds
+        self.peak = peak
+        self.output = output
+
+
+def run(
+    command: Sequence[str],
+    *,
+    given: str = "",
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Run one whole process. Raises `RuntimeError` with what it said if it fails."""
+    launched = subprocess.run(
+        [sys.executable, "-S", "-c", _LAUNCHER, json.dumps(list(command))],
+        input=given.encode(),
+        stdout=subprocess.PIPE,
+        cwd=cwd,
+        env=environment,
+        check=True,
+    )
+    status, seconds, peak, output, errors = json.loads(launched.stdout)
+    if status:
+        raise RuntimeError(f"{' '.join(command)}: exit {status}: {errors[-2000:]}")
+    return Finished(seconds, megabytes(peak), output)

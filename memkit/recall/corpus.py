@@ -1,0 +1,150 @@
+"""What a search looks at: the chunks of one project, or of several, as one row."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memkit.index.chunk import Chunk
+from memkit.index.columns import NAMED
+from memkit.index.lexical import ReadingOrder
+from memkit.index.snapshot import Snapshot
+from memkit.recall.fusion import Layout, Scores, window_means
+
+
+class Corpus:
+    """The chunks of `snapshots`, one after the other; all arrays are aligned to them.
+
+    `columns` holds length, entry, day and the numbers of session, kind, branch, source and domain,
+    see `memkit.index.columns`; `names` says what those numbers stand for.
+    """
+
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        self.snapshots = list(snapshots)
+        self._starts = np.cumsum([0, *map(len, self.snapshots)])
+        self.columns = np.concatenate([np.array(one.columns) for one in self.snapshots])
+        self._number_anew()
+        self.layout = Layout(
+            self.columns["length"], self.columns["entry"], self.columns["session"]
+        )
+        self._parts = [_Part(one) for one in self.snapshots]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def missing(self) -> int:
+        """How many chunks are not embedded."""
+        return sum(one.missing for one in self.snapshots)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether any chunk is embedded."""
+        return any(len(one.vectors) for one in self.snapshots)
+
+    def names(self, column: str) -> list[str]:
+        """What the numbers of a column stand for."""
+        return self._names[column]
+
+    @functools.cached_property
+    def _names(self) -> dict[str, list[str]]:
+        known = [one.names for one in self.snapshots]
+        return {column: [name for names in known for name in names[column]] for column in NAMED}
+
+    def chunk(self, position: int) -> Chunk:
+        """The chunk at `position`."""
+        snapshot, inside = self._find(position)
+        return snapshot.chunk(inside)
+
+    def id(self, position: int) -> str:
+        """The full id of the chunk at `position`."""
+        snapshot, inside = self._find(position)
+        return snapshot.id(inside)
+
+    def project(self, position: int) -> str:
+        """The name of the project of the chunk at `position`: that of its root directory."""
+        return Path(self._find(position)[0].root).name
+
+    def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
+        """BM25 of the chunks, of the passages around them, and the coverage of the query in [0, 1]."""
+        found = [part.lexical(query) for part in self._parts]
+        scores, passages, coverage = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return scores, passages, coverage
+
+    def holders(self, query: str) -> NDArray[np.bool_] | None:
+        """If `query` is one identifier or word, which chunks hold just that; else None."""
+        found = [part.holders(query) for part in self._parts]
+        if all(held is None for held in found):
+            return None
+        # What is a function word in the language of one project may be a name in that of another.
+        return np.concatenate(
+            [
+                np.zeros(len(one), bool) if held is None else held
+                for one, held in zip(self.snapshots, found, strict=True)
+            ]
+        )
+
+    def cosines(self, vector: NDArray[np.float32]) -> tuple[Scores, Scores]:
+        """The cosine of each chunk with a query's `vector`: the mean of its windows, and the best."""
+        found = [
+            window_means(
+                # Without vectors it is not known how many dimensions they would have.
+                np.asarray(one.vectors @ vector if len(one.vectors) else [], dtype=np.float64),
+                np.asarray(one.owners),
+                len(one),
+            )
+            for one in self.snapshots
+        ]
+        means, best = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return means, best
+
+    def _find(self, position: int) -> tuple[Snapshot, int]:
+        number = int(np.searchsorted(self._starts, position, side="right")) - 1
+        return self.snapshots[number], position - int(self._starts[number])
+
+    def _number_anew(self) -> None:
+        """Make the numbers of each snapshot its own: no two share an entry, a session or a name."""
+        counts = dict.fromkeys(NAMED, 0)
+        entries = 0
+        for number, snapshot in enumerate(self.snapshots):
+            rows = self.columns[self._starts[number] : self._starts[number + 1]]
+            rows["entry"] += entries
+            entries = int(rows["entry"].max(initial=entries - 1)) + 1
+            if len(self.snapshots) > 1:
+                for name, known in snapshot.names.items():
+                    rows[name][rows[name] >= 0] += counts[name]
+                    counts[name] += len(known)
+
+
+class _Part:
+    """The lexical side of one snapshot, whose documents BM25 keeps in the order of their ids."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._index = snapshot.lexical
+        self._by_id = np.argsort(snapshot.ids, kind="stable")
+        documents = np.empty_like(self._by_id)
+        documents[self._by_id] = np.arange(len(self._by_id))
+        sessions = np.asarray(snapshot.columns["session"])
+        reading = np.argsort(sessions, kind="stable")
+        self._passages = snapshot.lexical.passages(
+            ReadingOrder(documents[reading], sessions[reading])
+        )
+
+    def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
+        match = self._index.query(query)
+        passages = self._passages(query)
+        return self._aligned(match.scores), self._aligned(passages), self._aligned(match.coverage)
+
+    def holders(self, query: str) -> NDArray[np.bool_] | None:
+        held = self._index.holders(query)
+        return None if held is None else self._aligned(held)
+
+    def _aligned(self, values: NDArray[Any]) -> NDArray[Any]:
+        aligned = np.empty_like(values)
+        aligned[self._by_id] = values
+        return aligned

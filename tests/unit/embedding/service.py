@@ -1,0 +1,134 @@
+"""A stand-in for OpenAI and Ollama on the loopback: their embedding endpoints, and what goes wrong there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+OPENAI = "/v1/embeddings"
+OLLAMA = "/api/embed"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came in."""
+
+    path: str
+    model: str
+    texts: list[str]
+    headers: dict[str, str]
+
+
+def words(text: str, dimensions: int = 8) -> list[float]:
+    """Bags of hashed words: near for texts that share words."""
+    vector = [0.1] * dimensions
+    for word in text.lower().split():
+        digest = hashlib.sha256(word.encode()).digest()
+        vector[digest[0] % dimensions] += digest[1] / 100
+    return vector
+
+
+class Service(ThreadingHTTPServer):
+    """Answers with `vectors` of the texts, or, if `refusal` gives a status and a message, with that."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.requests: list[Request] = []
+        self.vectors: Callable[[list[str]], list[Any]] = self.vectors_of_words
+        self.refusal: Callable[[list[str]], tuple[int, str] | None] = lambda texts: None
+
+    @staticmethod
+    def vectors_of_words(texts: list[str]) -> list[Any]:
+        """As long as nothing goes wrong."""
+        return [words(text) for text in texts]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts that came in, in order."""
+        return [text for request in self.requests for text in request.texts]
+
+    def give(self, sign: str, vector: Any) -> None:
+        """Answer with `vector` for texts that hold `sign`."""
+        self.vectors = lambda texts: [vector if sign in t else words(t) for t in texts]
+
+    def refuse(self, status: int, message: str = "no", sign: str = "") -> None:
+        """Refuse requests with texts that hold `sign`."""
+        self.refusal = lambda texts: (
+            (status, message) if any(sign in text for text in texts) else None
+        )
+
+    def relent(self) -> None:
+        """Refuse no more."""
+        self.refusal = lambda texts: None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Service
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts, model = body["input"], body["model"]
+        self.server.requests.append(Request(self.path, model, texts, {n.lower(): v for n, v in self.headers.items()}))
+        refusal = self.server.refusal(texts)
+        if refusal is not None:
+            status, message = refusal
+            error = {"message": message} if self.path == OPENAI else message
+            self._answer(status, {"error": error})
+            return
+        vectors = self.server.vectors(texts)
+        if self.path == OPENAI:
+            data = [
+                {"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)
+            ]
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            self._answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
+        elif self.path == OLLAMA:
+            self._answer(200, {"model": model, "embeddings": vectors})
+        else:
+            self._answer(404, {"error": self.path})
+
+    def _answer(self, status: int, value: Any) -> None:
+        content = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("x-should-retry", "false")  # OpenAI's client would wait and try again
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def running() -> Iterator[Service]:
+    """A service that listens."""
+    with Service() as service:
+        thread = threading.Thread(target=service.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield service
+        service.shutdown()
+        thread.join()
+
+
+BAD_VECTORS = {
+    "null": [None] * 8,
+    "NaN": [math.nan] + [1.0] * 7,
+    "infinite": [math.inf] + [1.0] * 7,
+    "empty": [],
+    "zeros": [0.0] * 8,
+}
+"""Vectors that are none, by what is wrong with them."""

@@ -1,0 +1,120 @@
+"""Days as people name them."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.errors import MemkitError
+from memkit.recall.dates import parse_day
+
+TODAY = date(2026, 11, 20)
+"""A Friday."""
+
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2026-11-20", "2026-11-20"),
+        (" 2024-02-29 ", "2024-02-29"),
+        ("2030-01-01", "2030-01-01"),
+        ("0d", "2026-11-20"),
+        ("3d", "2026-11-17"),
+        ("3 D", "2026-11-17"),
+        ("2w", "2026-11-06"),
+        ("6m", "2026-05-20"),
+        ("1y", "2025-11-20"),
+        ("today", "2026-11-20"),
+        ("yesterday", "2026-11-19"),
+        ("Yesterday", "2026-11-19"),
+        ("3 days ago", "2026-11-17"),
+        ("two  weeks ago", "2026-11-06"),
+        ("last monday", "2026-11-16"),
+        ("last week", "2026-11-13"),
+        ("thursday", "2026-11-19"),
+        ("20 november", "2026-11-20"),
+        # This year's is still to come.
+        ("25 november", "2025-11-25"),
+        ("Dec 24", "2025-12-24"),
+        ("November 5, 2024", "2024-11-05"),
+    ],
+)
+def test_a_day(text: str, day: str) -> None:
+    assert parse_day(text, TODAY) == date.fromisoformat(day)
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "day"),
+    [
+        ("1y", "2024-02-29", "2023-02-28"),
+        ("4y", "2024-02-29", "2020-02-29"),
+        ("1m", "2024-03-31", "2024-02-29"),
+        ("12m", "2024-02-29", "2023-02-28"),
+        ("1d", "2024-03-01", "2024-02-29"),
+        ("yesterday", "2026-01-01", "2025-12-31"),
+        ("feb 29", "2026-11-20", "2024-02-29"),
+    ],
+)
+def test_ends_of_months_and_leap_days(text: str, today: str, day: str) -> None:
+    assert parse_day(text, date.fromisoformat(today)) == date.fromisoformat(day)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 400), st.dates(date(1990, 1, 1), date(2090, 1, 1)))
+def test_so_many_days_and_weeks_ago(number: int, today: date) -> None:
+    assert parse_day(f"{number}d", today) == today - timedelta(days=number)
+    assert parse_day(f"{number}w", today) == today - timedelta(weeks=number)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from(DAYS), st.booleans(), st.dates(date(1990, 1, 1), date(2090, 1, 1)))
+def test_a_day_of_the_week_is_the_last_one(name: str, is_last: bool, today: date) -> None:
+    found = parse_day(f"last {name}" if is_last else name, today)
+    assert DAYS[found.weekday()] == name
+    assert timedelta(0) < today - found <= timedelta(7)
+
+
+@given(st.dates(), st.dates())
+def test_a_written_day_is_that_day(day: date, today: date) -> None:
+    assert parse_day(day.isoformat(), today) == day
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from(["{month}", "{day} {month}", "{month} {day}"]),
+    st.sampled_from("January March May July August October November December".split()),
+    st.integers(1, 31),
+    st.dates(date(1990, 1, 1), date(2090, 1, 1)),
+)
+def test_a_day_without_a_year_is_not_to_come(form: str, month: str, day: int, today: date) -> None:
+    if month == "November":
+        day = min(day, 30)
+    found = parse_day(form.format(month=month, day=day), today)
+    assert found.strftime("%B") == month
+    assert timedelta(0) <= today - found <= timedelta(366 + 31)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "nonsense", "5", "2025", "d", "3x", "2026-02-30", "2023-02-29", "2026-13-01",
+     "2026-11", "11-20", "-", "99999y", "yesterday\nmonday", "\x00", "last sprint", "10000-01-01", "--help", "0" * 10_000],
+)  # fmt: skip
+def test_what_is_no_day_says_what_is_one(text: str) -> None:
+    with pytest.raises(MemkitError) as caught:
+        parse_day(text, TODAY)
+    assert "is no day: write 2026-11-20, 3d, 2w, yesterday" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(max_size=20) | st.from_regex(r"[0-9]{1,6} ?[a-z]{1,6}", fullmatch=True))
+def test_any_text_is_a_day_or_none(text: str) -> None:
+    try:
+        assert type(parse_day(text, TODAY)) is date
+    except MemkitError as error:
+        assert "\n" not in str(error)
