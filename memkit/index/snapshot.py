@@ -37,6 +37,7 @@ SHOWN_ID_CHARACTERS = 12
 
 _ARRAYS = ("ids", "columns", "offsets", "vectors", "owners")
 _CHUNKS = "chunks.jsonl"
+_CHUNK_FIELDS = tuple(field.name for field in dataclasses.fields(Chunk))
 _NAMES = "names.json"
 _FILES = (_CHUNKS, _NAMES, *(f"{name}.npy" for name in _ARRAYS), "lexical/manifest.json")
 
@@ -160,6 +161,12 @@ def _load(path: Path, name: str) -> Any:
     return np.load(path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
 
 
+def _to_json(chunk: Chunk) -> bytes:
+    # `dataclasses.asdict` copies deeply, which takes five times as long.
+    fields = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
+    return json.dumps(fields).encode("ascii") + b"\n"
+
+
 def _from_json(line: memoryview) -> Chunk:
     value = json.loads(bytes(line))
     return Chunk(**{**value, "turns": tuple(value["turns"])})
@@ -240,7 +247,7 @@ def _write_files(
     root: str,
 ) -> None:
     columns, names = make_columns([row.chunk for row in rows])
-    lines = [json.dumps(dataclasses.asdict(row.chunk)).encode("ascii") + b"\n" for row in rows]
+    lines = [_to_json(row.chunk) for row in rows]
     embedded = [(n, row.vectors) for n, row in enumerate(rows) if row.vectors is not None]
     vectors = [vectors for _, vectors in embedded]
     counts = [len(vectors) for vectors in vectors]

@@ -7,7 +7,7 @@ of one turn), and w the need of an entry for context:
     w  = min(1, (own_length / characters of the entry)^2)
     l  = z(bm25) + passage_weight * w * z(bm25 of the passage)
     d  = (1 - entry_weight) * z(cosine) + entry_weight * z(m(cosine))
-    a  = dense_weight + long_weight * (1 - w)
+    a  = min(1, dense_weight + long_weight * (1 - w))
     s  = (1 - a) * l + a * d
     s' = s + w * (near_weight * sum of s one step away + far_weight * sum of s two steps away)
     S  = minmax(s') + session_weight * w * minmax(sum of the three best s in the session)
@@ -71,7 +71,9 @@ class Layout:
         return self._aligned(total)
 
     def session_sums(self, scores: Scores) -> Scores:
-        """For each chunk the sum of the best scores in its session; the lowest of all without one."""
+        """For each chunk the sum of the best scores in its session; without one the lowest such sum,
+        or 0 if that is above it.
+        """
         if not len(scores):
             return scores
         ordered, starts = scores[self.order], self.session_starts
@@ -115,9 +117,10 @@ class Arms:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The scores of all chunks, and what they are made of, by name."""
+    """The scores of all chunks, which of them were found at all, and what the scores are made of."""
 
     scores: Scores
+    found: NDArray[np.bool_]
     parts: dict[str, Scores] = field(default_factory=dict)
 
 
@@ -164,10 +167,11 @@ def window_means(
 def fuse(arms: Arms, layout: Layout, settings: SearchSettings) -> Ranking:
     """The ranking in the mode of `settings`; from the lexical arm alone if there is no dense one."""
     if settings.mode == "lexical" or (settings.mode == "dense" and arms.dense is None):
-        return Ranking(arms.lexical)
+        return Ranking(arms.lexical, arms.lexical > 0)
     if settings.mode == "dense":
         assert arms.dense is not None
-        return Ranking(np.nan_to_num(arms.dense, nan=0.0))
+        similar = np.nan_to_num(arms.dense, nan=0.0)
+        return Ranking(similar, similar > 0)
     if settings.mode == "rrf":
         return reciprocal_rank(arms, settings)
     if settings.mode == "weighted":
@@ -188,19 +192,20 @@ def context(arms: Arms, layout: Layout, settings: SearchSettings) -> Ranking:
     neighbours = needs * layout.neighbours(own, settings.near_weight, settings.far_weight)
     session = settings.session_weight * needs * minmax(layout.session_sums(own))
     scores = minmax(own + neighbours, equal=1.0) + session
-    return Ranking(scores, {"own": own, "neighbours": neighbours, "session": session})
+    parts = {"own": own, "neighbours": neighbours, "session": session}
+    return Ranking(scores, np.ones(len(scores), bool), parts)
 
 
 def reciprocal_rank(arms: Arms, settings: SearchSettings) -> Ranking:
     """Reciprocal rank fusion (Cormack et al., SIGIR 2009): the weighted sum of 1 / (rrf_k + rank).
 
-    An arm ranks only what it found: what holds a word of the query, what has a vector.
+    An arm ranks only what it found: what holds a word of the query, what has a cosine above 0.
     """
     scores = (1 - settings.dense_weight) * _reciprocals(arms.lexical, settings.rrf_k)
     if arms.dense is not None:
         found = np.nan_to_num(arms.dense, nan=0.0)
         scores = scores + settings.dense_weight * _reciprocals(found, settings.rrf_k)
-    return Ranking(scores)
+    return Ranking(scores, scores > 0)
 
 
 def ranks(scores: Scores) -> NDArray[np.int64]:
@@ -222,4 +227,5 @@ def weighted(arms: Arms, settings: SearchSettings) -> Ranking:
         "keyword": settings.keyword_weight * minmax(arms.lexical),
         "recency": settings.recency_weight * arms.recency,
     }
-    return Ranking(sum(parts.values(), np.zeros_like(arms.lexical)), parts)
+    scores = sum(parts.values(), np.zeros_like(arms.lexical))
+    return Ranking(scores, scores > 0, parts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from memkit import config
 from memkit.config import Settings
-from memkit.errors import EmbeddingError, IndexStoreError
+from memkit.errors import EmbeddingError, IndexStoreError, MemkitError
 from memkit.index.current import MemoryFile, is_in_step, known_roots, open_snapshot, read_files
 from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
@@ -50,7 +50,11 @@ def open_searcher(
     for root in known_roots(home) if all_projects else ():
         if root != project.root and os.path.isdir(root):
             other = Project(root)
-            snapshots.append(opening.open(other, config.load(home, other).settings))
+            try:
+                snapshots.append(opening.open(other, config.load(home, other).settings))
+            except MemkitError as error:  # one project's trouble is not another's
+                logger.warning("%s", error)
+                opening.notes.append(f"without {root}: {error}")
     there = [snapshot for snapshot in snapshots if snapshot is not None]
     if not there:
         return Searcher([], settings.search, None)

@@ -124,7 +124,8 @@ class Request:
 class _Found:
     """All that is known of all chunks for one question; `allowed` are those that may be results.
 
-    `problem` is empty, or says why there is no dense side.
+    `best` is the best relevance among what passes the filters; `problem` is empty, or says why there is
+    no dense side.
     """
 
     arms: fusion.Arms
@@ -135,16 +136,12 @@ class _Found:
     exact: NDArray[np.bool_] | None
     scores: fusion.Scores
     allowed: NDArray[np.bool_]
+    best: float
     problem: str
-
-    @property
-    def best(self) -> float:
-        """The best relevance of what may be a result."""
-        return float(self.relevance[self.allowed].max(initial=0.0))
 
     def order(self, size: int) -> NDArray[np.intp]:
         """The best `size` of what may be a result, best first; equals in the order of the text."""
-        places = np.flatnonzero(self.allowed & (self.scores > 0))
+        places = np.flatnonzero(self.allowed)
         scores = self.scores[places]
         if len(places) > size:
             least = np.partition(scores, len(scores) - size)[len(scores) - size]
@@ -179,7 +176,7 @@ class Searcher:
         notes, best = self.notes, 0.0
         if self.corpus is not None and len(self.corpus) and request.query.strip():
             found = self._find(self.corpus, request)
-            best = round(found.best, 4)
+            best = found.best
             notes = [*notes, found.problem] if found.problem else notes
             least = self.settings.best_relevance if request.minimum is None else request.minimum
             if best >= least:
@@ -209,15 +206,20 @@ class Searcher:
             context = fusion.context(arms, corpus.layout, self.settings).scores
         factors = boosts.boosts(corpus, self.settings, request.file, recency)
         scores = ranking.scores * factors
+        allowed, is_found = request.filters.mask(corpus), ranking.found
         exact = corpus.holders(query)
         if exact is not None and exact.any():
             # A question that is one name is answered by what holds the name, whatever else is like it.
-            scores = scores + np.where(exact, scores.max(), 0.0)
-        allowed = request.filters.mask(corpus)
+            scores = scores + np.where(exact, 2 * scores.max() + 1, 0.0)
+            is_found = is_found | exact
         relevant = relevance(coverage, nearest)
+        best = round(float(relevant[allowed].max(initial=0.0)), 4)
+        allowed &= is_found
         if request.minimum is not None:
             allowed &= relevant >= request.minimum
-        return _Found(arms, ranking, context, relevant, factors, exact, scores, allowed, problem)
+        return _Found(
+            arms, ranking, context, relevant, factors, exact, scores, allowed, best, problem
+        )
 
     def _results(self, corpus: Corpus, found: _Found, request: Request) -> Iterator[Result]:
         size = MOST_FILLED if request.budget else request.k or self.settings.k

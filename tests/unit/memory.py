@@ -46,7 +46,8 @@ class FakeEmbedder:
         return normalised
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        return self.embed([text])[0]
+        vector: NDArray[np.float32] = self.embed([text])[0]
+        return vector
 
     def windows(self, text: str) -> list[str]:
         cuts = range(0, max(1, len(text)), self.window)
