@@ -158,14 +158,14 @@ class SearchSettings(_Section):
     entry_weight: float = Field(
         default=0.4, ge=0, le=1, description="share of the whole entry in the cosine of a piece"
     )
-    passage_weight: float = Field(default=0.8, ge=0, le=2, description="of the passage around")
+    passage_weight: float = Field(default=0.75, ge=0, le=2, description="of the passage around")
     near_weight: float = Field(default=0.2, ge=0, le=1, description="of the chunks one step away")
-    far_weight: float = Field(default=0.1, ge=0, le=1, description="of the chunks two steps away")
+    far_weight: float = Field(default=0.05, ge=0, le=1, description="of the chunks two steps away")
     session_weight: float = Field(
         default=0.25, ge=0, le=2, description="of the session's best chunks"
     )
     own_length: int = Field(
-        default=800, ge=1, le=100_000, description="characters from which an entry needs no context"
+        default=700, ge=1, le=100_000, description="characters from which an entry needs no context"
     )
     rrf_k: int = Field(default=60, ge=1, le=10_000, description="the constant of mode rrf")
     semantic_weight: float = Field(
