@@ -151,7 +151,7 @@ class SearchSettings(_Section):
     k: int = Field(default=5, ge=1, le=1000, description="how many results")
     language: str = Field(default="english", description="language of the Snowball stemmer")
     best_relevance: float = Field(
-        default=0.3, ge=0, le=1, description="nothing is found unless the best match reaches this"
+        default=0.32, ge=0, le=1, description="nothing is found unless the best match reaches this"
     )
     dense_weight: float = Field(default=0.5, ge=0, le=1, description="share of the cosine")
     long_weight: float = Field(default=0.2, ge=0, le=1, description="more of it for long entries")

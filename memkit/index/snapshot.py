@@ -31,7 +31,7 @@ from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
+FORMAT = 4
 SHOWN_ID_CHARACTERS = 12
 """How much of an id people see; any unique prefix is accepted, like git's."""
 
@@ -145,7 +145,8 @@ class Snapshot:
 def _read_manifest(path: Path) -> dict[str, Any]:
     checksum, _, data = (path / "manifest").read_bytes().partition(b"\n")
     manifest: dict[str, Any] = json.loads(data)
-    if int(checksum) != zlib.crc32(data) or manifest["format"] != FORMAT:
+    is_ours = (manifest["format"], manifest["fields"]) == (FORMAT, list(_CHUNK_FIELDS))
+    if int(checksum) != zlib.crc32(data) or not is_ours:
         raise ValueError("its manifest is damaged or of another version")
     return manifest
 
@@ -273,6 +274,7 @@ def _write_files(
     lexical.save(str(path / "lexical"))
     manifest = {
         "format": FORMAT,
+        "fields": _CHUNK_FIELDS,
         "fingerprint": fingerprint(row.id for row in rows),
         "missing": len(rows) - len(embedded),
         "root": root,
