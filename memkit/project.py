@@ -96,9 +96,9 @@ def normalise_remote(url: str) -> str:
     if not match:
         match = re.match(r"^(?:[^@/]+@)?([^/:@]+):(?!\\)(.*)$", url)
     if not match:
-        return _without_git(url.rstrip("/"))
+        return _without_git(url.rstrip("/")).rstrip("/")
     host, path = match.groups()
-    return "{}/{}".format(host.lower(), _without_git(path.strip("/")))
+    return "{}/{}".format(host.lower(), _without_git(path.strip("/"))).rstrip("/")
 
 
 def _without_git(path: str) -> str:
