@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from memkit.paths import Home
 from memkit.project import Project
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from memkit.config import Key, Settings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -75,16 +72,6 @@ class Context:
         """A line for the person, on stderr so that stdout stays the answer."""
         click.echo(f"memkit: {line}", err=True)
 
-    @functools.cached_property
-    def console(self) -> Console:
-        """Prints for people: colour on a terminal only, none with `NO_COLOR`."""
-        from rich.console import Console
-
-        # What is printed is text of people and names of files, not rich's markup.
-        return Console(
-            highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty()
-        )
-
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 day`, `2 days`."""
@@ -105,10 +92,10 @@ def styled(text: str, **style: Any) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
-def command(name: str, **attributes: Any) -> Callable[[Callable[..., None]], click.Command]:
+def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     """A click command whose function gets a `Context` first; adds `--json` and `--project`."""
 
-    make: Callable[[Callable[..., None]], click.Command] = click.command(name, **attributes)
+    make: Callable[[Callable[..., None]], click.Command] = click.command(name)
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command, plain, styled
 from memkit.errors import MemkitError
+from memkit.index.chunk import KINDS
 
 if TYPE_CHECKING:
     from memkit.config import Key
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 
 SHOWN_CHARACTERS = 600
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
-KINDS = ("turn", "summary", "instruction", "note")
 
 
-@command("search", short_help="Find what was said and done.")
+@command("search")
 @click.argument("query", required=False)
 @click.option("-k", "k", type=click.IntRange(1, 1000), help="How many results (setting search.k).")
 @click.option(
@@ -108,7 +108,7 @@ def search_command(
         context.say(answer.degraded)
     if searcher.corpus is None:
         context.say(f"{context.project.root} has no memory yet")
-    _show(context, answer, with_project=all_projects)
+    _show(answer, with_project=all_projects)
 
 
 def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> Request:
@@ -164,26 +164,24 @@ def _queries(batch: TextIO) -> Iterator[str]:
         yield query
 
 
-def _show(context: Context, answer: Answer, *, with_project: bool) -> None:
-    from rich.text import Text
-
+def _show(answer: Answer, *, with_project: bool) -> None:
     from memkit.recall.search import shortened
 
     if not answer.results:
-        context.console.print(_nothing(answer))
+        click.echo(_nothing(answer))
     for result in answer.results:
         chunk = result.chunk
         heading = plain(chunk.breadcrumb or chunk.source)
         if with_project:
             heading = f"{plain(result.project)}: {heading}"
-        context.console.print(Text.assemble((result.id, "yellow"), "  ", (heading, "bold")))
+        click.echo(f"{styled(result.id, fg='yellow')}  {styled(heading, bold=True)}")
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
         numbers = f"relevance {result.relevance:.2f}  score {result.score:.3f}"
-        context.console.print(Text(f"{place}  {numbers}", "dim"))
+        click.echo(styled(plain(f"{place}  {numbers}"), dim=True))
         for name, value in result.explanation.items():
-            context.console.print(Text(f"  {name}: {_explained(value)}", "dim"))
-        context.console.print(Text(plain(shortened(result, SHOWN_CHARACTERS))))
-        context.console.print()
+            click.echo(styled(f"  {name}: {_explained(value)}", dim=True))
+        click.echo(plain(shortened(result, SHOWN_CHARACTERS)))
+        click.echo()
 
 
 def _nothing(answer: Answer) -> str:

@@ -7,7 +7,10 @@ import re
 from dataclasses import dataclass
 
 _LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
-_OPENING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
+KINDS = ("turn", "summary", "instruction", "note")
+
+OPENING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
+"""The headings that open a chunk's content, blank lines between them included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Chunk:
 
     @property
     def _words(self) -> str:
-        return _OPENING_HEADINGS.sub("", self.content)
+        return OPENING_HEADINGS.sub("", self.content)
 
     def id(self, model: str) -> str:
         """The identity in the index of `model` (design, section 6): SHA-256, 64 hex characters."""

@@ -13,8 +13,6 @@ from memkit.recall.corpus import Corpus
 from memkit.recall.filters import is_at
 from memkit.recall.fusion import Scores
 
-INSTRUCTIONS = ".instructions.md"
-
 
 def recency(corpus: Corpus, half_life_days: float, today: date) -> Scores:
     """1 for an entry of today, one half for one `half_life_days` old; 0 for one without a date."""
@@ -27,11 +25,7 @@ def recency(corpus: Corpus, half_life_days: float, today: date) -> Scores:
 def boosts(corpus: Corpus, settings: SearchSettings, file: str, recency: Scores) -> Scores:
     """The factor for each chunk. `file` is the file being edited, relative to the project, or ""."""
     factors = np.ones(len(corpus))
-    instructions = [source.endswith(INSTRUCTIONS) for source in corpus.names("source")]
-    if any(instructions):
-        factors[np.isin(corpus.columns["source"], np.flatnonzero(instructions))] *= (
-            settings.instruction_boost
-        )
+    factors[corpus.where("kind", lambda kind: kind == "instruction")] *= settings.instruction_boost
     if file:
         factors[_in_domain(corpus, settings, file)] *= settings.domain_boost
     return factors * (1 + settings.recency_boost * recency)
@@ -51,9 +45,6 @@ def _in_domain(corpus: Corpus, settings: SearchSettings, file: str) -> NDArray[n
     ]
     if fitting:
         memory = max(fitting, key=lambda pair: len(pair[0]))[1]
-        sources = corpus.names("source")
-        wanted = [number for number, source in enumerate(sources) if is_at(source, memory)]
-        return np.isin(corpus.columns["source"], wanted)
+        return corpus.where("source", lambda source: is_at(source, memory))
     directories = PurePosixPath(file).parent.parts
-    wanted = [n for n, domain in enumerate(corpus.names("domain")) if domain in directories]
-    return np.isin(corpus.columns["domain"], wanted)
+    return corpus.where("domain", lambda domain: domain in directories)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memkit.index.chunk import Chunk
+from memkit.index.chunk import OPENING_HEADINGS, Chunk
 
 CHARACTERS_PER_TOKEN = 4
 """The usual estimate for English text and code."""
 
 SMALLEST_PIECE = 200
 """Characters: less of a chunk than that is not worth showing."""
-
-_OPENING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n|\s*\n)+")
 
 
 def fill(chunks: Iterable[tuple[int, Chunk]], tokens: int) -> Iterator[tuple[int, Chunk]]:
@@ -50,7 +47,7 @@ def _unseen(chunk: Chunk, seen: set[tuple[int, str]]) -> Chunk | None:
     Lines are known by number and text: the pieces of a long line have its number in common.
     """
     lines = chunk.content.split("\n")
-    headings = _OPENING_HEADINGS.match(chunk.content)
+    headings = OPENING_HEADINGS.match(chunk.content)
     first = headings[0].count("\n") if headings else 0
     last = len(lines)
 

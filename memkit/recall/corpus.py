@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,11 @@ class Corpus:
     def _names(self) -> dict[str, list[str]]:
         known = [one.names for one in self.snapshots]
         return {column: [name for names in known for name in names[column]] for column in NAMED}
+
+    def where(self, column: str, accepts: Callable[[str], bool]) -> NDArray[np.bool_]:
+        """Which chunks have a name in `column` that `accepts` takes."""
+        accepted = [number for number, name in enumerate(self.names(column)) if accepts(name)]
+        return np.isin(self.columns[column], accepted)
 
     def chunk(self, position: int) -> Chunk:
         """The chunk at `position`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -11,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.recall.corpus import Corpus
-
-KINDS = ("turn", "summary", "instruction", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +37,17 @@ class Filters:
         if self.until:
             allowed &= (days <= self.until.toordinal()) & (days > 0)
         if self.session:
-            allowed &= _named(corpus, "session", lambda name: name.startswith(self.session))
+            allowed &= corpus.where("session", lambda name: name.startswith(self.session))
         if self.branch:
-            allowed &= _named(corpus, "branch", lambda name: name == self.branch)
+            allowed &= corpus.where("branch", lambda name: name == self.branch)
         if self.kind:
-            allowed &= _named(corpus, "kind", lambda name: name == self.kind)
+            allowed &= corpus.where("kind", lambda name: name == self.kind)
         if self.path:
             path = self.path.removeprefix("./").rstrip("/")
-            allowed &= _named(corpus, "source", lambda name: is_at(name, path))
+            allowed &= corpus.where("source", lambda name: is_at(name, path))
         return allowed
 
 
 def is_at(source: str, path: str) -> bool:
     """Whether the file `source` is `path`, lies in that directory, or fits that pattern."""
     return source == path or source.startswith(f"{path}/") or fnmatchcase(source, path)
-
-
-def _named(corpus: Corpus, column: str, accepts: Callable[[str], bool]) -> NDArray[np.bool_]:
-    accepted = [number for number, name in enumerate(corpus.names(column)) if accepts(name)]
-    return np.isin(corpus.columns[column], accepted)

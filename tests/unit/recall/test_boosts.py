@@ -32,7 +32,13 @@ PLAIN = SearchSettings(domain_boost=2, instruction_boost=1, recency_boost=0)
 def corpus(tmp_path: Path) -> Corpus:
     """A chunk a file, all of the same words."""
     chunks = [
-        make_chunk("the port", source=source, domain=Path(source).parent.name) for source in SOURCES
+        make_chunk(
+            "the port",
+            source=source,
+            domain=Path(source).parent.name,
+            kind="instruction" if source.endswith(".instructions.md") else "note",
+        )
+        for source in SOURCES
     ]
     return Corpus([snapshot_of(tmp_path, chunks)])
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.config import SearchSettings
-from memkit.index.chunk import Chunk
+from memkit.index.chunk import KINDS, Chunk
 from memkit.recall.corpus import Corpus
-from memkit.recall.filters import KINDS, Filters, is_at
+from memkit.recall.filters import Filters, is_at
 from memkit.recall.search import Request, Searcher
 from tests.unit.memory import FakeEmbedder, make_chunk
 from tests.unit.recall.corpora import snapshot_of
