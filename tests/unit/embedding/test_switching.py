@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,14 @@ from memkit.index import sync as sync_module
 from memkit.index.current import collection_name
 from memkit.index.embedding.models import space
 from memkit.index.store import Store
-from tests.unit.embedding.service import BAD_VECTORS, Service, running
+from tests.unit.embedding.service import BAD_VECTORS, KEY, Service
 from tests.unit.memory import DAYS, Memory, make_memory
 
-KEY = "sk-test-3f9a1b77c2"
 OPENAI = {"provider": "openai"}
 OTHER = {"provider": "openai", "model": "text-embedding-3-large"}
 OLLAMA = {"provider": "ollama"}
 LOGIN = ".memkit/memory/2026-11-19.md:13"
 """Where the turn about the login page stands, the only one with PolicyController in it."""
-
-
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    with running() as service:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")
-        monkeypatch.setenv("OLLAMA_HOST", service.url)
-        yield service
 
 
 def choose(memory: Memory, chosen: dict[str, Any]) -> str:

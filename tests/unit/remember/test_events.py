@@ -16,41 +16,12 @@ from memkit.capture.capture import Capture, NotYet
 from memkit.capture.journal import Journal
 from memkit.capture.sessions import Sessions
 from memkit.config import Settings
-from memkit.paths import Home
 from memkit.project import Project
 
-from .builders import SESSION, Lines
+from ..capture.stage import Stage
+from .builders import Lines
 
 PROMPT_ID = "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d"
-
-
-class Stage:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.home = Home(str(root / "home"))
-        self.project = Project(str(root / "project"))
-        Path(self.project.root).mkdir()
-        self.transcript = root / f"{SESSION}.jsonl"
-
-    def event(self, name: str, **fields: Any) -> dict[str, Any]:
-        return {
-            "event": name,
-            "session": SESSION,
-            "transcript": str(self.transcript),
-            "project": self.project.root,
-            "cwd": self.project.root,
-            "time": time.time(),
-            **fields,
-        }
-
-    def handle(self, name: str, *, late: bool = False, **fields: Any) -> None:
-        record = self.event(name, **fields)
-        Capture(self.home, Settings()).handle(record, record["time"] + (60 if late else 0))
-
-    @property
-    def journal(self) -> str:
-        files = sorted(Path(self.project.memory).glob("*.md"))
-        return "\n".join(path.read_text() for path in files)
 
 
 @pytest.fixture
@@ -125,7 +96,7 @@ def test_a_crashed_session_is_picked_up_by_the_next_start(stage: Stage) -> None:
     stage.handle("SessionStart", source="startup")
     Lines().prompt("One", PROMPT_ID).answer("Working on it").write(stage.root)
     other = "99999999-7d4e-4b8a-9f15-0c6d2e8b7a44"
-    record = stage.event("SessionStart", source="startup")
+    record = stage.record("SessionStart", source="startup")
     record |= {"session": other, "transcript": str(stage.root / f"{other}.jsonl")}
     Capture(stage.home, Settings()).handle(record, time.time())
     assert "**Answered** Working on it" in stage.journal
