@@ -31,7 +31,7 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
 def digest(name: str, answer: str = "yes", session: str = "s1", time: datetime = NOON) -> Digest:
     turn = Turn(f"{name:0>8}", session, f"Q {name}", time, 0, 1, answer=answer, branch="main")
-    return make_digest(turn, "/work/shop", str)
+    return make_digest(turn, "/home/shop", str)
 
 
 def set_zone(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:

@@ -46,7 +46,7 @@ def turn_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: obje
 
 
 def digest_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: object) -> str:
-    return make_digest(turn_of(prompt, answer, *calls, **fields), "/work/shop", redact).section
+    return make_digest(turn_of(prompt, answer, *calls, **fields), "/home/shop", redact).section
 
 
 def assert_forges_nothing(section: str) -> None:
@@ -174,7 +174,7 @@ def test_what_a_tool_was_given_is_shown_as_it_is() -> None:
         ToolCall("Glob", {"pattern": "**/*.py"}, "a.py"),
         ToolCall("Grep", {"pattern": "#define X"}, ""),
         ToolCall("Bash", {"command": "echo -5"}, "-5"),
-        ToolCall("Read", {"file_path": "/work/shop/a/b.py"}, "x"),
+        ToolCall("Read", {"file_path": "/home/shop/a/b.py"}, "x"),
         ToolCall("mcp__files__list", {"path": {"not": "text"}, "name": ["nor", 1]}, None),
         ToolCall("", {}, ""),
     )
@@ -241,6 +241,6 @@ def test_code_that_is_cut_stays_code_and_the_gap_does_not(text: str) -> None:
 )
 def test_a_prompt_of_a_million_characters_is_a_section_like_any_other(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    section = make_digest(turn_of(text), "/work/shop", str).section
+    section = make_digest(turn_of(text), "/home/shop", str).section
     assert len(section) < 3 * (PROMPT_CHARACTERS + TITLE_CHARACTERS)  # fences, however long, are closed
     assert_forges_nothing(section)

@@ -123,7 +123,7 @@ def test_text_that_no_file_can_hold_is_replaced_everywhere(tmp_path: Path) -> No
         .write(tmp_path)
     )
     (turn,) = read_turns(Transcript(path))
-    section = make_digest(turn, "/work", redact).section
+    section = make_digest(turn, "/home/shop", redact).section
     assert section.encode("utf-8")
     assert "lone ? half" in section
     assert "`echo ?" in section
@@ -138,7 +138,7 @@ def test_text_that_no_file_can_hold_is_replaced_everywhere(tmp_path: Path) -> No
 def test_times_that_have_no_yesterday_or_no_zone_are_none(tmp_path: Path, time: object) -> None:
     assert parse_time(time) is None
     (turn,) = read_turns(Transcript(Lines().prompt("One", timestamp=time).write(tmp_path)))
-    assert make_digest(turn, "/work", redact).day in ("1970-01-01", "1969-12-31")
+    assert make_digest(turn, "/home/shop", redact).day in ("1970-01-01", "1969-12-31")
 
 
 def test_what_is_no_file_is_said_in_one_line(tmp_path: Path) -> None:

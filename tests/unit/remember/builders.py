@@ -24,7 +24,7 @@ class Lines:
             "sessionId": self.session,
             "timestamp": f"2026-03-04T10:{number // 60:02d}:{number % 60:02d}.000Z",
             "isSidechain": False,
-            "cwd": "/work/shop",
+            "cwd": "/home/shop",
             "gitBranch": "main",
         }
         if content is not None:

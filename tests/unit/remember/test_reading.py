@@ -91,9 +91,9 @@ def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
         Lines()
         .prompt("Which port?", "p1")
         .answer("Let me look.")
-        .call("Read", "t1", file_path="/work/shop/gateway.yaml")
+        .call("Read", "t1", file_path="/home/shop/gateway.yaml")
         .result("t1", "port: 443")
-        .call("Edit", "t2", file_path="/work/shop/gateway.yaml", old_string="a", new_string="b")
+        .call("Edit", "t2", file_path="/home/shop/gateway.yaml", old_string="a", new_string="b")
         .result("t2", "String not found", is_error=True)
         .answer("7443,")
         .answer("because 443 is taken.")
@@ -108,7 +108,7 @@ def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
         ("Edit", "String not found", True),
     ]
     assert first.files == []
-    assert (first.branch, first.cwd, first.prompt_id) == ("main", "/work/shop", "p1")
+    assert (first.branch, first.cwd, first.prompt_id) == ("main", "/home/shop", "p1")
     assert first.end == second.start
     assert second.end == path.stat().st_size
 

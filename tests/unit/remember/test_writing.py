@@ -52,7 +52,7 @@ def turn(prompt: str = "Which port?", answer: str = "7443.", **fields: object) -
 
 
 def digest(one: Turn | None = None) -> Digest:
-    return make_digest(one or turn(), "/work/shop", redact)
+    return make_digest(one or turn(), "/home/shop", redact)
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +72,8 @@ def day(project: Project, name: str = "2026-11-20") -> Path:
 
 def test_the_format_of_the_design(project: Project) -> None:
     tools = [
-        ToolCall("Read", {"file_path": "/work/shop/deploy/gateway.yaml"}, "port: 443"),
-        ToolCall("Edit", {"file_path": "/work/shop/deploy/gateway.yaml"}, "ok"),
+        ToolCall("Read", {"file_path": "/home/shop/deploy/gateway.yaml"}, "port: 443"),
+        ToolCall("Edit", {"file_path": "/home/shop/deploy/gateway.yaml"}, "ok"),
         ToolCall("Bash", {"command": "pytest -q"}, "....\n12 passed"),
         ToolCall("Bash", {"command": "a `b`"}, "boom\nmore", is_error=True),
     ]
