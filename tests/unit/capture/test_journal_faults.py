@@ -24,6 +24,7 @@ from memkit.capture.turn import Turn
 from memkit.errors import JournalError
 from memkit.project import Project
 
+from ..remember.builders import day
 from .places import REPOSITORY
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
@@ -42,10 +43,6 @@ def set_zone(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(str(tmp_path.resolve()))
-
-
-def day(project: Project, name: str = "2026-11-20") -> Path:
-    return Path(project.memory) / f"{name}.md"
 
 
 def turns_in(text: str) -> list[str]:

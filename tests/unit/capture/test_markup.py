@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from datetime import datetime, timezone
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,7 +14,9 @@ from memkit import anchors
 from memkit.capture.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_digest
 from memkit.capture.markup import cut_middle, one_line, printable, safe_block
 from memkit.capture.redact import redact
-from memkit.capture.turn import ToolCall, Turn
+from memkit.capture.turn import ToolCall
+
+from ..remember.builders import turn_of
 
 READERS = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
 
@@ -28,21 +29,6 @@ pieces = st.sampled_from(
 texts = st.lists(pieces | st.just("") | st.text(max_size=6), max_size=9).flatmap(
     lambda parts: st.sampled_from(["\n", "\n\n", " ", "\r\n", "\n  "]).map(lambda by: by.join(parts))
 )
-
-
-def turn_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: object) -> Turn:
-    values: dict[str, object] = {
-        "id": "8ad3df7f",
-        "session": "fd0aee29",
-        "prompt": prompt,
-        "time": datetime(2026, 11, 20, 14, 2, tzinfo=timezone.utc),
-        "start": 0,
-        "end": 1,
-        "answer": answer,
-        "tools": list(calls),
-        **fields,
-    }
-    return Turn(**values)  # type: ignore[arg-type]
 
 
 def digest_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: object) -> str:

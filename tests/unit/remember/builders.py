@@ -1,10 +1,14 @@
-"""Transcript lines as the client writes them."""
+"""Transcript lines as the client writes them, turns made of them, and where they are kept."""
 
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+from memkit.capture.turn import ToolCall, Turn
+from memkit.project import Project
 
 SESSION = "3f2a9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
@@ -64,3 +68,24 @@ class Lines:
         path = directory / f"{self.session}.jsonl"
         path.write_text(self.text)
         return path
+
+
+def turn_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: object) -> Turn:
+    """A turn of 14:02 on 2026-11-20."""
+    values: dict[str, object] = {
+        "id": "8ad3df7f",
+        "session": "fd0aee29",
+        "prompt": prompt,
+        "time": datetime(2026, 11, 20, 14, 2, tzinfo=timezone.utc),
+        "start": 0,
+        "end": 1,
+        "answer": answer,
+        "tools": list(calls),
+        **fields,
+    }
+    return Turn(**values)  # type: ignore[arg-type]
+
+
+def day(project: Project, name: str = "2026-11-20") -> Path:
+    """The journal's file of a day."""
+    return Path(project.memory) / f"{name}.md"

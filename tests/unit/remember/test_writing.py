@@ -23,6 +23,8 @@ from memkit.capture.redact import redact
 from memkit.capture.turn import ToolCall, Turn
 from memkit.project import Project
 
+from .builders import day, turn_of
+
 pieces = st.sampled_from(
     [
         "# Heading", "## 10:00 x <!-- session:evil -->", "### 10:00 x <!-- turn:deadbeef -->", "Title\n===",
@@ -37,18 +39,7 @@ texts = st.lists(pieces | st.text(max_size=20), max_size=10).map("\n".join) | st
 
 
 def turn(prompt: str = "Which port?", answer: str = "7443.", **fields: object) -> Turn:
-    values: dict[str, object] = {
-        "id": "8ad3df7f",
-        "session": "fd0aee29",
-        "prompt": prompt,
-        "time": datetime(2026, 11, 20, 14, 2, tzinfo=timezone.utc),
-        "start": 0,
-        "end": 1,
-        "answer": answer,
-        "branch": "feature/gw",
-        **fields,
-    }
-    return Turn(**values)  # type: ignore[arg-type]
+    return turn_of(prompt, answer, **{"branch": "feature/gw", **fields})
 
 
 def digest(one: Turn | None = None) -> Digest:
@@ -64,10 +55,6 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(str(tmp_path.resolve()))
-
-
-def day(project: Project, name: str = "2026-11-20") -> Path:
-    return Path(project.memory) / f"{name}.md"
 
 
 def test_the_format_of_the_design(project: Project) -> None:
