@@ -32,6 +32,7 @@ sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
 
 import conversations as data  # noqa: E402
 import metrics  # noqa: E402
+import msgspec  # noqa: E402
 
 from memkit import config  # noqa: E402
 from memkit.index.chunk import Chunk, digest  # noqa: E402
@@ -212,26 +213,26 @@ def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
 
 
 def evaluate(
-    path: Path, unit: str, modes: list[str], embedder: Embedder, settings: dict[str, Any]
+    path: Path, unit: str, modes: list[str], embedder: Embedder, settings: config.SearchSettings
 ) -> Iterator[tuple[str, int, dict[str, float]]]:
     """Mode, category and metrics of every question."""
     for asked in indexed(path, unit, embedder):
         for mode in modes:
-            chosen = config.SearchSettings(mode=mode, **settings)
+            chosen = msgspec.structs.replace(settings, mode=mode)
             searcher = Searcher([asked.snapshot], chosen, embedder)
             for question in asked.conversation.questions:
                 yield mode, question.category, asked.row(searcher, question)
 
 
 def off_topic(
-    path: Path, unit: str, embedder: Embedder, settings: dict[str, Any], questions: list[str]
+    path: Path, unit: str, embedder: Embedder, settings: config.SearchSettings, questions: list[str]
 ) -> dict[str, float]:
     """Of `questions` on another subject the share that finds nothing; of the conversations' own
     questions the share that has evidence among ten results without the cut and none with it. In percent.
     """
     empty, lost = [], []
     for asked in indexed(path, unit, embedder):
-        searcher = Searcher([asked.snapshot], config.SearchSettings(**settings), embedder)
+        searcher = Searcher([asked.snapshot], settings, embedder)
         empty += [not searcher.search(question, 10).results for question in questions]
         for question in asked.conversation.questions:
             uncut = asked.hits(searcher, Request(question.text, 10, minimum=0.0))
@@ -243,6 +244,15 @@ def off_topic(
         "answered questions": len(lost),
         "lose the answer": 100 * statistics.fmean(lost),
     }
+
+
+def search_settings(pairs: list[str]) -> config.SearchSettings:
+    """What `--set FIELD=VALUE` says, over the defaults. Raises `ConfigError`."""
+    found = {}
+    for name, _, text in (pair.partition("=") for pair in pairs):
+        key = ("search", name)
+        found[key] = config.Value(config.parse_text(key, text), "--set")
+    return config.validate(found).search
 
 
 def main() -> int:
@@ -260,7 +270,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     arguments = parser.parse_args()
     modes = arguments.modes.split(",")
-    settings = dict(pair.split("=", 1) for pair in arguments.set)
+    settings = search_settings(arguments.set)
     embedder = CachedEmbedder(load_embedder(Home.from_environment()))
     if arguments.off_topic:
         questions = arguments.off_topic.read_text(encoding="utf-8").splitlines()

@@ -12,37 +12,42 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin
-
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from memkit.errors import ConfigError
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.settings import SearchSettings, Settings
 from memkit.settings_file import read_settings
+from memkit.validation import (
+    BadValueError,
+    Key,
+    Value,
+    describe,
+    every_key,
+    name_of,
+    parse_text,
+    validate,
+)
 
-__all__ = ["SearchSettings", "Settings"]
+__all__ = [
+    "Key",
+    "SearchSettings",
+    "Settings",
+    "Value",
+    "describe",
+    "every_key",
+    "parse_text",
+    "validate",
+]
 
 PROJECT_FILE = ".memkit.toml"
-
-SHOWN_CHARACTERS = 80
-"""How much of a wrong name or value a message shows."""
-
-Key = tuple[str, str]
 
 _HARMLESS = frozenset({("memory", "exclude")})
 _HARMLESS_SECTIONS = frozenset({"chunking", "search"})
 
 _OTHER_VARIABLES = frozenset({"MEMKIT_HOME", "MEMKIT_PYTHON", "MEMKIT_CHILD", "MEMKIT_DISABLE"})
 """Variables of memkit's that are no settings; those beginning with `MEMKIT_TEST_` are the tests'."""
-
-
-class Value(NamedTuple):
-    """A setting as found: the raw value and where it stands (`file:line`, a variable, `a flag`)."""
-
-    value: Any
-    origin: str
 
 
 @dataclass(frozen=True)
@@ -54,24 +59,6 @@ class Loaded:
     refused: list[str]
 
 
-def every_key() -> Iterator[Key]:
-    """Every setting, as (section, field)."""
-    for section, field in Settings.model_fields.items():
-        for name in _model(field.annotation).model_fields:
-            yield section, name
-
-
-def _model(annotation: Any) -> type[BaseModel]:
-    assert isinstance(annotation, type) and issubclass(annotation, BaseModel)
-    return annotation
-
-
-def describe(key: Key) -> str:
-    """The one-line description of a setting."""
-    field = _model(Settings.model_fields[key[0]].annotation).model_fields[key[1]]
-    return field.description or ""
-
-
 def load(
     home: Home,
     project: Project | None = None,
@@ -80,9 +67,7 @@ def load(
 ) -> Loaded:
     """The settings in force. Raises `ConfigError` naming file and line, or the variable."""
     found = _file_values(Path(home.config_file))
-    _check_known(found)
     stronger = dict(_environment_values(environ))
-    _check_known(stronger)
     stronger |= {key: Value(value, "a flag") for key, value in (flags or {}).items()}
     refused: list[str] = []
     if project is not None:
@@ -91,51 +76,6 @@ def load(
     found |= stronger
     settings = validate(found)
     return Loaded(settings, {key: value.origin for key, value in found.items()}, refused)
-
-
-def validate(found: Mapping[Key, Value]) -> Settings:
-    """Settings made of `found` over the defaults. Raises `ConfigError` for the first bad value."""
-    try:
-        return Settings.model_validate(_tree(found))
-    except ValidationError as error:
-        first = error.errors()[0]
-        section, *rest = map(str, first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
-        reason = reason[:1].lower() + reason[1:]
-        if rest:
-            what = f"{section}.{rest[0]} = {_shown(repr(first['input']))}"
-            origin = found[section, rest[0]].origin
-        else:  # two values that do not go together
-            what = section
-            origin = ", ".join(v.origin for (own, _), v in found.items() if own == section)
-        raise ConfigError(f"{origin}: {what}: {reason}") from error
-
-
-def _tree(found: Mapping[Key, Value]) -> dict[str, dict[str, Any]]:
-    tree: dict[str, dict[str, Any]] = {}
-    for (section, name), value in found.items():
-        tree.setdefault(section, {})[name] = value.value
-    return tree
-
-
-def _check_known(found: Mapping[Key, Value]) -> None:
-    known = set(every_key())
-    for key, value in found.items():
-        if key not in known:
-            raise ConfigError(
-                f"{value.origin}: unknown setting {_name(key)}; "
-                "`memkit config list` shows those there are"
-            )
-
-
-def _name(key: Key) -> str:
-    return _shown(".".join(filter(None, key)))
-
-
-def _shown(text: str) -> str:
-    """`text`, which may be a stranger's, cut short and without control characters."""
-    plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-    return plain if len(plain) <= SHOWN_CHARACTERS else plain[:SHOWN_CHARACTERS] + "…"
 
 
 def _file_values(path: Path) -> dict[Key, Value]:
@@ -159,12 +99,12 @@ def _allowed(found: dict[Key, Value], refused: list[str]) -> dict[Key, Value]:
     kept = {}
     for key, value in found.items():
         if key not in known:
-            refused.append(f"{value.origin}: unknown setting {_name(key)}")
+            refused.append(f"{value.origin}: unknown setting {name_of(key)}")
         elif key in _HARMLESS or key[0] in _HARMLESS_SECTIONS:
             kept[key] = value
         else:
             refused.append(
-                f"{value.origin}: {_name(key)} is refused: a project's file may set only chunking, "
+                f"{value.origin}: {name_of(key)} is refused: a project's file may set only chunking, "
                 "search and memory.exclude; set it in your own config.toml"
             )
     return kept
@@ -211,20 +151,6 @@ def _environment_values(environ: Mapping[str, str]) -> Iterator[tuple[Key, Value
         yield (section, name), Value(parse_text((section, name), text), variable)
 
 
-def parse_text(key: Key, text: str) -> Any:
-    """A value written as text: lists as JSON or separated by commas; the rest is left to validation."""
-    section = Settings.model_fields.get(key[0])
-    field = _model(section.annotation).model_fields.get(key[1]) if section else None
-    if field is None or get_origin(field.annotation) is not list:
-        return text
-    if text.lstrip().startswith("["):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def save(home: Home, key: Key, text: str) -> Any:
     """Set one key in `MEMKIT_HOME/config.toml`, keeping its comments; return the value it now has.
 
@@ -233,8 +159,7 @@ def save(home: Home, key: Key, text: str) -> Any:
     import tomlkit  # only for writing
 
     path = Path(home.config_file)
-    value = Value(parse_text(key, text), _name(key))
-    _check_known({key: value})
+    value = Value(parse_text(key, text), name_of(key))
     before = _file_values(path)
     settings = _validate_change(before, key, value)
     section, name = key
@@ -253,17 +178,23 @@ def _validate_change(before: Mapping[Key, Value], key: Key, value: Value) -> Set
     """Settings with `key` as it will be. What else is wrong in the file does not stand in the way."""
     known = set(every_key())
     section = {k: v for k, v in before.items() if k[0] == key[0] and k in known}
-    try:
-        Settings.model_validate(_tree(section))
-    except ValidationError as error:
-        for problem in error.errors():
-            section.pop((str(problem["loc"][0]), str(problem["loc"][-1])), None)
-    return validate({**section, key: value})
+    while True:
+        try:
+            validate(section)
+        except BadValueError as error:
+            if error.name:
+                del section[key[0], error.name]
+                continue
+        return validate({**section, key: value})
 
 
 def publish_hook_settings(home: Home, settings: Settings) -> None:
     """Write the few settings the hooks need as JSON: their Python may be too old to read TOML."""
-    wanted = settings.recall.model_dump(include={"session_characters", "prompt_hint"})
+    recall = settings.recall
+    wanted = {
+        "session_characters": recall.session_characters,
+        "prompt_hint": recall.prompt_hint,
+    }
     path = Path(home.hook_settings)
     try:
         if json.loads(path.read_bytes()) == wanted:

@@ -27,6 +27,10 @@ class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 
 
+class StaleSnapshotError(IndexStoreError):
+    """A snapshot is absent, damaged, or of another version, language or set of parameters."""
+
+
 class IndexBusyError(IndexStoreError):
     """Another process held the index for longer than we were willing to wait."""
 

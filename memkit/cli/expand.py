@@ -15,16 +15,16 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 
     ID is an id that `memkit search` printed, or the first characters of one.
     """
-    from memkit.index.current import open_snapshot
+    from memkit.index.current import open_chunks
     from memkit.recall.expand import expand
 
     settings = context.settings()
-    snapshot = open_snapshot(context.project, context.home, settings)
-    if snapshot is None:
+    chunks = open_chunks(context.project, context.home, settings)
+    if chunks is None:
         raise NotFoundError(
             f"{context.project.root} has no index yet; `memkit index` or a search makes it"
         )
-    sections = [expand(context.project, context.home, snapshot, name) for name in ids]
+    sections = [expand(context.project, context.home, chunks, name) for name in ids]
     if context.as_json:
         context.print_json({"sections": [section.as_dict() for section in sections]})
         return

@@ -49,13 +49,13 @@ def status_command(context: Context) -> None:
 def _status(context: Context) -> dict[str, Any]:
     from memkit.capture import launch, spool
     from memkit.capture.brief import days, newest_entries
-    from memkit.index.current import is_in_step, open_snapshot, read_files
+    from memkit.index.current import is_in_step, open_chunks, read_files
 
     settings = context.settings()
     home, project = context.home, context.project
     known = days(project)
     files = read_files(project, home, settings)
-    snapshot = open_snapshot(project, home, settings)
+    snapshot = open_chunks(project, home, settings)
     return {
         "project": project.root,
         "off": project.is_off,

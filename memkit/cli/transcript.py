@@ -95,10 +95,10 @@ def _session_of(context: Context, turn: str) -> str:
 
 def _remembered(context: Context) -> list[Chunk]:
     """All that is indexed of the project, in the order of the days."""
-    from memkit.index.current import open_snapshot
+    from memkit.index.current import open_chunks
 
-    snapshot = open_snapshot(context.project, context.home, context.settings())
-    return snapshot.chunks() if snapshot is not None else []
+    chunks = open_chunks(context.project, context.home, context.settings())
+    return chunks.chunks() if chunks is not None else []
 
 
 def _latest(context: Context) -> Path:

@@ -7,15 +7,19 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memkit.config import Settings
 from memkit.index.chunk import digest
+from memkit.index.chunk_reader import ChunkReader, open_in_force, root_of
 from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
 from memkit.index.scanner import scan
-from memkit.index.snapshot import Snapshot, open_current, root_of
 from memkit.paths import Home
 from memkit.project import Project, identity
+
+if TYPE_CHECKING:
+    from memkit.index.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -73,10 +77,20 @@ def snapshot_directory(home: Home, name: str) -> Path:
     return Path(home.index) / "snapshots" / name
 
 
+def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader | None:
+    """The chunks of the project's snapshot in force, in step or not; None if there is none."""
+    return open_in_force(_directory(project, home, settings), ChunkReader)
+
+
 def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
     """The project's snapshot in force, in step or not; None if there is none."""
-    name = collection_name(project, home, space(settings.embedding))
-    return open_current(snapshot_directory(home, name), settings.search.language)
+    from memkit.index.snapshot import open_current  # numpy and BM25: only to search and to index
+
+    return open_current(_directory(project, home, settings), settings.search.language)
+
+
+def _directory(project: Project, home: Home, settings: Settings) -> Path:
+    return snapshot_directory(home, collection_name(project, home, space(settings.embedding)))
 
 
 def known_roots(home: Home) -> list[str]:
@@ -85,7 +99,7 @@ def known_roots(home: Home) -> list[str]:
     return sorted(filter(None, {root_of(directory) for directory in directories}))
 
 
-def is_in_step(snapshot: Snapshot, files: dict[str, MemoryFile], settings: Settings) -> bool:
+def is_in_step(snapshot: ChunkReader, files: dict[str, MemoryFile], settings: Settings) -> bool:
     """Whether the snapshot stands for exactly these files, cut as the settings say."""
     return snapshot.sources == state_of(files, settings)
 

@@ -10,9 +10,9 @@ from typing import Any
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
+from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader
 from memkit.index.chunker import decode
 from memkit.index.sections import read_sections
-from memkit.index.snapshot import SHOWN_ID_CHARACTERS, Snapshot
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall.transcript import find_transcript
@@ -51,14 +51,14 @@ class Section:
         }
 
 
-def expand(project: Project, home: Home, snapshot: Snapshot, prefix: str) -> Section:
+def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Section:
     """The section around the chunk whose id begins with `prefix`.
 
     Raises `NotFoundError` if there is no such chunk, its file is gone or has lost the section, and
     `AmbiguousIdError`.
     """
-    position = snapshot.find(prefix)
-    chunk = snapshot.chunk(position)
+    position = chunks.find(prefix)
+    chunk = chunks.chunk(position)
     path = Path(project.root) / chunk.source
     try:
         data = path.read_bytes()
@@ -75,7 +75,7 @@ def expand(project: Project, home: Home, snapshot: Snapshot, prefix: str) -> Sec
         for name in ("turn", "turns"):
             turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     return Section(
-        id=snapshot.id(position)[:SHOWN_ID_CHARACTERS],
+        id=chunks.id(position)[:SHOWN_ID_CHARACTERS],
         chunk=chunk,
         path=path,
         start_line=document.line_at(start) + 1,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from memkit.config import SearchSettings
 from memkit.errors import EmbeddingError
 from memkit.index.chunk import Chunk
-from memkit.index.snapshot import SHOWN_ID_CHARACTERS, Snapshot
+from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
+from memkit.index.snapshot import Snapshot
 from memkit.recall import boosts, fusion
 from memkit.recall.budget import fill
 from memkit.recall.corpus import Corpus

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class Memory:
 
     def searcher(self, **options: Any) -> Searcher:
         """Over what is indexed, without indexing anything; `options` are settings of the search."""
-        chosen = self.settings.search.model_copy(update=options)
+        chosen = msgspec.structs.replace(self.settings.search, **options)
         return Searcher([self.snapshot], chosen, self.embedder)
 
     def search(self, query: str, k: int = 50) -> Answer:
@@ -146,7 +147,7 @@ def make_memory(
         home,
         Project(str(project)),
         embedder or FakeEmbedder(),
-        Settings.model_validate(settings),
+        msgspec.convert(settings, Settings),
     )
     for name, text in (files or {}).items():
         memory.write(name, text)

@@ -91,6 +91,27 @@ def test_lists_from_variables(home: Home, text: str, expected: list[str]) -> Non
     assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == expected
 
 
+@pytest.mark.parametrize("text", ["true", "Yes", "ON", "1", "y", "t", " true "])
+def test_words_for_yes_and_no(home: Home, text: str) -> None:
+    assert load(home, MEMKIT_MEMORY_SHARED=text).settings.memory.shared is True
+    no = {"true": "false", "yes": "no", "on": "off", "1": "0", "y": "n", "t": "f"}
+    settings = load(home, MEMKIT_EMBEDDING_DOWNLOAD=no[text.strip().lower()]).settings
+    assert settings.embedding.download is False
+
+
+@pytest.mark.parametrize("text", ["1000", " 1000 ", "1_000", "1000.0", "+1000"])
+def test_numbers_from_text(home: Home, text: str) -> None:
+    """In every layer: a number in quotes means the number."""
+    assert load(home, MEMKIT_SEARCH_K=text).settings.search.k == 1000
+    assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
+    write_own(home, f"search.k = '{text}'")
+    assert repr(load(home).settings.search.k) == "1000"
+
+
+def test_a_path_need_not_be_utf8(home: Home) -> None:
+    assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ["\udcff"]
+
+
 def test_variables_that_are_no_settings(home: Home) -> None:
     for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
         load(home, **{f"MEMKIT_{name}": "1"})
@@ -112,6 +133,10 @@ def test_variables_that_are_no_settings(home: Home) -> None:
         ("MEMKIT_INDEX_URI", "http://host:99999", "index.uri = 'http://host:99999'"),
         ("MEMKIT_INDEX_URI", "http://user:secret@host:80", "index.uri"),
         ("MEMKIT_INDEX_URI", "https://host/prefix", "index.uri"),
+        ("MEMKIT_SEARCH_MODE", "\udcff", r"search.mode = '\udcff': must be context"),
+        ("MEMKIT_SEARCH_K", "\udcff", r"search.k = '\udcff': must be a whole number"),
+        ("MEMKIT_INDEX_URI", "http://[", "index.uri"),
+        ("MEMKIT_INDEX_URI", "~nobody-of-that-name/index", "index.uri"),
     ],
 )
 def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -> None:
@@ -120,6 +145,52 @@ def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -
     assert str(caught.value).startswith(f"{name}: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("search.k = 0", "search.k = 0: must be a whole number from 1 to 1000"),
+        ("search.k = 1.5", "search.k = 1.5: must be a whole number from 1 to 1000"),
+        ("search.k = true", "search.k = True: must be a whole number from 1 to 1000"),
+        ("search.half_life_days = 0", "= 0: must be a number from 0.1 to 36500"),
+        ("search.dense_weight = nan", "= nan: must be a number from 0 to 1"),
+        ("memory.shared = 'perhaps'", "= 'perhaps': must be true or false"),
+        ("memory.paths = 'notes'", "= 'notes': must be a list of texts"),
+        ("memory.paths = ['notes', 1]", "= ['notes', 1]: must be a list of texts"),
+        ("search.language = 1", "= 1: must be text"),
+        ("embedding.query_prefix = 1", "= 1: must be text of at most 200 characters"),
+        ("search.mode = 'best'", "must be context, dense, lexical, rrf or weighted"),
+    ],
+    ids=shown,
+)
+def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> None:
+    write_own(home, text)
+    with pytest.raises(ConfigError) as caught:
+        load(home)
+    assert said in str(caught.value)
+
+
+@given(
+    key=st.sampled_from(sorted(config.every_key())),
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.text()
+        | st.text("\ud800"),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=4,
+    ),
+)  # fmt: skip
+def test_a_value_of_any_kind(key: config.Key, value: object) -> None:
+    """It is right, and means the same when it was written and read again, or an error of one line."""
+    try:
+        settings = config.validate({key: config.Value(value, "here")})
+    except ConfigError as error:
+        assert str(error).startswith(f"here: {'.'.join(key)} = ") or key[0] == "chunking"
+        assert str(error).isprintable()
+        return
+    taken = getattr(getattr(settings, key[0]), key[1])
+    again = config.validate({key: config.Value(json.loads(json.dumps(taken)), "here")})
+    assert again == settings
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.errors import IndexStoreError
+from memkit.errors import StaleSnapshotError
 from memkit.index.lexical.bm25 import LexicalMatch, PassageBM25, PostingsBM25, ReadingOrder
 from memkit.index.lexical.postings import Postings
 from memkit.index.lexical.tokens import Tokenizer
@@ -36,10 +36,6 @@ _SLOTS_NOT_WORTH_RECLAIMING = 1_000
 
 
 __all__ = ["LexicalIndex", "LexicalMatch", "ReadingOrder", "StaleSnapshotError", "fingerprint"]
-
-
-class StaleSnapshotError(IndexStoreError):
-    """A snapshot is absent, damaged, or of another version, language or set of parameters."""
 
 
 def fingerprint(ids: Iterable[str]) -> str:

@@ -250,12 +250,34 @@ def test_names_are_not_markup(run: Run, fresh: Memory, tmp_path: Path) -> None:
 def test_commands_are_imported_when_called(spawn: Run, read_only: Memory) -> None:
     """The start of a command does not wait for what it does not need."""
     code = "import sys, memkit.cli; print([m for m in sys.modules if m.split('.')[0] in {!r}])"
-    heavy = ("chromadb", "onnxruntime", "numpy", "pydantic", "rich", "tomlkit", "tokenizers")
+    heavy = ("chromadb", "onnxruntime", "numpy", "msgspec", "rich", "tomlkit", "tokenizers")
     done = subprocess.run(
         [sys.executable, "-c", code.format(heavy)],
         env=environment(read_only), capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", ["config", "expand", "transcript", "status"])
+def test_what_ranks_nothing_starts_without_what_ranks(
+    run: Run, read_only: Memory, tmp_path: Path, command: str
+) -> None:
+    identifier = run(read_only, "search", "--json", "migration").json["results"][0]["id"]
+    transcript = write(tmp_path / "session.jsonl", conversation())
+    arguments = {"expand": [identifier], "transcript": [str(transcript)]}.get(command, [])
+    heavy = ("chromadb", "onnxruntime", "numpy", "snowballstemmer", "pydantic", "rich", "tokenizers")
+    code = (
+        "import atexit, sys, memkit.cli\n"
+        f"heavy = {heavy!r}\n"
+        "atexit.register(lambda: print([name for name in heavy if name in sys.modules]))\n"
+        "memkit.cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, command, *arguments], cwd=read_only.project.root,
+        env=environment(read_only), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(done.stdout.splitlines()) > 1
+    assert done.stdout.endswith("\n[]\n")
 
 
 def test_every_command_is_there() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,7 +71,7 @@ def test_every_provider_has_a_usual_model(model: str) -> None:
 
 def test_every_provider_has_a_space(tmp_path: Path) -> None:
     def name(**chosen: str) -> str:
-        settings = EmbeddingSettings.model_validate(chosen)
+        settings = msgspec.convert(chosen, EmbeddingSettings)
         return collection_name(project, home, space(settings))
 
     project, home = Project(str(tmp_path)), Home(str(tmp_path / "home"))

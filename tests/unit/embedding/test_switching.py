@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from chromadb.api.models.Collection import Collection
 
@@ -26,7 +27,7 @@ LOGIN = ".memkit/memory/2026-11-19.md:13"
 
 def choose(memory: Memory, chosen: dict[str, Any]) -> str:
     """Take other settings; the name of the collection they lead to."""
-    memory.settings = Settings.model_validate({"embedding": chosen})
+    memory.settings = msgspec.convert({"embedding": chosen}, Settings)
     return collection_name(memory.project, memory.home, space(memory.settings.embedding))
 
 

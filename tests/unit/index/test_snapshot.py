@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
 from memkit.index.chunker import ChunkOptions, chunk_markdown
-from memkit.index.current import open_snapshot
+from memkit.index.current import open_chunks, open_snapshot
 from memkit.index.lexical import LexicalIndex
 from memkit.index.snapshot import Snapshot, open_current, write
 from memkit.index.store import Row
+from memkit.paths import Home
 from tests.unit.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 QUERIES = ["which port", "PolicyController", "vault"]
@@ -108,7 +109,8 @@ def test_find_by_prefix(tmp_path: Path) -> None:
         full = snapshot.id(position)
         assert snapshot.find(full) == position
         assert snapshot.find(full[:12].upper()) == position
-    for unknown in ("", "x", "0" * 64, f"{full}0", "é", "*", "%"):
+    two = snapshot.id(0) + snapshot.id(1)
+    for unknown in ("", "x", "0" * 64, f"{full}0", two, two[32:96], "é", "*", "%"):
         with pytest.raises(NotFoundError):
             snapshot.find(unknown)
 
@@ -165,12 +167,36 @@ def test_damage_is_noticed(
         if found is not None:
             assert sound.contents() == expected
             assert sound.answers(QUERIES) == answers
+        chunks = open_chunks(sound.project, sound.home, sound.settings)
+        if chunks is not None:
+            assert [chunks.id(n) for n in range(len(chunks))] == list(expected)
+            assert chunks.chunks() == [chunk for chunk, _ in expected.values()]
     finally:
         shutil.rmtree(directory)
         shutil.copytree(spare, directory)
 
 
-@pytest.mark.parametrize("victim", ["current", "manifest", "chunks.jsonl", "vectors.npy", "slots.npy"])
+@pytest.mark.parametrize("victim", ["ids", "offsets", "chunks.jsonl", "vectors.npy", "slots.npy"])
+def test_chunks_need_not_wait_for_what_ranks_them(
+    tmp_path: Path, sound: Memory, victim: str
+) -> None:
+    """Damage of the files that only a search reads is no reason to show no chunk."""
+    home = Home(str(tmp_path / "home"))
+    shutil.copytree(sound.home.root, home.root)
+    path = next(Path(home.index, "snapshots").rglob(victim))
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    chunks = open_chunks(sound.project, home, sound.settings)
+    assert open_snapshot(sound.project, home, sound.settings) is None
+    if victim in ("vectors.npy", "slots.npy"):
+        assert chunks is not None
+        assert chunks.chunks() == sound.snapshot.chunks()
+    else:
+        assert chunks is None
+
+
+@pytest.mark.parametrize(
+    "victim", ["current", "manifest", "chunks.jsonl", "ids", "offsets", "vectors.npy", "slots.npy"]
+)
 def test_a_damaged_one_is_made_anew(sound: Memory, tmp_path: Path, victim: str) -> None:
     memory = Memory(sound.home, sound.project, FakeEmbedder(window=60))
     expected, answers = memory.contents(), memory.answers(QUERIES)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from chromadb.api.models.Collection import Collection
 from hypothesis import HealthCheck, given, settings
@@ -387,9 +388,9 @@ def test_every_model_has_a_collection(tmp_path: Path, one: str, other: str) -> N
     memory = make_memory(tmp_path, DAYS)
     names = {collection_name(memory.project, memory.home, model) for model in (one, other)}
     assert len(names) == 2
-    memory.settings = Settings.model_validate({"embedding": {"model": one}})
+    memory.settings = msgspec.convert({"embedding": {"model": one}}, Settings)
     memory.sync()
-    memory.settings = Settings.model_validate({"embedding": {"model": other}})
+    memory.settings = msgspec.convert({"embedding": {"model": other}}, Settings)
     memory.embedder.texts.clear()
     memory.sync()
     assert len(memory.embedder.texts) == 6
@@ -399,8 +400,8 @@ def test_other_settings_cut_anew(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"notes.md": LONG})
     memory.sync()
     contents = memory.contents()
-    usual, memory.settings = memory.settings, Settings.model_validate(
-        {"chunking": {"max_characters": 200, "min_characters": 20, "overlap_lines": 0}}
+    usual, memory.settings = memory.settings, msgspec.convert(
+        {"chunking": {"max_characters": 200, "min_characters": 20, "overlap_lines": 0}}, Settings
     )
     files = read_files(memory.project, memory.home, memory.settings)
     assert not is_in_step(memory.snapshot, files, memory.settings)
@@ -417,7 +418,7 @@ def test_another_language_costs_no_embedding(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"notes.md": "# Häuser\n\n" + "Die Häuser waren alt. " * 9})
     memory.sync()
     memory.embedder.texts.clear()
-    memory.settings = Settings.model_validate({"search": {"language": "german"}})
+    memory.settings = msgspec.convert({"search": {"language": "german"}}, Settings)
     memory.sync()
     assert memory.embedder.texts == []
     assert memory.search("Haus alte").results[0].lexical > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from hypothesis import assume, currently_in_test_context
 
@@ -45,7 +46,7 @@ class Problem:
 
     def ranked(self, mode: str) -> Values:
         """The scores that are tried."""
-        chosen = self.settings.model_copy(update={"mode": mode})
+        chosen = msgspec.structs.replace(self.settings, mode=mode)
         found: Values = fusion.fuse(self.arms, self.layout, chosen).scores.tolist()
         assert len(found) == self.size
         assert all(map(math.isfinite, found))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from memkit.config import Settings
@@ -212,7 +213,7 @@ def test_without_a_dense_side_words_answer(memory: Memory, mode: str) -> None:
 def test_chunks_without_vectors_are_found_by_their_words(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
-    memory.settings = Settings.model_validate({"embedding": {"provider": "none"}})
+    memory.settings = msgspec.convert({"embedding": {"provider": "none"}}, Settings)
     memory.write("new.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
     assert memory.sync(embedder=None).missing == 1
     for mode in ("context", "rrf", "weighted", "lexical"):

@@ -6,6 +6,7 @@ import dataclasses
 from datetime import date, timedelta
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -45,7 +46,7 @@ def corpus(tmp_path: Path) -> Corpus:
 
 def raised(corpus: Corpus, file: str, *domains: str) -> set[str]:
     """The sources that the file at hand raises."""
-    settings = PLAIN.model_copy(update={"domains": list(domains)})
+    settings = msgspec.structs.replace(PLAIN, domains=list(domains))
     factors = boosts(corpus, settings, file, np.zeros(len(corpus)))
     assert set(factors.tolist()) <= {1.0, 2.0}
     return {corpus.chunk(n).source for n in np.flatnonzero(factors == 2).tolist()}
@@ -117,7 +118,7 @@ def test_recency_halves(tmp_path: Path) -> None:
 def test_of_equals_the_raised_one_is_first(
     corpus: Corpus, tmp_path: Path, mode: str
 ) -> None:
-    settings = PLAIN.model_copy(update={"mode": mode})
+    settings = msgspec.structs.replace(PLAIN, mode=mode)
     chunks = corpus.snapshots[0].chunks()
     embedded = snapshot_of(tmp_path / "embedded", chunks, embedder=FakeEmbedder())
     searcher = Searcher([embedded], settings, FakeEmbedder())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.recall.expand import Section, expand
+from memkit.settings import Settings
 from tests.unit.memory import Memory, day, make_memory
 
 FENCED = """\
@@ -158,5 +160,5 @@ class TestAfterAChange:
 def test_a_file_outside_the_project(memory: Memory, tmp_path: Path) -> None:
     outside = tmp_path / "shared.md"
     outside.write_text("# Shared\n\n" + "shared words " * 20)
-    memory.settings = memory.settings.model_validate({"memory": {"paths": [str(outside)]}})
+    memory.settings = msgspec.convert({"memory": {"paths": [str(outside)]}}, Settings)
     assert found(memory, "shared words").path == outside

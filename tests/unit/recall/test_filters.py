@@ -7,6 +7,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from itertools import product
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,7 +93,7 @@ def test_filters_leave_out_and_change_nothing_else(
     corpus: Corpus, filters: Filters, mode: str
 ) -> None:
     """What is found is what would be found anyway, less the others, in the same order."""
-    chosen = Searcher([], SearchSettings.model_validate({"mode": mode}), FakeEmbedder())
+    chosen = Searcher([], msgspec.convert({"mode": mode}, SearchSettings), FakeEmbedder())
     chosen.corpus = corpus
     everything = chosen.answer(Request("gateway listens", k=1000, minimum=0)).results
     assert len(everything) > 300

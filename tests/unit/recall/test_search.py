@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +33,7 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) 
 
 
 def in_mode(searcher: Searcher, mode: str, **options: object) -> Searcher:
-    chosen = Settings.model_validate({"search": {"mode": mode, **options}}).search
+    chosen = msgspec.convert({"search": {"mode": mode, **options}}, Settings).search
     assert searcher.corpus is not None
     return Searcher(searcher.corpus.snapshots, chosen, searcher.embedder)
 
@@ -312,7 +313,7 @@ def test_without_the_model_words_are_searched(
         assert answer.degraded == "searched by words alone: no weights"
         assert answer.results[0].dense is None
         assert "login" in answer.results[0].chunk.heading
-        memory.settings = Settings.model_validate({"search": {"mode": "dense"}})
+        memory.settings = msgspec.convert({"search": {"mode": "dense"}}, Settings)
         assert opened(memory).search("PolicyController").results[0].chunk == answer.results[0].chunk
     memory.settings = Settings()
     answer = opened(memory).search("PolicyController")  # what is missing is embedded now
