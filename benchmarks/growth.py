@@ -14,6 +14,7 @@ import functools
 import json
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ from memkit.index.current import open_snapshot  # noqa: E402
 from memkit.index.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index.lock import index_lock  # noqa: E402
 from memkit.index.snapshot import Snapshot  # noqa: E402
-from memkit.index.sync import sync_project  # noqa: E402
+from memkit.index.sync import Indexer  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.project import Project  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
@@ -89,10 +90,19 @@ class Place:
         if not Path(self.home.models).exists():
             Path(self.home.models).symlink_to(Home.from_environment().models)
 
+    @contextmanager
+    def indexer(self, embedder: Embedder) -> Iterator[Indexer]:
+        """What indexes, with the lock, as for every caller."""
+        with (
+            index_lock(self.home, 5.0),
+            Indexer(self.project, self.home, self.settings, embedder=embedder) as indexer,
+        ):
+            yield indexer
+
     def sync(self, embedder: Embedder) -> Any:
-        """Index, with the lock, as every caller does."""
-        with index_lock(self.home, 5.0):
-            return sync_project(self.project, self.home, self.settings, embedder=embedder)
+        """Index once."""
+        with self.indexer(embedder) as indexer:
+            return indexer.sync()
 
     def snapshot(self) -> Snapshot:
         """The index as it now is."""
@@ -149,25 +159,43 @@ def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -
 
 
 def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
-    """Seconds from a turn appended to the newest day until it is found, in a process that is warm."""
+    """Seconds from a turn appended to the newest day until it is found, in a process that is warm.
+
+    `update` and `searchable` with the index held open, as in a process that lives; `opened` with Chroma
+    opened and closed around each, as in one that is called for it.
+    """
     path = max(place.memory.iterdir())
-    syncing, searchable = [], []
-    for number in range(UPDATES + 1):
-        word = f"appendix{number}quagga"
-        turn = f"### 23:{number:02d} {word} <!-- turn:{number:08x} -->\n**Asked** {word}\n\n"
+    found: dict[str, list[float]] = {"update": [], "searchable": [], "opened": []}
+
+    def append() -> str:
+        word = f"appendix{uuid.uuid4().hex[:8]}quagga"
+        turn = f"### 23:59 {word} <!-- turn:{uuid.uuid4().hex[:8]} -->\n**Asked** {word}\n\n"
         with path.open("a", encoding="utf-8") as file:
             file.write(f"\n{turn}**Answered** {'It is the newest of all. ' * 8}\n")
+        return word
+
+    def search(snapshot: Snapshot | None, word: str) -> None:
+        assert snapshot is not None
+        answer = Searcher([snapshot], place.settings.search, embedder).search(word)
+        assert word in answer.results[0].chunk.content
+
+    with place.indexer(embedder) as indexer:
+        for _ in range(UPDATES + 1):
+            word = append()
+            started = time.perf_counter()
+            report = indexer.sync()
+            found["update"].append(time.perf_counter() - started)
+            search(indexer.snapshot(), word)
+            found["searchable"].append(time.perf_counter() - started)
+            assert report.embedded <= 2
+    for _ in range(UPDATES + 1):
+        word = append()
         started = time.perf_counter()
-        report = place.sync(embedder)
-        syncing.append(time.perf_counter() - started)
-        answer = Searcher([place.snapshot()], place.settings.search, embedder).search(word)
-        searchable.append(time.perf_counter() - started)
-        assert report.embedded <= 2 and word in answer.results[0].chunk.content
+        place.sync(embedder)
+        search(place.snapshot(), word)
+        found["opened"].append(time.perf_counter() - started)
     # The first one has modules to import.
-    return {
-        "update": resources.percentiles(syncing[1:]),
-        "searchable": resources.percentiles(searchable[1:]),
-    }
+    return {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
 
 
 def main() -> None:

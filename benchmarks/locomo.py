@@ -38,7 +38,8 @@ from memkit import config  # noqa: E402
 from memkit.index.chunk import Chunk, digest  # noqa: E402
 from memkit.index.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
-from memkit.index.snapshot import Snapshot, open_current, write  # noqa: E402
+from memkit.index.snapshot import Snapshot, open_current  # noqa: E402
+from memkit.index.snapshot_writer import write  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.project import Project  # noqa: E402

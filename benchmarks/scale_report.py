@@ -129,6 +129,7 @@ def tables(figures: Figures) -> Iterator[Table]:
             row("… memory, MB", lambda size: f"{size['build_peak_mb']:.0f}"),
             row("update of one file, ms", lambda size: both(size["update"])),
             row("… and found by a search, ms", lambda size: both(size["searchable"])),
+            row("… with Chroma opened for it, ms", lambda size: both(size["opened"])),
             row("markdown, MB", lambda size: f"{size['markdown_mb']:.1f}"),
             row("Chroma, MB", lambda size: f"{size['chroma_mb']:.1f}"),
             row("snapshot, MB", lambda size: f"{size['snapshot_mb']:.1f}"),

@@ -5,6 +5,7 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 
 from __future__ import annotations
 
+import io
 import os
 
 PRIVATE_FILE = 0o600
@@ -57,6 +58,11 @@ def make_private_directory(path: str) -> str:
             if not os.path.isdir(path):
                 raise
     return path
+
+
+def create_private(path: str) -> io.BufferedWriter:
+    """Open a new or emptied file for writing that only its owner may read; not forced to the disk."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb")
 
 
 def sync_directory(path: str) -> None:

@@ -88,6 +88,12 @@ class Chunk:
     def _words(self) -> str:
         return OPENING_HEADINGS.sub("", self.content)
 
+    @property
+    def text_number(self) -> int:
+        """64 bits, signed, equal for equal `text`: by it the vectors of text that moved are found."""
+        key = "\n".join((self.breadcrumb, self.content_hash, str(self.whole), self.kind))
+        return int(digest(key)[:16], 16) - 2**63
+
     def id(self, model: str) -> str:
         """The identity in the index of `model` (design, section 6): SHA-256, 64 hex characters."""
         return digest(

@@ -66,6 +66,10 @@ class ChunkReader:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
+    def is_in_force(self) -> bool:
+        """Whether no other has taken the place of this one."""
+        return _current(self.path.parent) == self.path.name
+
     @property
     def root(self) -> str:
         """The root directory of the project."""

@@ -22,7 +22,7 @@ from memkit.errors import StaleSnapshotError
 from memkit.index.lexical.bm25 import LexicalMatch, PassageBM25, PostingsBM25, ReadingOrder
 from memkit.index.lexical.postings import Postings
 from memkit.index.lexical.tokens import Tokenizer
-from memkit.paths import make_private_directory, write_durably
+from memkit.paths import create_private, make_private_directory
 
 _FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -62,6 +62,14 @@ class LexicalIndex:
         """The ids of all documents, sorted by code point."""
         self._rank()
         return self._ids
+
+    def copy(self) -> LexicalIndex:
+        """The same documents; a change of the copy is none of this one."""
+        other = LexicalIndex.__new__(LexicalIndex)
+        self._merge()
+        other._tokenizer = self._tokenizer
+        other._take(self._ids, Postings(self._postings.arrays), np.array(self._lengths))
+        return other
 
     def add(self, documents: Iterable[tuple[str, str]]) -> None:
         """Add documents as pairs of id and text.
@@ -107,9 +115,10 @@ class LexicalIndex:
         return None if term is None else self._rank().holders(term)
 
     def save(self, directory: str) -> None:
-        """Write a snapshot into `directory`, on disk when this returns, the manifest last.
+        """Write a snapshot into `directory`, which must not hold one that is in use; the manifest last.
 
-        Raises `OSError`; then the directory holds no whole snapshot.
+        Nothing is forced to the disk; what a power cut damages, the checksums tell. Raises `OSError`;
+        then the directory holds no whole snapshot.
         """
         self._merge()
         make_private_directory(directory)
@@ -119,11 +128,11 @@ class LexicalIndex:
             buffer = io.BytesIO()
             np.save(buffer, arrays[name], allow_pickle=False)
             files[f"{name}.npy"] = buffer.getvalue()
-        for name, data in files.items():
-            write_durably(str(Path(directory, name)), data)
         checksums = {name: zlib.crc32(data) for name, data in files.items()}
         manifest = json.dumps(self._manifest(files[_IDS], checksums), indent=2)
-        write_durably(str(Path(directory, _MANIFEST)), manifest.encode())
+        for name, data in {**files, _MANIFEST: manifest.encode()}.items():
+            with create_private(str(Path(directory, name))) as file:
+                file.write(data)
 
     @classmethod
     def load(cls, directory: str, *, language: str = "english") -> LexicalIndex:

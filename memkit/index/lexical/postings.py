@@ -64,36 +64,74 @@ class Postings:
 
         The outcome depends on the live documents and their new slots alone, to the byte.
         """
-        old_terms = [self._term(row) for row in range(len(self.arrays["posting_offsets"]) - 1)]
-        added = {term.encode(): self._added[term] for term in self._added}
-        terms = sorted(added.keys() | set(old_terms))
-        row_of = {term: row for row, term in enumerate(terms)}
-        counts = [
-            *np.diff(self.arrays["posting_offsets"]).tolist(),
-            *(len(pairs) // 2 for pairs in added.values()),
-        ]
-        rows = np.repeat(
-            np.array([row_of[term] for term in (*old_terms, *added)], np.int64), counts
+        added = sorted((term.encode(), pairs) for term, pairs in self._added.items())
+        old_rows, added_rows, new_terms = self._rows_of([term for term, _ in added])
+        counts = [len(pairs) // 2 for _, pairs in added]
+        rows = np.concatenate(
+            [
+                np.repeat(old_rows, np.diff(self.arrays["posting_offsets"])),
+                np.repeat(added_rows, counts),
+            ]
         )
-        pairs = np.frombuffer(b"".join(added.values()), np.int32).reshape(-1, 2)
+        pairs = np.frombuffer(b"".join(pairs for _, pairs in added), np.int32).reshape(-1, 2)
         slots = new_slots[np.concatenate([self.arrays["slots"], pairs[:, 0]])]
         frequencies = np.concatenate([self.arrays["frequencies"], pairs[:, 1]])
 
         live = slots >= 0
         rows, slots, frequencies = rows[live], slots[live], frequencies[live]
-        order = np.argsort(rows * max(1, len(new_slots)) + slots)
+        # Almost in order already, which a stable sort makes use of.
+        order = np.argsort(rows * max(1, len(new_slots)) + slots, kind="stable")
         slots, frequencies = slots[order], frequencies[order]
-        per_term = np.bincount(rows, minlength=len(terms))
-        terms = [term for term, count in zip(terms, per_term.tolist(), strict=True) if count]
+        per_term = np.bincount(rows, minlength=len(old_rows) + len(new_terms))
         return Postings(
             {
-                "terms": np.frombuffer(b"".join(terms), np.uint8),
-                "term_offsets": _offsets([len(term) for term in terms]),
+                **self._terms_with(new_terms, old_rows, per_term > 0),
                 "posting_offsets": _offsets(per_term[per_term > 0]),
                 "slots": slots.astype(np.int32),
                 "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
             }
         )
+
+    def _rows_of(
+        self, terms: Sequence[bytes]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]:
+        """The rows of the old terms and of `terms`, which are sorted, in a table of both.
+
+        Also those of `terms` that are new, each with the old row that it goes before.
+        """
+        size = len(self.arrays["posting_offsets"]) - 1
+        rows: list[int] = []
+        new: list[tuple[int, bytes]] = []
+        for term in terms:
+            place = bisect_left(range(size), term, key=self._term)
+            rows.append(place + len(new))
+            if place == size or self._term(place) != term:
+                new.append((place, term))
+        before = np.searchsorted([place for place, _ in new], np.arange(size), side="right")
+        return np.arange(size) + before, np.array(rows, np.int64), new
+
+    def _terms_with(
+        self,
+        new: Sequence[tuple[int, bytes]],
+        old_rows: NDArray[np.int64],
+        is_used: NDArray[np.bool_],
+    ) -> dict[str, NDArray[Any]]:
+        """The arrays of the terms, old and new ones, as far as they are used."""
+        offsets = self.arrays["term_offsets"]
+        lengths = np.zeros(len(is_used), np.int64)
+        lengths[old_rows] = np.diff(offsets)
+        lengths[np.delete(np.arange(len(is_used)), old_rows)] = [len(term) for _, term in new]
+        parts: list[bytes | memoryview] = []
+        begin = 0
+        for place, term in new:
+            end = int(offsets[place])
+            parts += [self._terms[begin:end], term]
+            begin = end
+        letters = np.frombuffer(b"".join([*parts, self._terms[begin:]]), np.uint8)
+        return {
+            "terms": letters[np.repeat(is_used, lengths)],
+            "term_offsets": _offsets(lengths[is_used]),
+        }
 
     def _term(self, row: int) -> bytes:
         return bytes(self._terms[self._term_offsets[row] : self._term_offsets[row + 1]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.index.columns import DTYPE, NAMED, make_columns
+from memkit.index.columns import DTYPE, NAMED, join, make_columns
 from tests.unit.memory import DAYS, make_chunk, make_memory
 
 NAMES = st.sampled_from(["", "a", "b", "ä/ö"])
@@ -51,8 +52,28 @@ def test_the_pieces_of_a_turn_are_one_entry(chunks: list[Chunk]) -> None:
     for one in range(len(chunks)):
         for other in range(one):
             a, b = chunks[one], chunks[other]
-            together = a.kind == b.kind == "turn" and (a.session, a.turns) == (b.session, b.turns)
+            same = (a.source, a.session, a.turns) == (b.source, b.session, b.turns)
+            together = a.kind == b.kind == "turn" and same
             assert (entries[one] == entries[other]) == together
+
+
+@given(st.lists(st.lists(CHUNKS, max_size=5), max_size=4), st.data())
+def test_joined_as_if_made_at_once(files: list[list[Chunk]], data: st.DataObject) -> None:
+    """Parts made alone, or cut out of a larger text, whose numbers are other ones."""
+    parts, chunks = [], []
+    for number, file in enumerate(files):
+        own = [dataclasses.replace(chunk, source=f"{number}") for chunk in file]
+        chunks += own
+        if data.draw(st.booleans(), "cut out"):
+            others = [make_chunk(source="before", session="b", domain="d", branch="x")] * 2
+            columns, names = make_columns([*others, *own, make_chunk(source="after", session="a")])
+            parts.append((columns[2:-1], names))
+        else:
+            parts.append(make_columns(own))
+    joined, expected = join(parts), make_columns(chunks)
+    assert joined[0].tolist() == expected[0].tolist()
+    assert joined[1] == expected[1]
+    assert joined[0].dtype == DTYPE
 
 
 def test_chunks_of_real_markdown(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.index.current import open_chunks, open_snapshot
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot, open_current, write
+from memkit.index.snapshot import Snapshot, open_current
+from memkit.index.snapshot_writer import write
 from memkit.index.store import Row
 from memkit.paths import Home
 from tests.unit.memory import DAYS, FakeEmbedder, Memory, make_memory

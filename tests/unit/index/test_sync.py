@@ -19,13 +19,18 @@ from hypothesis import strategies as st
 
 from memkit import pending
 from memkit.config import Settings
+from memkit.index import index_pass
 from memkit.index import store as store_module
-from memkit.index import sync as sync_module
+from memkit.index.chunk import Chunk
 from memkit.index.current import collection_name, is_in_step, read_files
+from memkit.index.damage import in_use_marker
 from memkit.index.embedding import Embedder, sources
 from memkit.index.embedding.sources import SourceError
+from memkit.index.lock import index_lock
 from memkit.index.store import Store
+from memkit.index.sync import Indexer
 from memkit.paths import Home
+from memkit.recall.search import Request, Searcher
 from tests.unit.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -205,8 +210,55 @@ def test_step_by_step_is_the_same_as_at_once(
     fresh = Memory(Home(str(root / "fresh")), memory.project, FakeEmbedder())
     fresh.sync()
     assert memory.contents() == fresh.contents()
+    assert files_of(memory.snapshot.path) == files_of(fresh.snapshot.path)
     queries = ["port", "PolicyController", "route ERR_404", "gateway", "a turn", "long"]
     assert memory.answers(queries) == fresh.answers(queries)
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    paths = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+
+def test_held_open_it_does_the_same(tmp_path: Path) -> None:
+    """One that stays open sees what others do to the files, and harms no one who reads meanwhile."""
+    memory = make_memory(tmp_path, {"notes.md": LONG})
+    with (
+        index_lock(memory.home, 5.0),
+        Indexer(memory.project, memory.home, memory.settings, embedder=memory.embedder) as indexer,
+    ):
+        assert indexer.snapshot() is None
+        indexer.sync()
+        first = indexer.snapshot()
+        assert first is not None
+        assert indexer.snapshot() is first
+        searcher = Searcher([first], memory.settings.search, memory.embedder)
+        before = searcher.answer(Request("topic3", minimum=0.0)).results
+        memory.write("new.md", "# New\n\nthe quagga " * 20)
+        memory.write("notes.md", LONG.replace("topic3", "theme3"))
+        assert indexer.sync().embedded == 2
+        assert indexer.snapshot() is not first
+        assert memory.search("quagga").results[0].chunk.source.endswith("new.md")
+        assert searcher.answer(Request("topic3", minimum=0.0)).results == before
+        indexer.close()
+        assert indexer.sync().added == 0
+        assert indexer.sync(rebuild=True).embedded == 6
+    assert in_use_marker(Path(memory.home.index, "chroma")).exists() is False
+
+
+def test_text_that_was_copied_is_not_embedded_again(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {"notes.md": LONG})
+    memory.sync()
+    memory.embedder.texts.clear()
+    memory.write("copy.md", LONG)
+    assert memory.sync().added == 5
+    assert memory.embedder.texts == []
+    vectors: dict[str, set[bytes]] = {}
+    for chunk, found in memory.contents().values():
+        assert isinstance(chunk, Chunk)
+        assert found is not None
+        vectors.setdefault(chunk.content, set()).add(found)
+    assert [len(found) for found in vectors.values()] == [1] * 5
 
 
 def rows_in_chroma(memory: Memory) -> list[str]:
@@ -219,7 +271,7 @@ def rows_in_chroma(memory: Memory) -> list[str]:
 def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Additions, deletions, moves and replaced windows, cut short at each step and run again."""
     monkeypatch.setattr(store_module, "BATCH_ROWS", 5)
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
     long = "# A very long heading of this section\n\nintroduction " + "of words " * 20
     long += "\n\n## Inner\n\n" + "text of several windows " * 30
     memory = make_memory(tmp_path, {**DAYS, "moved.md": LONG, "long.md": long})
@@ -246,7 +298,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    monkeypatch.setattr(sync_module, "write", limited(sync_module.write))
+    monkeypatch.setattr(index_pass, "write", limited(index_pass.write))
     interruptions = 0
     finished = False
     while not finished:

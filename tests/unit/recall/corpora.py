@@ -8,7 +8,8 @@ from pathlib import Path
 
 from memkit.index.chunk import Chunk, digest
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot, open_current, write
+from memkit.index.snapshot import Snapshot, open_current
+from memkit.index.snapshot_writer import write
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row
 from tests.unit.memory import FakeEmbedder
 

@@ -1,0 +1,242 @@
+"""One pass over a project's memory files: what is new goes into the index, what is gone out of it."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from memkit import pending
+from memkit.config import Settings
+from memkit.index.chunk import Chunk
+from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
+from memkit.index.current import MemoryFile, other_collections, snapshot_directory, state_of
+from memkit.index.embedding.chunks import ChunkEmbedder
+from memkit.index.lexical import LexicalIndex, fingerprint
+from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot_writer import Kept, write
+from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row, Store
+from memkit.paths import Home
+from memkit.project import Project
+
+if TYPE_CHECKING:
+    from memkit.index.embedding import Embedder
+
+logger = logging.getLogger(__name__)
+
+BATCH_CHUNKS = 100
+"""Chunks embedded and written at once: what a kill, or a provider that refuses the rest, can cost."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of chunks embedded so far and in all."""
+
+
+class OtherLengthError(Exception):
+    """The collection was begun with vectors of another length, and takes no others."""
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """What a pass changed.
+
+    `missing` chunks have no vector yet, for the reason in `degraded`; `replaced` counts the bytes, by
+    source, that were no UTF-8.
+    """
+
+    root: str
+    files: int = 0
+    chunks: int = 0
+    added: int = 0
+    deleted: int = 0
+    embedded: int = 0
+    missing: int = 0
+    degraded: str = ""
+    replaced: dict[str, int] = field(default_factory=dict)
+
+
+class IndexPass:
+    """One pass for one project. Everything it does can be done twice, or be cut short and done again."""
+
+    def __init__(
+        self,
+        project: Project,
+        home: Home,
+        settings: Settings,
+        find_embedder: Callable[[], tuple[Embedder | None, str]],
+        made: dict[str, Row],
+        progress: Progress | None,
+    ) -> None:
+        """`find_embedder` gives the embedder, or None and why there is none; it is asked if one is needed.
+
+        `made` gets what is embedded: another pass after one that failed need not embed it again.
+        """
+        self.project = project
+        self.home = home
+        self.settings = settings
+        self.find_embedder = find_embedder
+        self.made = made
+        self.progress = progress
+        self.report = SyncReport(project.root)
+        self.written: set[str] = set()  # what of that the store holds
+
+    def run(
+        self, store: Store, name: str, snapshot: Snapshot | None, files: dict[str, MemoryFile]
+    ) -> SyncReport:
+        """Bring the collection `name`, which is open as `store`, and its snapshot into step with `files`.
+
+        `snapshot` is the one in force, if any can be trusted.
+        """
+        if fingerprint(store.tidy_ids()) != (snapshot.fingerprint if snapshot else ""):
+            snapshot = None  # killed between the two writes, or another machine wrote to the server
+        state = state_of(files, self.settings)
+        kept = None if snapshot is None else Kept.unchanged(snapshot, state)
+        old = {row.id: row for row in (store.rows() if kept is None else kept.other_rows())}
+
+        rows = self._rows(files, state, old, kept)
+        waiting = [row for row in rows if row.vectors is None]
+        if waiting:
+            embedder, self.report.degraded = self.find_embedder()
+            if embedder is not None:
+                self._embed(embedder, store, waiting, old, kept)
+        rows = [self.made.get(row.id, row) for row in rows]
+        self._write_changed(store, rows, old)
+        stale = old.keys() - {row.id for row in rows}
+        store.delete({name: old[name].windows for name in stale})
+
+        self.report.files = len(files)
+        self.report.chunks = len(rows) + (0 if kept is None else kept.chunks)
+        self.report.added, self.report.deleted = len({r.id for r in rows} - old.keys()), len(stale)
+        self.report.missing = sum(row.vectors is None for row in rows)
+        known = None if snapshot is None else (snapshot.sources, snapshot.root)
+        # The root differs where the project moved.
+        if known != (state, self.project.root) or self.report.missing < len(waiting):
+            lexical = self._lexical(snapshot, rows, old)
+            dimensions = store.dimensions or PLACEHOLDER_DIMENSIONS
+            directory = snapshot_directory(self.home, name)
+            write(directory, rows, lexical, state, dimensions, self.project.root, kept)
+        if self.report.chunks and not self.report.missing:
+            self._drop_others(store, name)
+        pending.clear(self.home, self.project.root)
+        return self.report
+
+    def _rows(
+        self,
+        files: dict[str, MemoryFile],
+        state: dict[str, str],
+        old: dict[str, Row],
+        kept: Kept | None,
+    ) -> list[Row]:
+        """What the index shall hold beside what is kept, with the vectors there are.
+
+        Unchanged files are not parsed, those that wait for vectors neither.
+        """
+        known = {} if kept is None else kept.snapshot.sources
+        by_source: dict[str, list[Row]] = {}
+        for row in old.values():
+            by_source.setdefault(row.chunk.source, []).append(row)
+        known_rows = (*old.values(), *self.made.values())
+        vectors = {row.chunk.text_number: row.vectors for row in known_rows}
+        model = self.settings.embedding.model
+        rows = []
+        for source, file in files.items():
+            if kept is not None and source in kept.sources:
+                continue
+            if known.get(source) == state[source]:
+                rows += by_source.get(source, [])
+                continue
+            for chunk in self._chunks(file):
+                found = vectors.get(chunk.text_number)
+                if found is None and kept is not None:
+                    found = kept.snapshot.vectors_of_text(chunk.text_number)
+                rows.append(Row(chunk.id(model), chunk, found))
+        return rows
+
+    def _chunks(self, file: MemoryFile) -> list[Chunk]:
+        text, replaced = decode(file.data)
+        if replaced:
+            self.report.replaced[file.source] = replaced
+        cut = self.settings.chunking
+        options = ChunkOptions(cut.max_characters, cut.min_characters, cut.overlap_lines)
+        return chunk_markdown(text, file.source, source_hash=file.hash, options=options)
+
+    def _embed(
+        self,
+        embedder: Embedder,
+        store: Store,
+        waiting: list[Row],
+        old: dict[str, Row],
+        kept: Kept | None,
+    ) -> None:
+        """Embed what waits, and write it batch by batch: a run that ends early keeps what it has.
+
+        What cannot be embedded goes on waiting, for the reason in the report.
+        """
+        known = [row.vectors for row in old.values()] + [kept.snapshot.vectors if kept else None]
+        lengths = (vectors.shape[1] for vectors in known if vectors is not None and len(vectors))
+        # What a remote model made was paid for: it is not made anew unasked.
+        held = next(lengths, None) if embedder.dimensions is None else None
+        batches = ChunkEmbedder(embedder, held)
+        for start, vectors in batches.batches([row.chunk for row in waiting], BATCH_CHUNKS):
+            pairs = zip(waiting[start:], vectors, strict=False)
+            made = [Row(row.id, row.chunk, found) for row, found in pairs if found is not None]
+            self.made |= {row.id: row for row in made}
+            if store.dimensions not in (None, batches.dimensions):
+                raise OtherLengthError
+            _put(store, made, old)
+            self.written |= {row.id for row in made}
+            if self.progress is not None:
+                self.progress(start + len(vectors), len(waiting))
+        self.report.embedded, self.report.degraded = len(self.made), batches.problem
+
+    def _write_changed(self, store: Store, rows: list[Row], old: dict[str, Row]) -> None:
+        """Write what is new or changed beside what was just embedded."""
+        others = (row for row in rows if row.id not in self.written)
+        changed = [row for row in others if _needs_writing(row, old.get(row.id))]
+        _put(store, changed, old)
+        written = self.written | {row.id for row in changed}
+        moved_on: dict[str, list[str]] = {}
+        for row in rows:
+            source_hash = row.chunk.source_hash
+            if row.id not in written and old[row.id].chunk.source_hash != source_hash:
+                moved_on.setdefault(source_hash, []).append(row.id)
+        for source_hash, ids in moved_on.items():
+            store.note_source_hash(ids, source_hash)
+
+    def _lexical(
+        self, snapshot: Snapshot | None, rows: list[Row], old: dict[str, Row]
+    ) -> LexicalIndex:
+        """The BM25 index of `rows`, made from the last one where that can be trusted."""
+        language = self.settings.search.language
+        lexical = LexicalIndex(language) if snapshot is None else snapshot.lexical.copy()
+        present = {} if snapshot is None else old
+        changed = [row for row in rows if not _reads_as(row, present.get(row.id))]
+        gone = present.keys() - {row.id for row in rows}
+        lexical.remove([*gone, *(row.id for row in changed if row.id in present)])
+        lexical.add((row.id, row.chunk.lexical_text) for row in changed)
+        return lexical
+
+    def _drop_others(self, store: Store, name: str) -> None:
+        """Remove what was made with other settings, now that all chunks stand in `name`."""
+        for other in other_collections(self.project, self.home, name):
+            store.drop(other)
+            shutil.rmtree(snapshot_directory(self.home, other), ignore_errors=True)
+
+
+def _put(store: Store, rows: list[Row], old: dict[str, Row]) -> None:
+    # A chunk is written window by window, so one that is replaced goes first, or a kill would mix both.
+    store.delete({row.id: old[row.id].windows for row in rows if row.id in old})
+    store.put(rows)
+
+
+def _reads_as(row: Row, before: Row | None) -> bool:
+    """Whether BM25 reads both alike. A row of an unchanged file is the very same object."""
+    return row is before or (before is not None and row.chunk.lexical_text == before.chunk.lexical_text)
+
+
+def _needs_writing(row: Row, before: Row | None) -> bool:
+    """Whether a row is new or differs in more than the hash of its file."""
+    if before is None or row is before:
+        return before is None
+    return replace(row.chunk, source_hash="") != replace(before.chunk, source_hash="")
