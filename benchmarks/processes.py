@@ -53,7 +53,12 @@ class Shell:
 
     def __init__(self, place: Path) -> None:
         self.project = place / "project"
-        kept = {name: v for name, v in os.environ.items() if not name.startswith("MEMKIT_")}
+        # Without its bytecode, a start compiles all of memkit, which no user's does twice.
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("MEMKIT_") and name != "PYTHONDONTWRITEBYTECODE"
+        }
         own = {"MEMKIT_HOME": str(place / "home"), "MEMKIT_PYTHON": sys.executable}
         self.environment = {**kept, **own, "PYTHONPATH": str(REPOSITORY)}
 

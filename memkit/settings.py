@@ -171,6 +171,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     session_weight: Annotated[
         float, Meta(ge=0, le=2, description="of the session's best chunks")
     ] = 0.25
+    repeat_cost: Annotated[
+        _Share, Meta(description="what each further piece of the same entry loses")
+    ] = 0.1
     own_length: Annotated[
         int,
         Meta(ge=1, le=100_000, description="characters from which an entry needs no context"),

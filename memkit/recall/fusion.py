@@ -17,7 +17,7 @@ changes that were measured on its two development sets, short chats and long ass
 standard scores in place of min-max before the sum (one outlier no longer flattens an arm), the passage's
 own BM25, and the length of the whole entry in place of the piece's, so that the short last piece of a
 long answer does not borrow like a short remark. The cosine of a chunk of several windows is their mean.
-`docs/benchmarks.md` has the figures.
+`docs/benchmarks.md` has the figures. What repeats is pushed down afterwards, see `selection`.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from memkit.recall.budget import fill
 from memkit.recall.corpus import Corpus
 from memkit.recall.filters import Filters
 from memkit.recall.relevance import relevance
+from memkit.recall.selection import select
 
 if TYPE_CHECKING:
     from memkit.index.embedding import Embedder
@@ -140,15 +141,6 @@ class _Found:
     best: float
     problem: str
 
-    def order(self, size: int) -> NDArray[np.intp]:
-        """The best `size` of what may be a result, best first; equals in the order of the text."""
-        places = np.flatnonzero(self.allowed)
-        scores = self.scores[places]
-        if len(places) > size:
-            least = np.partition(scores, len(scores) - size)[len(scores) - size]
-            places = places[scores >= least]
-        return places[np.argsort(-self.scores[places], kind="stable")][:size]
-
 
 class Searcher:
     """Answers questions about one project or several. Holds snapshots and model, so ask it often."""
@@ -224,10 +216,14 @@ class Searcher:
 
     def _results(self, corpus: Corpus, found: _Found, request: Request) -> Iterator[Result]:
         size = MOST_FILLED if request.budget else request.k or self.settings.k
-        ranked = ((int(n), corpus.chunk(int(n))) for n in found.order(size))
+        cost = self.settings.repeat_cost if self.settings.mode == "context" else 0.0
+        entries = corpus.columns["entry"]
+        places, scores = select(found.scores, entries, found.allowed, size, cost)
+        final = dict(zip(places.tolist(), scores.tolist(), strict=True))
+        ranked = ((n, corpus.chunk(n)) for n in final)
         for position, chunk in fill(ranked, request.budget) if request.budget else ranked:
-            explanation = _explain(found, position) if request.explain else {}
-            yield self._result(corpus, found, position, chunk, explanation)
+            explanation = _explain(found, position, final[position]) if request.explain else {}
+            yield self._result(corpus, found, position, chunk, final[position], explanation)
 
     def _result(
         self,
@@ -235,13 +231,14 @@ class Searcher:
         found: _Found,
         position: int,
         chunk: Chunk,
+        score: float,
         explanation: dict[str, Any],
     ) -> Result:
         dense = found.arms.dense
         return Result(
             id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
             project=corpus.project(position),
-            score=_rounded(found.scores[position]),
+            score=_rounded(score),
             relevance=round(float(found.relevance[position]), 4),
             chunk=chunk,
             lexical=_rounded(found.arms.lexical[position]),
@@ -251,8 +248,8 @@ class Searcher:
         )
 
 
-def _explain(found: _Found, position: int) -> dict[str, Any]:
-    """What the score at `position` is made of."""
+def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:
+    """What the score at `position`, which is `score` in the end, is made of."""
     arms = {"lexical": found.arms.lexical}
     if found.arms.dense is not None and not np.isnan(found.arms.dense[position]):
         arms["dense"] = found.arms.dense
@@ -267,11 +264,12 @@ def _explain(found: _Found, position: int) -> dict[str, Any]:
         "passage": _rounded(found.arms.passages[position]),
         **{name: _rounded(part[position]) for name, part in found.ranking.parts.items()},
         "boost": _rounded(found.boosts[position]),
+        "repeat": _rounded(score - found.scores[position]),
         "identifier": bool(found.exact is not None and found.exact[position]),
     }
 
 
-def _rounded(value: np.float64) -> float:
+def _rounded(value: float | np.float64) -> float:
     return round(float(value), 6)
 
 

@@ -136,52 +136,42 @@ class PassageBM25:
         size = len(order.documents)
         self._places = np.full(len(bm25.slot_lengths), -1, np.intp)  # by slot, in reading order
         self._places[bm25.order[order.documents]] = np.arange(size)
-        self._reach = {
-            shift: _has_neighbour(order.sessions, shift)
-            for shift in range(-PASSAGE_REACH, PASSAGE_REACH + 1)
-            if shift
-        }
-        lengths = self._sums(np.arange(size), bm25.doc_len[order.documents].astype(np.float64))
+        self._neighbours = [
+            (shift, _has_neighbour(order.sessions, shift).astype(np.float64))
+            for shift in range(1, PASSAGE_REACH + 1)
+        ]
+        lengths = self._sums(bm25.doc_len[order.documents].astype(np.float64))
         mean = lengths.mean() if size else 1.0
         self._norms = bm25.k1 * (1 - bm25.b + bm25.b * lengths / (mean or 1.0))
 
     def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
         """The scores of the passages around all documents, aligned as those of `match`."""
         bm25 = self._bm25
-        scores = np.zeros(len(self._documents))
+        size = len(self._documents)
+        scores = np.zeros(size)
         for term, count in sorted(Counter(query).items()):
             slots, frequencies = bm25.holding(term)
             if not len(slots):
                 continue
-            sums = self._sums(self._places[slots], frequencies.astype(np.float64))
-            holders = np.flatnonzero(sums)
-            weight = count * bm25.idf_of(term, len(holders))
-            sums = sums[holders]
-            scores[holders] += weight * sums * (bm25.k1 + 1) / (self._norms[holders] + sums)
+            # With weights, `bincount` adds up floats, which its type hints do not say.
+            found = np.asarray(np.bincount(self._places[slots], frequencies, size), np.float64)
+            sums = self._sums(found)
+            weight = count * bm25.idf_of(term, int(np.count_nonzero(sums)))
+            scores += weight * (bm25.k1 + 1) * sums / (self._norms + sums)
         aligned = np.empty_like(scores)
         aligned[self._documents] = scores
         return aligned
 
-    def _sums(
-        self, places: NDArray[np.intp], values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """For each place the sum of `values`, which stand at `places`, over its passage."""
-        targets, parts = [places], [values]
-        for shift, has_neighbour in self._reach.items():
-            reaches = has_neighbour[places]
-            targets.append(places[reaches] + shift)
-            parts.append(values[reaches])
-        size = len(self._documents)
-        # With weights, `bincount` adds up floats, which its type hints do not say.
-        return np.asarray(
-            np.bincount(np.concatenate(targets), np.concatenate(parts), size), np.float64
-        )
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each place the sum of `values` over its passage."""
+        sums: NDArray[np.float64] = values.copy()
+        for shift, has_neighbour in self._neighbours:
+            sums[shift:] += values[:-shift] * has_neighbour
+            sums[:-shift] += values[shift:] * has_neighbour
+        return sums
 
 
 def _has_neighbour(sessions: NDArray[np.int32], shift: int) -> NDArray[np.bool_]:
-    """Whether there is a place `shift` further on, in the same session."""
-    places = np.arange(len(sessions)) + shift
-    inside = (places >= 0) & (places < len(sessions))
-    same = np.zeros(len(sessions), bool)
-    same[inside] = sessions[inside] == sessions[places[inside]]
-    return same & (sessions >= 0)
+    """For each place but the last `shift` ones, whether that so far behind it is of the same session."""
+    same: NDArray[np.bool_] = (sessions[:-shift] == sessions[shift:]) & (sessions[shift:] >= 0)
+    return same

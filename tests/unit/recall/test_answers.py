@@ -76,7 +76,7 @@ def problem(searcher: Searcher, query: str) -> Problem:
 @pytest.mark.parametrize("by_words_alone", [False, True])
 @pytest.mark.parametrize("mode", ["context", "rrf", "weighted"])
 def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_alone: bool) -> None:
-    searcher = memory.searcher(mode=mode, half_life_days=36_500)
+    searcher = memory.searcher(mode=mode, half_life_days=36_500, repeat_cost=0.0)
     searcher.embedder = None if by_words_alone else searcher.embedder
     for query in ("which port does the staging gateway use", "remind me who rotates the secrets"):
         known = problem(searcher, query)
@@ -189,7 +189,9 @@ def test_an_explanation_adds_up(memory: Memory) -> None:
         assert {"passage", "own", "neighbours", "session"} <= said.keys()
     # What is stretched to [0, 1] is the own score and what the neighbours lend.
     lent = [r.explanation["own"] + r.explanation["neighbours"] for r in results]
-    first = [r.score - r.explanation["session"] for r in results]
+    first = [r.score - r.explanation["session"] - r.explanation["repeat"] for r in results]
+    repeated = sorted({round(r.explanation["repeat"], 6) for r in results}, reverse=True)
+    assert repeated == [round(-0.1 * n, 6) for n in range(len(repeated))]
     assert [lent.index(x) for x in sorted(lent)] == [first.index(x) for x in sorted(first)]
     assert memory.searcher().answer(replace(request, explain=False)).results == [
         replace(result, explanation={}) for result in results
