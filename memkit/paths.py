@@ -31,9 +31,15 @@ class Home:
         self.models = os.path.join(root, "models")
         self.environments = os.path.join(root, "env")
         self.run = os.path.join(root, "run")
+        self.live = os.path.join(self.run, "live")
         self.index_lock = os.path.join(self.run, "index.lock")
+        self.service_socket = os.path.join(self.run, "service.sock")
+        self.service_process = os.path.join(self.run, "service.pid")
+        self.service_lock = os.path.join(self.run, "service.lock")
+        self.service_token = os.path.join(self.run, "service.json")
         self.hook_settings = os.path.join(self.run, "hooks.json")
         self.log = os.path.join(root, "log")
+        self.events_file = os.path.join(self.log, "events.jsonl")
         self.log_file = os.path.join(self.log, "memkit.log")
 
     def __repr__(self) -> str:
