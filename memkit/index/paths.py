@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memkit.errors import NotFoundError
-from memkit.index.scanner import SUFFIXES
+from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 
@@ -45,7 +45,7 @@ def change_paths(
     """
     before = added_paths(home, project)
     for path in add:
-        if Path(path).is_file() and Path(path).suffix.lower() not in SUFFIXES:
+        if Path(path).is_file() and not is_markdown(path):
             raise NotFoundError(f"{path} is no markdown ({', '.join(SUFFIXES)})")
     for path in drop:
         if _relative(project, path) not in before:

@@ -14,6 +14,16 @@ logger = logging.getLogger(__name__)
 SUFFIXES = (".md", ".markdown")
 
 
+def is_markdown(name: str | Path) -> bool:
+    """Whether a file of this name or path is markdown."""
+    return Path(name).suffix.lower() in SUFFIXES
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or directory of this name is skipped below a configured path."""
+    return name.startswith(".")
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A markdown file, and the name the index knows it by.
@@ -119,7 +129,7 @@ def _entries(path: Path) -> list[os.DirEntry[str]]:
     """What a directory holds that is not hidden and has a name that UTF-8 can tell."""
     try:
         with os.scandir(path) as found:
-            entries = [entry for entry in found if not entry.name.startswith(".")]
+            entries = [entry for entry in found if not is_hidden(entry.name)]
     except OSError as error:
         logger.warning("cannot read the directory %r: %s", str(path), error)
         return []
@@ -137,7 +147,7 @@ def _is_utf8(entry: os.DirEntry[str]) -> bool:
 
 def _files(candidates: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, SourceFile]]:
     for path, source in candidates:
-        if path.suffix.lower() in SUFFIXES:
+        if is_markdown(path):
             yield _real(path), SourceFile(path, source)
 
 
