@@ -36,8 +36,9 @@ from memkit.index.sync import Indexer  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.project import Project  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
+from memkit.recall.answers import Request  # noqa: E402
 from memkit.recall.corpus import Corpus  # noqa: E402
-from memkit.recall.search import Request, Searcher  # noqa: E402
+from memkit.recall.search import Searcher  # noqa: E402
 
 QUESTIONS = 100
 UPDATES = 5
@@ -95,7 +96,9 @@ class Place:
         """What indexes, with the lock, as for every caller."""
         with (
             index_lock(self.home, 5.0),
-            Indexer(self.project, self.home, self.settings, embedder=embedder) as indexer,
+            Indexer(
+                self.project, self.home, self.settings, find_embedder=lambda: (embedder, "")
+            ) as indexer,
         ):
             yield indexer
 

@@ -43,7 +43,8 @@ from memkit.index.snapshot_writer import write  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.project import Project  # noqa: E402
-from memkit.recall.search import Request, Result, Searcher  # noqa: E402
+from memkit.recall.answers import Request, Result  # noqa: E402
+from memkit.recall.search import Searcher  # noqa: E402
 
 MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200

@@ -33,13 +33,18 @@ class MemoryFile:
     hash: str
 
 
+def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+    """The files and directories that are the memory, absolute or relative to the project's root."""
+    return [*settings.memory.paths, *added_paths(home, project)]
+
+
 def read_files(project: Project, home: Home, settings: Settings) -> dict[str, MemoryFile]:
     """The memory files of a project by source, in order.
 
     A file that cannot be read is logged and left out.
     """
     files = {}
-    paths = [*settings.memory.paths, *added_paths(home, project)]
+    paths = memory_paths(project, home, settings)
     for found in scan(Path(project.root), paths, exclude=settings.memory.exclude):
         try:
             data = found.path.read_bytes()
@@ -57,6 +62,18 @@ def collection_name(project: Project, home: Home, space: str) -> str:
     """
     slug = re.sub(r"[^a-z0-9]+", "-", space.lower())[:30].strip("-") or "model"
     return f"{_prefix(project, home)}{slug}-{digest(space)[:8]}"
+
+
+def index_key(project: Project, home: Home, settings: Settings) -> str:
+    """Equal for equal projects and settings, as far as these decide what is in the index."""
+    deciding = (
+        settings.memory,
+        settings.chunking,
+        settings.embedding,
+        settings.index,
+        settings.search.language,
+    )
+    return digest(repr((identity(project, home), deciding)))
 
 
 def other_collections(project: Project, home: Home, name: str) -> list[str]:

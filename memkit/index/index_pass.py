@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memkit import pending
@@ -18,6 +18,7 @@ from memkit.index.lexical import LexicalIndex, fingerprint
 from memkit.index.snapshot import Snapshot
 from memkit.index.snapshot_writer import Kept, write
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row, Store
+from memkit.index.sync_report import SyncReport
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -35,25 +36,6 @@ Progress = Callable[[int, int], None]
 
 class OtherLengthError(Exception):
     """The collection was begun with vectors of another length, and takes no others."""
-
-
-@dataclass(slots=True)
-class SyncReport:
-    """What a pass changed.
-
-    `missing` chunks have no vector yet, for the reason in `degraded`; `replaced` counts the bytes, by
-    source, that were no UTF-8.
-    """
-
-    root: str
-    files: int = 0
-    chunks: int = 0
-    added: int = 0
-    deleted: int = 0
-    embedded: int = 0
-    missing: int = 0
-    degraded: str = ""
-    replaced: dict[str, int] = field(default_factory=dict)
 
 
 class IndexPass:
@@ -232,7 +214,9 @@ def _put(store: Store, rows: list[Row], old: dict[str, Row]) -> None:
 
 def _reads_as(row: Row, before: Row | None) -> bool:
     """Whether BM25 reads both alike. A row of an unchanged file is the very same object."""
-    return row is before or (before is not None and row.chunk.lexical_text == before.chunk.lexical_text)
+    return row is before or (
+        before is not None and row.chunk.lexical_text == before.chunk.lexical_text
+    )
 
 
 def _needs_writing(row: Row, before: Row | None) -> bool:

@@ -23,9 +23,10 @@ from memkit.index.current import (
 )
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
 from memkit.index.embedding.models import space
-from memkit.index.index_pass import IndexPass, OtherLengthError, Progress, SyncReport
+from memkit.index.index_pass import IndexPass, OtherLengthError, Progress
 from memkit.index.snapshot import Snapshot, open_current
 from memkit.index.store import ForeignRowsError, Row, Store, directory
+from memkit.index.sync_report import SyncReport
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -53,7 +54,12 @@ def sync_project(
     `rebuild` starts from nothing. `files` and `embedder` are used if given, else read and loaded when
     needed. Raises `IndexStoreError`, `EmbeddingError`.
     """
-    with Indexer(project, home, settings, embedder=embedder, announce=announce) as indexer:
+
+    def given() -> tuple[Embedder | None, str]:
+        return embedder, ""
+
+    find = None if embedder is None else given
+    with Indexer(project, home, settings, find_embedder=find, announce=announce) as indexer:
         return indexer.sync(files, rebuild=rebuild, progress=progress)
 
 
@@ -69,14 +75,19 @@ class Indexer:
         home: Home,
         settings: Settings,
         *,
-        embedder: Embedder | None = None,
+        find_embedder: Callable[[], tuple[Embedder | None, str]] | None = None,
         announce: Callable[[str], None] = logger.info,
     ) -> None:
-        """Opens nothing yet; `embedder` is loaded when one is needed, if none is given."""
+        """Opens nothing yet.
+
+        `find_embedder` is asked when there is something to embed, for the embedder, or None and the
+        reason; by default one is loaded, once.
+        """
         self._project = project
         self._home = home
         self._settings = settings
-        self._embedder = embedder
+        self._embedder: Embedder | None = None
+        self._find_embedder = find_embedder or self._load_embedder
         self._announce = announce
         self._path = directory(home, settings.index.uri)
         self._name = collection_name(project, home, space(settings.embedding))
@@ -159,7 +170,7 @@ class Indexer:
     def _set_aside_if_damaged(self, path: Path) -> bool:
         return set_aside_if_damaged(path, not self._settings.index.uri, self._announce)
 
-    def _find_embedder(self) -> tuple[Embedder | None, str]:
+    def _load_embedder(self) -> tuple[Embedder | None, str]:
         """The embedder; None, with the reason, if there is none to be had."""
         if self._embedder is None:
             from memkit.index.embedding import find_embedder

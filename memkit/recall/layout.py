@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memkit.recall.answers import Answer, Result
 from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE
-from memkit.recall.search import Answer, Result
 
 BREADCRUMB_CHARACTERS = 300
 NOTE_CHARACTERS = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,10 @@ from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
 from memkit.index.snapshot import Snapshot
 from memkit.recall import boosts, fusion
+from memkit.recall.answers import Answer, Request, Result
 from memkit.recall.budget import fill
 from memkit.recall.corpus import Corpus
-from memkit.recall.filters import Filters
+from memkit.recall.filters import mask
 from memkit.recall.relevance import relevance
 from memkit.recall.selection import select
 
@@ -31,96 +32,6 @@ logger = logging.getLogger(__name__)
 
 MOST_FILLED = 1000
 """How many results are looked at to fill a budget."""
-
-_CHUNK_FIELDS = (
-    "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date", "session",
-    "turns", "branch", "content",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One found chunk.
-
-    `id` is shortened as shown. `relevance` in [0, 1] holds across questions, `score` ranks the
-    answers to one. `lexical` and `dense` are BM25 and cosine, `dense` None without a vector;
-    `explanation` says what the score is made of, if the request asked for it.
-    """
-
-    id: str
-    project: str
-    score: float
-    relevance: float
-    chunk: Chunk
-    lexical: float
-    dense: float | None
-    context: float
-    explanation: dict[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As `memkit search --json` prints it."""
-        return {
-            "id": self.id,
-            "score": self.score,
-            "relevance": self.relevance,
-            "project": self.project,
-            **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
-            "turns": list(self.chunk.turns),
-            "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
-            **({"explanation": self.explanation} if self.explanation else {}),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The results of one query, best first.
-
-    `degraded` is empty, or one line that says what is missing from the answer and why. `best` is
-    the relevance of the best match, returned or not.
-    """
-
-    query: str
-    mode: str
-    degraded: str
-    took_ms: float
-    results: list[Result]
-    best: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """As `memkit search --json` prints it."""
-        return {
-            "query": self.query,
-            "mode": self.mode,
-            "degraded": bool(self.degraded),
-            **({"degraded_reason": self.degraded} if self.degraded else {}),
-            "took_ms": self.took_ms,
-            "best_relevance": self.best,
-            "results": [result.as_dict() for result in self.results],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A question and what its answer may be.
-
-    Attributes:
-        k: how many results; by default as the settings say.
-        budget: tokens to fill with results, in place of a number of them.
-        filters: which chunks may be results.
-        file: the file being edited, relative to the project, whose domain is raised.
-        minimum: least relevance of each result. By default none, but nothing is found unless the best
-            match reaches `search.best_relevance`; 0 lets everything pass.
-        explain: whether the results say what their scores are made of.
-    """
-
-    query: str
-    k: int | None = None
-    budget: int | None = None
-    filters: Filters = field(default_factory=Filters)
-    file: str = ""
-    minimum: float | None = None
-    explain: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -147,13 +58,15 @@ class Searcher:
 
     def __init__(
         self,
-        snapshots: Sequence[Snapshot],
+        memory: Sequence[Snapshot] | Corpus,
         settings: SearchSettings,
         embedder: Embedder | None,
         notes: Sequence[str] = (),
     ) -> None:
         """`embedder` is None for answers by words alone; `notes` say what all answers lack."""
-        self.corpus = Corpus(snapshots) if snapshots else None
+        self.corpus = memory if isinstance(memory, Corpus) else None
+        if memory and not isinstance(memory, Corpus):
+            self.corpus = Corpus(memory)
         self.settings = settings
         self.embedder = embedder
         self.notes = list(notes)
@@ -176,7 +89,13 @@ class Searcher:
                 results = list(self._results(self.corpus, found, request))
         took = round((time.perf_counter() - started) * 1000, 3)
         return Answer(
-            request.query, self.settings.mode, "; ".join(notes), took, results, best
+            query=request.query,
+            mode=self.settings.mode,
+            degraded="; ".join(notes),
+            took_ms=took,
+            results=results,
+            best=best,
+            chunks=0 if self.corpus is None else len(self.corpus),
         )
 
     def _find(self, corpus: Corpus, request: Request) -> _Found:
@@ -199,7 +118,7 @@ class Searcher:
             context = fusion.context(arms, corpus.layout, self.settings).scores
         factors = boosts.boosts(corpus, self.settings, request.file, recency)
         scores = ranking.scores * factors
-        allowed, is_found = request.filters.mask(corpus), ranking.found
+        allowed, is_found = mask(request.filters, corpus), ranking.found
         exact = corpus.holders(query)
         if exact is not None and exact.any():
             # A question that is one name is answered by what holds the name, whatever else is like it.
@@ -271,11 +190,3 @@ def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:
 
 def _rounded(value: float | np.float64) -> float:
     return round(float(value), 6)
-
-
-def shortened(result: Result, characters: int) -> str:
-    """The content of a result, cut to `characters` at a word with ` …`."""
-    text = result.chunk.content.strip()
-    if len(text) <= characters:
-        return text
-    return text[:characters].rsplit(None, 1)[0] + " …"

@@ -36,9 +36,7 @@ def select(
         looked_at *= LOOKED_AT  # what was not looked at could still be better
 
 
-def _best(
-    places: NDArray[np.intp], scores: Scores, size: int
-) -> tuple[NDArray[np.intp], float]:
+def _best(places: NDArray[np.intp], scores: Scores, size: int) -> tuple[NDArray[np.intp], float]:
     """The best `size` of `places` with all that equal the last of them, best first, and its score."""
     known = scores[places]
     least = -np.inf

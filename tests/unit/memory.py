@@ -23,7 +23,8 @@ from memkit.index.snapshot import Snapshot
 from memkit.index.sync import SyncReport, sync_project
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.recall.search import Answer, Request, Searcher
+from memkit.recall.answers import Answer, Request
+from memkit.recall.search import Searcher
 
 
 class FakeEmbedder:

@@ -30,7 +30,8 @@ from memkit.index.lock import index_lock
 from memkit.index.store import Store
 from memkit.index.sync import Indexer
 from memkit.paths import Home
-from memkit.recall.search import Request, Searcher
+from memkit.recall.answers import Request
+from memkit.recall.search import Searcher
 from tests.unit.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -225,7 +226,12 @@ def test_held_open_it_does_the_same(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"notes.md": LONG})
     with (
         index_lock(memory.home, 5.0),
-        Indexer(memory.project, memory.home, memory.settings, embedder=memory.embedder) as indexer,
+        Indexer(
+            memory.project,
+            memory.home,
+            memory.settings,
+            find_embedder=lambda: (memory.embedder, ""),
+        ) as indexer,
     ):
         assert indexer.snapshot() is None
         indexer.sync()

@@ -15,9 +15,9 @@ import pytest
 from memkit.config import Settings
 from memkit.index.embedding import Embedder
 from memkit.paths import Home
+from memkit.recall.answers import Filters, Request
 from memkit.recall.budget import CHARACTERS_PER_TOKEN
-from memkit.recall.filters import Filters
-from memkit.recall.search import Request, Searcher
+from memkit.recall.search import Searcher
 from tests.unit.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 from tests.unit.recall import reference
 from tests.unit.recall.reference import Problem

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from memkit.config import SearchSettings
+from memkit.recall.answers import Request
 from memkit.recall.boosts import boosts, recency
 from memkit.recall.corpus import Corpus
-from memkit.recall.search import Request, Searcher
+from memkit.recall.search import Searcher
 from tests.unit.memory import FakeEmbedder, make_chunk
 from tests.unit.recall.corpora import snapshot_of
 

@@ -12,9 +12,9 @@ from memkit.config import SearchSettings
 from memkit.index.chunk import Chunk
 from memkit.index.columns import NAMED
 from memkit.index.snapshot import Snapshot
+from memkit.recall.answers import Filters, Request
 from memkit.recall.corpus import Corpus
-from memkit.recall.filters import Filters
-from memkit.recall.search import Request, Searcher
+from memkit.recall.search import Searcher
 from tests.unit.memory import FakeEmbedder, make_chunk
 from tests.unit.recall.corpora import snapshot_of
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from memkit.config import SearchSettings
 from memkit.index.chunk import KINDS, Chunk
+from memkit.recall.answers import Filters, Request
 from memkit.recall.corpus import Corpus
-from memkit.recall.filters import Filters, is_at
-from memkit.recall.search import Request, Searcher
+from memkit.recall.filters import is_at, mask
+from memkit.recall.search import Searcher
 from tests.unit.memory import FakeEmbedder, make_chunk
 from tests.unit.recall.corpora import snapshot_of
 
@@ -84,7 +85,7 @@ FILTERS = st.builds(
 @given(FILTERS)
 def test_what_is_asked_of_a_chunk(corpus: Corpus, filters: Filters) -> None:
     expected = [passes(corpus.chunk(position), filters) for position in range(len(corpus))]
-    assert filters.mask(corpus).tolist() == expected
+    assert mask(filters, corpus).tolist() == expected
 
 
 @settings(deadline=None, max_examples=40)
@@ -105,8 +106,8 @@ def test_filters_leave_out_and_change_nothing_else(
 
 def test_both_days_are_included(corpus: Corpus) -> None:
     day = date(2026, 3, 1)
-    mask = Filters(since=day, until=day).mask(corpus)
-    found = {corpus.chunk(position).date for position in mask.nonzero()[0].tolist()}
+    passed = mask(Filters(since=day, until=day), corpus)
+    found = {corpus.chunk(position).date for position in passed.nonzero()[0].tolist()}
     assert found == {"2026-03-01"}
 
 
@@ -131,6 +132,6 @@ def test_where_a_file_is(source: str, path: str, expected: bool) -> None:
 
 @pytest.mark.parametrize("path", ["./docs/a.md", "docs/a.md/"])
 def test_paths_as_shells_complete_them(corpus: Corpus, path: str) -> None:
-    plain = Filters(path="docs/a.md").mask(corpus)
+    plain = mask(Filters(path="docs/a.md"), corpus)
     assert plain.any()
-    assert Filters(path=path).mask(corpus).tolist() == plain.tolist()
+    assert mask(Filters(path=path), corpus).tolist() == plain.tolist()

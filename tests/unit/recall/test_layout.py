@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
+from memkit.recall.answers import Answer, Result
 from memkit.recall.layout import lay_out
-from memkit.recall.search import Answer, Result
 from tests.unit.memory import make_chunk
 
 CHUNK = make_chunk(

@@ -13,9 +13,9 @@ import pytest
 from memkit.index.current import known_roots
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.recall.filters import Filters
+from memkit.recall.answers import Filters, Request, Result
 from memkit.recall.opening import open_searcher
-from memkit.recall.search import Request, Result, Searcher
+from memkit.recall.search import Searcher
 from tests.unit.memory import Memory, day, make_memory
 
 QUESTION = Request("which port", k=50, minimum=0)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.embedding import Embedder
+from memkit.recall.answers import Request
 from memkit.recall.relevance import COVERAGE_WEIGHT, relevance
-from memkit.recall.search import Request, Searcher
+from memkit.recall.search import Searcher
 from tests.unit.memory import DAYS, CountingEmbedder, Memory, make_memory
 
 KNOWN = "which port does the staging gateway use"

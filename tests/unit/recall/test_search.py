@@ -16,8 +16,9 @@ from memkit.index.embedding import Embedder
 from memkit.index.lock import index_lock
 from memkit.paths import Home
 from memkit.recall import opening as opening_module
+from memkit.recall.answers import Request, shortened
 from memkit.recall.opening import open_searcher
-from memkit.recall.search import Request, Searcher, shortened
+from memkit.recall.search import Searcher
 from tests.unit.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, day, make_memory
 
 MODES = ("context", "lexical", "dense")
@@ -127,7 +128,7 @@ def test_every_text_is_a_question(searcher: Searcher, query: str) -> None:
 
 def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     value = searcher.search("ERR_404", 1).as_dict()
-    assert list(value) == ["query", "mode", "degraded", "took_ms", "best_relevance", "results"]
+    assert list(value) == ["query", "mode", "degraded", "took_ms", "best_relevance", "chunks", "results"]
     assert (value["query"], value["mode"], value["degraded"]) == ("ERR_404", "context", False)
     result = value["results"][0]
     assert list(result) == [
