@@ -193,7 +193,8 @@ def publish_hook_settings(home: Home, settings: Settings) -> None:
     recall = settings.recall
     wanted = {
         "session_characters": recall.session_characters,
-        "prompt_hint": recall.prompt_hint,
+        "inject": recall.inject,
+        "service": settings.service.enabled,
     }
     path = Path(home.hook_settings)
     try:

@@ -232,7 +232,26 @@ class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         Meta(ge=0, le=10_000, description="room at the start of a session; 0 says nothing"),
     ] = 2000
-    prompt_hint: Annotated[bool, Meta(description="mention the memory beside a prompt")] = True
+    inject: Annotated[
+        Literal["pointers", "hint", "off"],
+        Meta(
+            description="beside a prompt: pointers to what was said on it, a hint that there is a "
+            "memory, or off (nothing)"
+        ),
+    ] = "pointers"
+
+
+class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The process that keeps index and model warm."""
+
+    enabled: Annotated[
+        bool,
+        Meta(description="have a process keep index and model warm; else each command works alone"),
+    ] = True
+    idle_minutes: Annotated[
+        float,
+        Meta(ge=0, le=1440, description="after so long without a live session or request it ends"),
+    ] = 10
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -245,3 +264,4 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     index: IndexSettings = IndexSettings()
     search: SearchSettings = SearchSettings()
     recall: RecallSettings = RecallSettings()
+    service: ServiceSettings = ServiceSettings()

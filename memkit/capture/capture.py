@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
@@ -18,6 +18,7 @@ from typing import Any
 from memkit import pending
 from memkit.capture.digest import Digest, make_digest
 from memkit.capture.journal import Growing, Journal, section_hash
+from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT
@@ -86,26 +87,34 @@ class Capture:
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
-            self.catch_up(session.id)
+            client = record.get("client")
+            if isinstance(client, int):
+                LiveSessions(self.home).begin(str(record["session"]), project.root, client)
+            self.catch_up({session.id, *(one.session for one in LiveSessions(self.home))})
         else:
             is_late = now - float(record["time"]) > PATIENCE_SECONDS
             self._read_event(session, project, record, is_late)
+            if event == "SessionEnd":
+                LiveSessions(self.home).end(str(record["session"]))
 
-    def catch_up(self, starting: str = "") -> None:
-        """Read what crashed sessions left in their transcripts.
+    def catch_up(self, live: Collection[str]) -> int:
+        """Read what crashed sessions left in their transcripts; return how many those were.
 
-        The session that is just starting is left to its own events: a turn that has hardly begun
-        would answer the question it asks of the memory.
+        Sessions that are just starting, or `live`, are left to their own events: a turn that has hardly
+        begun would answer the question it asks of the memory.
         """
+        count = 0
         for session in self.sessions:
-            if session.id != starting and session.project and session.has_unread_transcript:
+            if session.id not in live and session.project and session.has_unread_transcript:
                 project = Project.at_root(session.project, self.home)
                 if project.is_off:
                     continue
                 try:
                     self.read(session, lambda turn, project=project: project)  # type: ignore[misc]
+                    count += 1
                 except MemkitError as error:  # one session's trouble is not another's
                     logger.warning("session %s is not caught up: %s", session.id, error)
+        return count
 
     def import_file(self, path: Path, choose: Callable[[Turn], Project]) -> Captured:
         """Remember a transcript from its start; `choose` says to which project a turn belongs."""

@@ -30,7 +30,13 @@ RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
 MACHINE_PROMPT = "<task-notification>"
 """How a prompt begins that the client made itself: no person typed it."""
 
-DEFAULT_SETTINGS = {"session_characters": 2000, "prompt_hint": True}
+POINTER_SECONDS = 0.12
+"""How long a prompt waits for the service."""
+
+PROMPT_CHARACTERS = 2000
+"""How much of a prompt is looked up: the model that embeds it reads no more."""
+
+DEFAULT_SETTINGS = {"session_characters": 2000, "inject": "pointers", "service": True}
 """Used until the settings' module has written `run/hooks.json` for the first time."""
 
 _KEPT = {
@@ -84,18 +90,24 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
         return {}
     home = Home.from_environment()
     try:
-        spool_event(home, event, data, project)
+        record = spool_event(home, event, data, project)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
+        record = {}
     if event == "SessionStart":
         return _session_start(home, project)
     if event == "UserPromptSubmit":
-        return _prompt_submit(home, project)
+        return _prompt_submit(home, project, record)
     return {}
 
 
-def spool_event(home: Home, event: str, data: Dict[str, Any], project: Project) -> None:
-    """Keep what matters of the event, redacted, and start a worker if work waits. Raises `OSError`."""
+def spool_event(
+    home: Home, event: str, data: Dict[str, Any], project: Project
+) -> Dict[str, Any]:
+    """Keep what matters of the event, redacted, have waiting work done, and return what was kept.
+
+    Raises `OSError`.
+    """
     from memkit.capture import launch, spool
     from memkit.capture.redact import redact
 
@@ -103,12 +115,15 @@ def spool_event(home: Home, event: str, data: Dict[str, Any], project: Project) 
     for name, field in _KEPT.items():
         if _text(data.get(field)):
             record[name] = data[field]
+    if event == "SessionStart":
+        record["client"] = os.getppid()
     for name, field in _KEPT_TEXT.items():
         if _text(data.get(field)):
             record[name] = redact(data[field])
     if record.get("session"):
         spool.put(home, record)
-    launch.start_worker_if_needed(home)
+    launch.hand_over(home, bool(_settings(home)["service"]))
+    return record
 
 
 def _text(value: object) -> str:
@@ -130,13 +145,34 @@ def _session_start(home: Home, project: Project) -> Dict[str, Any]:
     return answer
 
 
-def _prompt_submit(home: Home, project: Project) -> Dict[str, Any]:
+def _prompt_submit(home: Home, project: Project, record: Dict[str, Any]) -> Dict[str, Any]:
     from memkit.capture.brief import prompt_hint
 
-    if not _settings(home)["prompt_hint"]:
+    settings = _settings(home)
+    if settings["inject"] == "off":
         return {}
-    hint = prompt_hint(project, time.strftime("%Y-%m-%d"))
-    return _context("UserPromptSubmit", hint) if hint else {}
+    text = None
+    if settings["inject"] == "pointers" and settings["service"]:
+        text = _pointers(home, project, record)
+    if text is None:  # nobody could tell whether there is something on this
+        text = prompt_hint(project, time.strftime("%Y-%m-%d"))
+    return _context("UserPromptSubmit", text) if text else {}
+
+
+def _pointers(home: Home, project: Project, record: Dict[str, Any]) -> Optional[str]:
+    """What the service has to say on a prompt, "" for nothing; None if it cannot tell in time."""
+    from memkit.service import client
+
+    arguments = {
+        "root": project.root,
+        "session": record.get("session", ""),
+        "prompt": record.get("prompt", "")[:PROMPT_CHARACTERS],
+    }
+    try:
+        reply = client.request(home, "pointers", arguments, POINTER_SECONDS)
+    except (client.ServiceUnavailable, client.RequestRefused):
+        return None
+    return _text(reply.get("text")) if reply.get("warm") else None
 
 
 def _allow_recall(data: Dict[str, Any]) -> Dict[str, Any]:
@@ -173,6 +209,9 @@ def _settings(home: Home) -> Dict[str, Any]:
         pass
     except (OSError, ValueError) as error:
         log_failure("settings", error)
+    said = os.environ.get("MEMKIT_SERVICE_ENABLED", "").strip().lower()
+    if said:
+        settings["service"] = said not in ("0", "false", "f", "no", "n", "off")
     for name, default in DEFAULT_SETTINGS.items():
         if type(settings[name]) is not type(default):
             settings[name] = default

@@ -1,4 +1,4 @@
-"""Starts the detached worker, when there is work and none runs.
+"""Hands work over: to the service, which is told or started, or to a worker that is started for it.
 
 Standard library only, Python 3.9 syntax: the hooks import this module.
 """
@@ -17,6 +17,12 @@ from memkit.paths import Home, make_private_directory
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The directory that holds the package: the plugin's root, or site-packages."""
+
+NOTIFY_SECONDS = 0.05
+"""What telling the service may cost a hook."""
+
+MAX_LOG_BYTES = 1024 * 1024
+"""A `worker.log`, which holds what these processes said, becomes `worker.log.1` when it is longer."""
 
 RETRY_BUILD_SECONDS = 600.0
 """Hooks do not start another build of the environment so soon after a failed one."""
@@ -55,11 +61,38 @@ def work_waits(home: Home) -> bool:
     return spool.has_work(home) or pending.exists(home)
 
 
-def start_worker_if_needed(home: Home) -> bool:
-    """Start `memkit work` in a session of its own if work waits, none runs, and it can run."""
-    if not work_waits(home) or worker_is_running(home) or environment_failed_lately(home):
+def hand_over(home: Home, with_service: bool) -> bool:
+    """See to it that waiting work is done; whether a process was started for it. Raises `OSError`."""
+    if not work_waits(home) or (with_service and _is_told(home)):
         return False
-    start_worker(home)
+    if worker_is_running(home) or environment_failed_lately(home):
+        return False
+    if with_service and service_is_running(home):
+        return False  # it begins, and looks into the spool first, or ends, and looks into it last
+    start(home, *(["service", "run"] if with_service else ["work"]))
+    return True
+
+
+def _is_told(home: Home) -> bool:
+    from memkit.service import client
+
+    try:
+        client.notify(home, "work", {}, NOTIFY_SECONDS)
+    except client.ServiceUnavailable:
+        return False
+    return True
+
+
+def service_is_running(home: Home) -> bool:
+    """Whether there is a service, listening or about to."""
+    return is_locked(home.service_lock)
+
+
+def start_service(home: Home) -> bool:
+    """Start the service for those who come next, if there is none; whether it was. Raises `OSError`."""
+    if service_is_running(home) or not environment_is_ready(home):
+        return False
+    start(home, "service", "run")
     return True
 
 
@@ -76,14 +109,17 @@ def environment_failed_lately(home: Home) -> bool:
     return failure is not None and time.time() - failure.time < RETRY_BUILD_SECONDS
 
 
-def start_worker(home: Home) -> None:
-    """Start `memkit work` detached; it outlives the hook and the client. Raises `OSError`."""
-    import subprocess  # only a hook that starts a worker pays for this import
+def start(home: Home, *arguments: str) -> None:
+    """Start `memkit ARGUMENTS…` detached; it outlives the hook and the client. Raises `OSError`."""
+    import subprocess  # only a hook that starts something pays for this import
 
     make_private_directory(home.log)
-    with open(os.path.join(home.log, "worker.log"), "ab") as log:
+    path = os.path.join(home.log, "worker.log")
+    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+        os.replace(path, path + ".1")
+    with open(path, "ab") as log:
         subprocess.Popen(
-            worker_command(),
+            [*memkit_command(), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -94,12 +130,12 @@ def start_worker(home: Home) -> None:
         )
 
 
-def worker_command() -> List[str]:
-    """The command line of a worker: through the plugin's `bin/memkit`, else this interpreter's package."""
+def memkit_command() -> List[str]:
+    """The command line of memkit: the plugin's `bin/memkit`, else this interpreter's package."""
     script = os.path.join(REPOSITORY, "bin", "memkit")
     if os.path.exists(script):
-        return [sys.executable, script, "work"]
-    return [sys.executable, "-m", "memkit", "work"]
+        return [sys.executable, script]
+    return [sys.executable, "-m", "memkit"]
 
 
 def worker_environment(home: Home) -> Dict[str, str]:

@@ -176,6 +176,12 @@ def claim(home: Home, name: str, now: float) -> Optional[Item]:
     return item
 
 
+def _time(item: Item) -> float:
+    """When the event happened; 0 if it does not say."""
+    time_of_event = item.record.get("time")
+    return float(time_of_event) if isinstance(time_of_event, (int, float)) else 0.0
+
+
 def _is_known_schema(record: Dict[str, Any]) -> bool:
     schema = record.get("schema")
     return isinstance(schema, int) and schema <= SCHEMA
@@ -211,9 +217,12 @@ def give_up(home: Home, item: Item, error: str) -> None:
     os.unlink(_path(home, "claimed", item.name))
 
 
-def retry_failed(home: Home) -> int:
-    """Put all given-up events back with a clean count of attempts; return how many."""
-    items = [item for item in failed(home) if "event" in item.record]
+def retry_failed(home: Home, since: float = 0.0) -> int:
+    """Put given-up events back with a clean count of attempts; return how many.
+
+    Those that happened before `since`, in seconds since the epoch, are left.
+    """
+    items = [item for item in failed(home) if "event" in item.record and _time(item) >= since]
     for item in items:
         kept = {
             k: v for k, v in item.record.items() if k not in ("attempts", "not_before", "error")

@@ -16,12 +16,12 @@ from memkit import pending
 from memkit.capture import spool
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.index.lock import index_lock
+from memkit.index.sync_report import SyncReport
 from memkit.paths import Home
 from memkit.project import Project
 
 if TYPE_CHECKING:
     from memkit.config import Settings
-    from memkit.index.sync import SyncReport
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,10 @@ class WorkReport:
     indexed: list[SyncReport] = field(default_factory=list)
 
 
+Index = Callable[[Project, "Settings"], SyncReport]
+"""Brings the index of a project into step; called under the index lock."""
+
+
 def work(
     home: Home,
     settings_of: Callable[[Project], Settings],
@@ -52,29 +56,36 @@ def work(
     """
     report = WorkReport()
     with index_lock(home, wait_seconds):
-        seen = _work_once(home, settings_of, report)
+        seen = work_once(home, settings_of, report)
     # A hook that found the lock held has left its event to us.
-    while _rest(home) - seen:
+    while rest(home) - seen:
         try:
             with index_lock(home, 0):
-                seen |= _work_once(home, settings_of, report)
+                seen |= work_once(home, settings_of, report)
         except IndexBusyError:  # another worker was quicker, and finds the same
             break
     return report
 
 
-def _work_once(
-    home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
+def work_once(
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    report: WorkReport,
+    index: Index | None = None,
 ) -> set[str]:
-    """Take in all there is; return the names of events and the roots that are left for later."""
+    """Take in all there is; return the names of events and the roots that are left for later.
+
+    The caller holds the index lock. `index` is `sync_project` if none is given.
+    """
     from memkit import config
 
     config.publish_hook_settings(home, config.load(home).settings)
     spool.recover(home)
-    return _take_events(home, settings_of, report) | _index(home, settings_of, report)
+    return _take_events(home, settings_of, report) | _index(home, settings_of, report, index)
 
 
-def _rest(home: Home) -> set[str]:
+def rest(home: Home) -> set[str]:
+    """The names of events and the roots that wait."""
     names = {name for name in spool.waiting(home) if spool.PROMPT_EVENT not in name}
     return names | set(pending.roots(home))
 
@@ -124,18 +135,27 @@ def _postpone(
     report.failures.append(f"event {item.name}: {text}")
 
 
-def _index(home: Home, settings_of: Callable[[Project], Settings], report: WorkReport) -> set[str]:
+def _index(
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    report: WorkReport,
+    index: Index | None,
+) -> set[str]:
     """Bring the index of every changed project into step; return the roots where that failed."""
     failed: set[str] = set()
     roots = pending.roots(home)
     if not roots:
         return failed
-    from memkit.index.sync import sync_project
+    if index is None:
+        from memkit.index.sync import sync_project
+
+        def index(project: Project, settings: Settings) -> SyncReport:
+            return sync_project(project, home, settings)
 
     for root in roots:
         try:
             project = Project(root)
-            report.indexed.append(sync_project(project, home, settings_of(project)))
+            report.indexed.append(index(project, settings_of(project)))
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {' '.join(str(error).split())}")

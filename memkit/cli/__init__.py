@@ -20,6 +20,9 @@ _COMMANDS = {
     "index": ("index", "Bring the index into step with the markdown."),
     "import": ("importing", "Remember existing transcripts."),
     "work": ("work", "Take waiting events into the memory and index them."),
+    "watch": ("watch", "Keep the index in step while you edit."),
+    "service": ("service", "The process that keeps index and model warm."),
+    "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
     "config": ("configure", "Show and change settings."),
     "on": ("switch", "Remember this project again."),
@@ -90,7 +93,7 @@ def main() -> NoReturn:
     except (BrokenPipeError, SystemExit):  # the reader left, as `head` does; click makes it an exit
         status = 0
     except Exception as error:  # noqa: BLE001 - a person gets one line, the log the rest
-        _complain(_unexpected(error))
+        _complain(unexpected(error))
         status = 1
     _flush()
     sys.exit(status)
@@ -100,7 +103,8 @@ def _complain(message: str) -> None:
     click.echo(f"memkit: {' '.join(message.split())}", err=True)
 
 
-def _unexpected(error: Exception) -> str:
+def unexpected(error: Exception) -> str:
+    """A line on an error that nobody foresaw; its traceback goes to the log."""
     import logging
 
     from memkit.cli.log import log_to_file

@@ -9,6 +9,9 @@ from memkit.errors import ConfigError
 
 ACTIONS = ("list", "get", "set", "path")
 
+NOTIFY_SECONDS = 1.0
+"""How long telling the service may take."""
+
 
 @command("config")
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
@@ -75,6 +78,7 @@ def _get(context: Context, key: str, value: str) -> None:
 
 def _set(context: Context, key: str, value: str) -> None:
     from memkit import config
+    from memkit.service import client
 
     known = _known(key)
     new = config.save(context.home, known, value)
@@ -84,6 +88,10 @@ def _set(context: Context, key: str, value: str) -> None:
         click.echo(f"{key} = {_text(new)} in {context.home.config_file}")
     loaded = config.load(context.home)
     config.publish_hook_settings(context.home, loaded.settings)
+    try:
+        client.notify(context.home, "reload", {}, NOTIFY_SECONDS)
+    except client.ServiceUnavailable:  # none runs: the next one reads the new settings
+        pass
     origin = loaded.origins[known]
     if not origin.startswith(context.home.config_file):
         context.say(f"{origin} is set too and overrides it")

@@ -167,6 +167,7 @@ class _Demo:
             **{k: v for k, v in os.environ.items() if not k.startswith("CLAUDE")},
             "MEMKIT_HOME": self.home.root,
             "MEMKIT_PYTHON": sys.executable,
+            "MEMKIT_SERVICE_ENABLED": "false",  # it would outlive the demo
         }
         answer = subprocess.run(
             [sys.executable, *run],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 import click
 
 from memkit.cli.context import Context, command, plain, styled
 from memkit.errors import NotFoundError
+
+logger = logging.getLogger(__name__)
 
 
 @command("expand")
@@ -15,32 +20,58 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 
     ID is an id that `memkit search` printed, or the first characters of one.
     """
+    from memkit import events
+    from memkit.service.client import ServiceUnavailable
+
+    try:
+        sections = _by_service(context, ids)
+    except ServiceUnavailable:
+        sections = _here(context, ids)
+    try:
+        events.note(context.home, "expand", [section["id"] for section in sections])
+    except OSError as error:  # the count is not worth the answer
+        logger.warning("not counted: %s", error)
+    if context.as_json:
+        context.print_json({"sections": sections})
+        return
+    for section in sections:
+        _show(section)
+
+
+def _by_service(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
+    from memkit.service.asking import ask_service
+
+    arguments = {"ids": list(ids)}
+    found = ask_service(context.project, context.home, context.settings(), "expand", arguments)
+    sections: list[dict[str, Any]] = found["sections"]
+    return sections
+
+
+def _here(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
     from memkit.index.current import open_chunks
     from memkit.recall.expand import expand
 
-    settings = context.settings()
-    chunks = open_chunks(context.project, context.home, settings)
+    chunks = open_chunks(context.project, context.home, context.settings())
     if chunks is None:
         raise NotFoundError(
             f"{context.project.root} has no index yet; `memkit index` or a search makes it"
         )
-    sections = [expand(context.project, context.home, chunks, name) for name in ids]
-    if context.as_json:
-        context.print_json({"sections": [section.as_dict() for section in sections]})
-        return
-    for section in sections:
-        chunk = section.chunk
-        place = f"{section.path}:{section.start_line}-{section.end_line}"
-        breadcrumb = styled(plain(chunk.breadcrumb), bold=True)
-        click.echo(f"{styled(section.id, fg='yellow')}  {breadcrumb}")
-        click.echo(styled(plain(place), dim=True))
-        if chunk.session:
-            branch = f", branch {chunk.branch}" if chunk.branch else ""
-            click.echo(styled(plain(f"session {chunk.session}{branch}"), dim=True))
-        click.echo(f"\n{plain(section.content)}\n")
-        for turn in section.turns:
-            session = f"{chunk.session} " if chunk.session else ""
-            exchange = f"original exchange: memkit transcript {session}--turn {turn}"
-            click.echo(styled(plain(exchange), dim=True))
-        if chunk.session and section.transcript is None:
-            click.echo(styled("(its transcript is no longer on this machine)", dim=True))
+    return [expand(context.project, context.home, chunks, name).as_dict() for name in ids]
+
+
+def _show(section: dict[str, Any]) -> None:
+    place = f"{section['path']}:{section['start_line']}-{section['end_line']}"
+    breadcrumb = styled(plain(section["breadcrumb"]), bold=True)
+    click.echo(f"{styled(section['id'], fg='yellow')}  {breadcrumb}")
+    click.echo(styled(plain(place), dim=True))
+    session = section["session"]
+    if session:
+        branch = f", branch {section['branch']}" if section["branch"] else ""
+        click.echo(styled(plain(f"session {session}{branch}"), dim=True))
+    click.echo(f"\n{plain(section['content'])}\n")
+    for turn in section["turns"]:
+        named = f"{session} " if session else ""
+        exchange = f"original exchange: memkit transcript {named}--turn {turn}"
+        click.echo(styled(plain(exchange), dim=True))
+    if session and section["transcript"] is None:
+        click.echo(styled("(its transcript is no longer on this machine)", dim=True))

@@ -29,23 +29,18 @@ def index_command(
     Unchanged text costs nothing. Each PATH, a markdown file or a directory of them, becomes a part of
     this project's memory and stays one.
     """
-    from memkit.cli.progress import counting
-    from memkit.index.lock import index_lock
     from memkit.index.paths import change_paths
-    from memkit.index.sync import sync_project
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
-    settings = context.settings()
-    with index_lock(context.home, LOCK_SECONDS, context.say), counting(context, "embedding") as progress:
-        report = sync_project(
-            context.project,
-            context.home,
-            settings,
-            rebuild=rebuild,
-            announce=context.say,
-            progress=progress,
-        )
+    report = None if rebuild else _by_service(context)
+    if report is None:
+        report = _here(context, rebuild)
+    print_report(context, report)
+
+
+def print_report(context: Context, report: SyncReport) -> None:
+    """Print what a pass of indexing did."""
     if context.as_json:
         context.print_json(dataclasses.asdict(report))
         return
@@ -54,6 +49,43 @@ def index_command(
         f"{report.deleted} deleted, {report.embedded} embedded."
     )
     _warn(context, report)
+
+
+def _by_service(context: Context) -> SyncReport | None:
+    """What the service did; None if it is not there to do it."""
+    import msgspec
+
+    from memkit.index.sync_report import SyncReport
+    from memkit.service.asking import ask_service
+    from memkit.service.client import ServiceUnavailable
+
+    try:
+        found = ask_service(
+            context.project, context.home, context.settings(), "index", {}, LOCK_SECONDS
+        )
+    except ServiceUnavailable:
+        return None
+    return msgspec.convert(found, SyncReport)
+
+
+def _here(context: Context, rebuild: bool) -> SyncReport:
+    from memkit.cli.progress import counting
+    from memkit.index.lock import index_lock
+    from memkit.index.sync import sync_project
+
+    settings = context.settings()
+    with (
+        index_lock(context.home, LOCK_SECONDS, context.say),
+        counting(context, "embedding") as progress,
+    ):
+        return sync_project(
+            context.project,
+            context.home,
+            settings,
+            rebuild=rebuild,
+            announce=context.say,
+            progress=progress,
+        )
 
 
 def _warn(context: Context, report: SyncReport) -> None:

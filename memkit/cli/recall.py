@@ -44,15 +44,16 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.capture.brief import session_brief
+    from memkit.recall.answers import Request
     from memkit.recall.layout import lay_out
-    from memkit.recall.opening import open_searcher
+    from memkit.service.asking import Asker
 
     settings = context.settings()
     budget = settings.recall.budget_tokens
     if not question:
         brief = session_brief(context.project, budget * 4)
         return brief, {"query": "", "text": brief, "results": []}
-    searcher = open_searcher(context.project, context.home, settings, announce=context.say)
-    answer = searcher.search(question, MOST_RESULTS)
+    asker = Asker(context.project, context.home, settings, context.say)
+    answer = asker.answer(Request(question, MOST_RESULTS))
     text = lay_out(answer, budget)
     return text, {**answer.as_dict(), "text": text}

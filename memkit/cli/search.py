@@ -16,7 +16,7 @@ from memkit.index.chunk import KINDS
 
 if TYPE_CHECKING:
     from memkit.config import Key
-    from memkit.recall.search import Answer, Request
+    from memkit.recall.answers import Answer, Request
 
 SHOWN_CHARACTERS = 600
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
@@ -82,31 +82,31 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and asked["min_relevance"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
-    from memkit.recall.opening import open_searcher
+    from memkit.service.asking import Asker
 
     if everything:
         asked["min_relevance"] = 0.0
     request = _request(context, query or "", explain, asked)
     flags: dict[Key, Any] = {("search", "mode"): mode} if mode else {}
-    searcher = open_searcher(
+    asker = Asker(
         context.project,
         context.home,
         context.settings(flags),
-        announce=context.say,
+        context.say,
         all_projects=all_projects,
     )
     if batch is not None:
         for line in _queries(batch):
-            answer = searcher.answer(dataclasses.replace(request, query=line))
+            answer = asker.answer(dataclasses.replace(request, query=line))
             context.print_json(answer.as_dict())
         return
-    answer = searcher.answer(request)
+    answer = asker.answer(request)
     if context.as_json:
         context.print_json(answer.as_dict())
         return
     if answer.degraded:
         context.say(answer.degraded)
-    if searcher.corpus is None:
+    if not answer.chunks:
         context.say(f"{context.project.root} has no memory yet")
     _show(answer, with_project=all_projects)
 
@@ -114,9 +114,8 @@ def search_command(
 def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> Request:
     from datetime import date
 
+    from memkit.recall.answers import Filters, Request
     from memkit.recall.dates import parse_day
-    from memkit.recall.filters import Filters
-    from memkit.recall.search import Request
 
     today = date.today()
     return Request(
@@ -165,7 +164,7 @@ def _queries(batch: TextIO) -> Iterator[str]:
 
 
 def _show(answer: Answer, *, with_project: bool) -> None:
-    from memkit.recall.search import shortened
+    from memkit.recall.answers import shortened
 
     if not answer.results:
         click.echo(_nothing(answer))

@@ -32,6 +32,8 @@ def status_command(context: Context) -> None:
         "index": f"{counted(index['chunks'], 'chunk')}, {index['missing']} not embedded, {state}",
         "waiting": f"{counted(value['waiting'], 'event')}; "
         + ("a worker is running" if value["worker"] else "no worker is running"),
+        "service": _service_line(value["service"]),
+        "pointers": f"{value['pointers']['given']} times given, {value['pointers']['followed']} followed",
         "failed": f"{counted(len(value['failed']), 'event')} given up, "
         f"{counted(value['hook_errors'], 'hook error')} logged",
         "home": value["home"],
@@ -46,7 +48,14 @@ def status_command(context: Context) -> None:
         context.say("`memkit work --retry` tries them again")
 
 
+def _service_line(value: dict[str, Any]) -> str:
+    if not value["running"]:
+        return "not running; a session or a search starts it" if value["enabled"] else "switched off"
+    return "running; `memkit service status` says more"
+
+
 def _status(context: Context) -> dict[str, Any]:
+    from memkit import events
     from memkit.capture import launch, spool
     from memkit.capture.brief import days, newest_entries
     from memkit.index.current import is_in_step, open_chunks, read_files
@@ -76,6 +85,11 @@ def _status(context: Context) -> dict[str, Any]:
         },
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
+        "service": {
+            "enabled": settings.service.enabled,
+            "running": launch.service_is_running(home),
+        },
+        "pointers": events.pointer_counts(home),
         "failed": [
             {
                 "file": item.name,

@@ -5,11 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import time
+from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
 from memkit.errors import IndexBusyError, MemkitError
+
+if TYPE_CHECKING:
+    from memkit.capture.worker import WorkReport
 
 WAIT_SECONDS = 600.0
 
@@ -26,17 +31,8 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
     """
     if not os.path.isdir(context.home.root):
         return  # the home is gone since a hook started this; do not bring it back
-    from memkit.capture import spool
-    from memkit.capture.worker import work
-
-    if retry:
-        spool.retry_failed(context.home)
     try:
-        report = work(
-            context.home,
-            functools.cache(context.settings_of),
-            wait_seconds=WAIT_SECONDS if wait else 0.0,
-        )
+        report = _work(context, wait, retry)
     except IndexBusyError:
         if wait:
             raise
@@ -44,6 +40,12 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
             context.print_json({"busy": True})
         else:
             context.say("another worker is at it")
+        return
+    if report is None:
+        if context.as_json:
+            context.print_json({"busy": True})
+        else:
+            click.echo("The service is at it.")
         return
     if context.as_json:
         context.print_json({"busy": False, **dataclasses.asdict(report)})
@@ -57,3 +59,32 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
         context.say(line)
     if report.failures:
         raise MemkitError(f"{len(report.failures)} steps failed; `memkit status` shows what waits")
+
+
+def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
+    """Have the work done; None if the service does it and nobody waits."""
+    import msgspec
+
+    from memkit.capture import spool
+    from memkit.capture.worker import WorkReport, work
+    from memkit.service.client import ServiceUnavailable, request
+    from memkit.service.jobs import JobBook
+
+    try:
+        found = request(context.home, "work", {"wait": wait, "retry": retry}, WAIT_SECONDS)
+        return msgspec.convert(found, WorkReport) if wait else None
+    except ServiceUnavailable:
+        pass
+    if retry:
+        spool.retry_failed(context.home)
+    report = work(
+        context.home,
+        functools.cache(context.settings_of),
+        wait_seconds=WAIT_SECONDS if wait else 0.0,
+    )
+    due = [job.name for job in JobBook(context.home).due(time.time())]
+    if due:
+        from memkit.cli.jobs import run_here
+
+        run_here(context, due)
+    return report

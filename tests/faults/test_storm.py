@@ -72,7 +72,8 @@ def stage(tmp_path: Path, model_home: Home) -> Path:
 
 def environment(stage: Path) -> dict[str, str]:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "MEMKIT"))}
-    return {**inherited, "MEMKIT_HOME": str(stage / "home"), "MEMKIT_PYTHON": sys.executable}
+    return {**inherited, "MEMKIT_HOME": str(stage / "home"), "MEMKIT_PYTHON": sys.executable,
+            "MEMKIT_SERVICE_ENABLED": "false"}
 
 
 def session_id(session: int) -> str:

@@ -256,7 +256,7 @@ def test_a_directory_is_no_file_of_settings(home: Home) -> None:
                 "paths = [\n  'a', # b\n\n  'c',\n]",
                 "exclude = '''\nk = 1\n'''",
                 "[recall] # k",
-                "prompt_hint = true",
+                'inject = "hint"',
             ]
         ),
         unique=True,
@@ -295,7 +295,7 @@ class TestFileOfAProject:
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
-            "memory", "capture", "embedding", "index", "recall",
+            "memory", "capture", "embedding", "index", "recall", "service",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)
@@ -456,10 +456,10 @@ class TestSave:
 
 
 def test_hook_settings_are_published_as_json(home: Home) -> None:
-    write_own(home, "[recall]\nsession_characters = 10\nprompt_hint = false\n")
+    write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
     config.publish_hook_settings(home, load(home).settings)
     path = Path(home.hook_settings)
-    assert json.loads(path.read_bytes()) == {"session_characters": 10, "prompt_hint": False}
+    assert json.loads(path.read_bytes()) == {"session_characters": 10, "inject": "off", "service": True}
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
     config.publish_hook_settings(home, load(home).settings)

@@ -77,7 +77,7 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     assert FACT in hit["content"]
     assert (hit["session"], hit["turns"]) == (session, [found[2]])
     assert FACT in user.run("search", "staging gateway port")
-    assert user.home.processes() == []
+    user.wait_until_alone()
 
 
 def test_next_session_is_told(api: MessagesApi, user: MemkitUser) -> None:
@@ -94,6 +94,7 @@ def test_next_session_is_told(api: MessagesApi, user: MemkitUser) -> None:
 
 def test_prompt_hint_once_there_is_history(api: MessagesApi, user: MemkitUser) -> None:
     day = user.plant_yesterday("Ports are given out by the platform team.")
+    user.home.environment["MEMKIT_SERVICE_ENABLED"] = "false"  # it might be ready for the prompt
     user.home.run_prompt("Hello.")
     (call,) = api.model_calls
     assert "-> Ports are given out by the platform team." in call.system
@@ -135,7 +136,7 @@ def test_interactive_session(api: MessagesApi, user: MemkitUser) -> None:
     assert "**Answered** One." in user.memory()
     assert "**Answered** Two." in user.memory()
     assert user.memory().count(f"session:{session.session_id}") == 1
-    wait_until(lambda: user.home.processes() == [])
+    user.wait_until_alone()
 
 
 def test_interrupted_turn(api: MessagesApi, user: MemkitUser) -> None:

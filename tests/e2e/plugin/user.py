@@ -37,6 +37,7 @@ class MemkitUser:
         self.plugin = plugin
         home.plugins = [plugin]
         home.environment["MEMKIT_PYTHON"] = sys.executable
+        home.environment["MEMKIT_SERVICE_IDLE_MINUTES"] = "0.02"
         home.memkit_home.mkdir(mode=PRIVATE_DIRECTORY)
         (home.memkit_home / "models").symlink_to(models)
 
@@ -52,6 +53,15 @@ class MemkitUser:
         )
         assert done.returncode == 0, f"memkit {' '.join(arguments)} failed:\n{done.stderr}"
         return done.stdout
+
+    def service(self) -> dict[str, Any]:
+        """What the service says of itself; without `pid` if there is none."""
+        status: dict[str, Any] = json.loads(self.run("service", "status", "--json"))
+        return status
+
+    def wait_until_alone(self) -> None:
+        """Wait until the service has ended, its idle time being short, and no process is left."""
+        wait_until(lambda: not self.home.processes(), REMEMBERED_SECONDS, self.complaint)
 
     def search(self, query: str, project: Path | None = None) -> list[dict[str, Any]]:
         """The results of `memkit search`, best first."""

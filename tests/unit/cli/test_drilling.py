@@ -219,8 +219,8 @@ class TestConfig:
         assert run(fresh, "config", "path").output == f"{place}\n"
 
     def test_set_tells_the_hooks(self, run: Run, fresh: Memory) -> None:
-        run(fresh, "config", "set", "recall.prompt_hint", "false")
-        assert json.loads(Path(fresh.home.hook_settings).read_text())["prompt_hint"] is False
+        run(fresh, "config", "set", "recall.inject", "off")
+        assert json.loads(Path(fresh.home.hook_settings).read_text())["inject"] == "off"
 
     def test_set_what_a_variable_overrides(
         self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch

@@ -36,7 +36,7 @@ def test_for_people(run: Run, read_only: Memory) -> None:
 def test_for_scripts(run: Run, read_only: Memory) -> None:
     found = run(read_only, "search", "--json", "which port does the staging gateway use")
     assert found.errors == ""
-    assert list(found.json) == ["query", "mode", "degraded", "took_ms", "best_relevance", "results"]
+    assert list(found.json) == ["query", "mode", "degraded", "took_ms", "best_relevance", "chunks", "results"]
     assert found.json["results"][0]["date"] == "2026-11-18"
 
 

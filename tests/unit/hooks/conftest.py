@@ -113,5 +113,6 @@ def stage(tmp_path: Path) -> Stage:
         **inherited,
         "MEMKIT_HOME": str(stage.home),
         "MEMKIT_PYTHON": str(recorder),
+        "MEMKIT_SERVICE_ENABLED": "false",
     }
     return stage

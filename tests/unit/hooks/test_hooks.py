@@ -213,7 +213,7 @@ def test_session_start_keeps_to_the_set_length(stage: Stage) -> None:
     stage.remember("2026-03-01", *["answer " * 30] * 8)
     (stage.home / "run").mkdir(parents=True)
     settings = stage.home / "run" / "hooks.json"
-    settings.write_text('{"session_characters": 700, "prompt_hint": false}')
+    settings.write_text('{"session_characters": 700, "inject": "off"}')
     assert 300 < len(stage.run("session_start", stage.event("SessionStart")).context) <= 700
     settings.write_text('{"session_characters": 0}')
     assert stage.run("session_start", stage.event("SessionStart")).json == {}

@@ -1,0 +1,72 @@
+"""What was shown, and what was asked for then: a line each in `log/events.jsonl`.
+
+`memkit status` counts them.
+
+Standard library only, Python 3.9 syntax.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, Dict, Iterator, List
+
+from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+
+MOST_BYTES = 1024 * 1024
+"""A log that is longer becomes `events.jsonl.1`, in place of the one before."""
+
+
+def note(home: Home, event: str, ids: List[str]) -> None:
+    """Add an event about entries. Raises `OSError`."""
+    make_private_directory(home.log)
+    path = home.events_file
+    if os.path.exists(path) and os.path.getsize(path) > MOST_BYTES:
+        os.replace(path, path + ".1")
+    line = json.dumps({"time": round(time.time(), 3), "event": event, "ids": ids}) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+    try:
+        os.write(
+            descriptor, line.encode("ascii")
+        )  # in one call: two processes do not mix their lines
+    finally:
+        os.close(descriptor)
+
+
+def pointer_counts(home: Home) -> Dict[str, int]:
+    """How often pointers were `given`, and how often one of them was `followed` by an expand."""
+    given = followed = 0
+    waiting = []  # type: List[List[str]]
+    for event in _read(home):
+        ids = [name for name in event.get("ids", []) if isinstance(name, str)]
+        if event.get("event") == "pointers":
+            given += 1
+            waiting.append(ids)
+        elif event.get("event") == "expand":
+            rest = [own for own in waiting if not _names_one_of(ids, own)]
+            followed += len(waiting) - len(rest)
+            waiting = rest
+    return {"given": given, "followed": followed}
+
+
+def _names_one_of(asked: List[str], shown: List[str]) -> bool:
+    """Whether an id that was asked for is the beginning of one that was shown, or goes on from it."""
+    pairs = ((one, other) for one in asked for other in shown)
+    return any(one and (one.startswith(other) or other.startswith(one)) for one, other in pairs)
+
+
+def _read(home: Home) -> Iterator[Dict[str, Any]]:
+    for path in (home.events_file + ".1", home.events_file):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.readlines()
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            try:
+                value = json.loads(line)
+            except ValueError:  # cut off by a full disk
+                continue
+            if isinstance(value, dict):
+                yield value

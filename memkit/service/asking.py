@@ -1,0 +1,108 @@
+"""Questions to the memory: answered by the service if it is up, else in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from memkit.capture import launch
+from memkit.config import Settings
+from memkit.errors import MemkitError
+from memkit.index.current import index_key
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.recall.answers import Answer, Request
+from memkit.service.client import RequestRefused, ServiceUnavailable, request
+
+if TYPE_CHECKING:
+    from memkit.recall.search import Searcher
+
+logger = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 20.0
+"""How long the service may take, which may have to load the model and index edited files first."""
+
+
+def ask_service(
+    project: Project,
+    home: Home,
+    settings: Settings,
+    operation: str,
+    arguments: dict[str, Any],
+    seconds: float = ANSWER_SECONDS,
+) -> Any:
+    """What the service answers on the project.
+
+    Raises `ServiceUnavailable` if this process must do it itself, and `MemkitError` with what went wrong
+    there.
+    """
+    if not settings.service.enabled:
+        raise ServiceUnavailable("absent", "the service is switched off")
+    own = {"root": project.root, "index": index_key(project, home, settings)}
+    try:
+        return request(home, operation, {**own, **arguments}, seconds)
+    except RequestRefused as refused:
+        if refused.kind == "failed":
+            raise MemkitError(str(refused)) from refused
+        if refused.kind != "elsewhere":
+            logger.warning("the service refused %s: %s", operation, refused)
+        raise ServiceUnavailable("broken", str(refused)) from refused
+
+
+class Asker:
+    """Answers questions about one project, or all. Ask it often: what it opens stays open."""
+
+    def __init__(
+        self,
+        project: Project,
+        home: Home,
+        settings: Settings,
+        announce: Callable[[str], None],
+        *,
+        all_projects: bool = False,
+    ) -> None:
+        """`announce` is told, in one line each, what a person may have to wait for."""
+        self._project = project
+        self._home = home
+        self._settings = settings
+        self._announce = announce
+        self._all_projects = all_projects
+        self._searcher: Searcher | None = None
+
+    def answer(self, asked: Request) -> Answer:
+        """The answer. Raises `MemkitError`."""
+        if self._searcher is None:
+            try:
+                return self._ask(asked)
+            except ServiceUnavailable as reason:
+                logger.debug("answered without the service: %s", reason)
+                self._searcher = self._open()
+        return self._searcher.answer(asked)
+
+    def _ask(self, asked: Request) -> Answer:
+        arguments = {
+            "request": msgspec.to_builtins(asked),
+            "search": msgspec.to_builtins(self._settings.search),
+            "all_projects": self._all_projects,
+        }
+        found = ask_service(self._project, self._home, self._settings, "search", arguments)
+        return msgspec.convert(found, Answer)
+
+    def _open(self) -> Searcher:
+        from memkit.recall.opening import open_searcher
+
+        if self._settings.service.enabled:
+            try:
+                launch.start_service(self._home)  # for the next question
+            except OSError as error:
+                logger.warning("the service cannot be started: %s", error)
+        return open_searcher(
+            self._project,
+            self._home,
+            self._settings,
+            announce=self._announce,
+            all_projects=self._all_projects,
+        )

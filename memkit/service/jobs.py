@@ -1,0 +1,162 @@
+"""What recurs: small jobs with a period each, run by the service, or without one by `memkit work`.
+
+Each can be run twice, or be cut short and run again. When a job last ended stands in `run/jobs.json`,
+written after it, so one that was killed is due again. Four jobs with fixed periods and no concurrency need
+no scheduler library: the largest part of one, its stores and triggers, would stand idle.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from memkit.capture import spool
+from memkit.capture.capture import Capture
+from memkit.capture.live import LiveSessions
+from memkit.config import Settings
+from memkit.errors import MemkitError, NotFoundError
+from memkit.index.current import known_roots
+from memkit.paths import Home, make_private_directory, write_durably
+from memkit.project import Project
+from memkit.service.shown import Shown
+
+logger = logging.getLogger(__name__)
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+RETRY_DAYS = 7
+"""Events given up longer ago are left to `memkit work --retry`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a job works on. The index lock is held."""
+
+    home: Home
+    settings_of: Callable[[Project], Settings]
+    index: Callable[[Project], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job: its name, what it does in a few words, its period, and the function that says what it did."""
+
+    name: str
+    purpose: str
+    every_seconds: float
+    run: Callable[[Surroundings], str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """How a job stands: when it last ended (0: never), what came of it, and whether it is paused."""
+
+    last: float = 0.0
+    seconds: float = 0.0
+    result: str = ""
+    failed: bool = False
+    paused: bool = False
+
+
+def _retry(around: Surroundings) -> str:
+    oldest = time.time() - RETRY_DAYS * DAY
+    count = spool.retry_failed(around.home, since=oldest)
+    return f"{count} given-up events tried again"
+
+
+def _reconcile(around: Surroundings) -> str:
+    live = {one.session for one in LiveSessions(around.home)}
+    capture = Capture(around.home, around.settings_of(Project(around.home.root)))
+    return f"{capture.catch_up(live)} sessions caught up"
+
+
+def _index(around: Surroundings) -> str:
+    count = 0
+    for root in known_roots(around.home):
+        if Path(root).is_dir():
+            around.index(Project(root))
+            count += 1
+    return f"{count} projects in step"
+
+
+def _tidy(around: Surroundings) -> str:
+    return f"{Shown(around.home).tidy()} old notes removed"
+
+
+JOBS = (
+    Job(
+        "reconcile", "read what crashed sessions left in their transcripts", 10 * MINUTE, _reconcile
+    ),
+    Job("retry", "try the events again that were given up", 6 * HOUR, _retry),
+    Job("index", "bring the index of every project into step", DAY, _index),
+    Job("tidy", "remove notes of sessions long past", DAY, _tidy),
+)
+
+
+class JobBook:
+    """How all jobs stand, kept in `run/jobs.json`; if that is lost, all are due."""
+
+    def __init__(self, home: Home) -> None:
+        self._path = Path(home.run, "jobs.json")
+
+    def states(self) -> dict[str, JobState]:
+        """By name."""
+        found: dict[str, JobState] = {}
+        try:
+            value = json.loads(self._path.read_bytes())
+            found = {name: JobState(**state) for name, state in value.items()}
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            logger.warning("%s is damaged and begun anew: %s", self._path, error)
+        return {job.name: found.get(job.name, JobState()) for job in JOBS}
+
+    def save(self, name: str, state: JobState) -> None:
+        """Change one. Raises `OSError`."""
+        states = self.states() | {name: state}
+        make_private_directory(str(self._path.parent))
+        text = json.dumps({one: asdict(value) for one, value in states.items()}, indent=1)
+        write_durably(str(self._path), text.encode("ascii"))
+
+    def due(self, now: float) -> list[Job]:
+        """The jobs whose time has come; also where the clock was set back behind the last run."""
+        states = self.states()
+        return [
+            job
+            for job in JOBS
+            if not states[job.name].paused
+            and not 0 <= now - states[job.name].last < job.every_seconds
+        ]
+
+    def pause(self, name: str, paused: bool) -> None:
+        """Leave a job out from now on, or no longer. Raises `NotFoundError`, `OSError`."""
+        state = self.states()[job_named(name).name]
+        self.save(name, JobState(**{**asdict(state), "paused": paused}))
+
+
+def job_named(name: str) -> Job:
+    """The job of that name. Raises `NotFoundError`."""
+    for job in JOBS:
+        if job.name == name:
+            return job
+    known = ", ".join(job.name for job in JOBS)
+    raise NotFoundError(f"there is no job {name!r}; there are {known}")
+
+
+def run_job(job: Job, around: Surroundings) -> JobState:
+    """Run one, note how it ended, and return that. The caller holds the index lock."""
+    started = time.time()
+    try:
+        result, failed = job.run(around), False
+    except (MemkitError, OSError) as error:
+        logger.warning("job %s failed: %s", job.name, error)
+        result, failed = " ".join(str(error).split()), True
+    book = JobBook(around.home)
+    paused = book.states()[job.name].paused
+    state = JobState(started, round(time.time() - started, 3), result, failed, paused)
+    book.save(job.name, state)
+    return state

@@ -1,0 +1,235 @@
+"""What the service does when it is asked: one method an operation.
+
+Each takes the arguments of a request, plain JSON values, and gives what the reply's `result` holds.
+They run in the service's reader threads; what writes goes to its writer and gives a future.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+import psutil
+
+import memkit
+from memkit import config, events
+from memkit.capture import spool
+from memkit.capture.live import LiveSessions
+from memkit.config import SearchSettings, Settings
+from memkit.errors import MemkitError, NotFoundError
+from memkit.index.current import index_key, open_chunks
+from memkit.index.sync_report import SyncReport
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.recall.answers import Request
+from memkit.recall.pointers import find_pointers, lay_out
+from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
+from memkit.service.requests import NotHereError
+from memkit.service.shown import Shown
+from memkit.service.warm import Models, WarmMemories
+from memkit.service.watching import Watching
+from memkit.service.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+Arguments = dict[str, Any]
+
+
+class UnknownOperationError(MemkitError):
+    """Nobody knows what was asked for."""
+
+
+class Operations:
+    """All that can be asked of the service."""
+
+    def __init__(self, home: Home, drain: Callable[[], None]) -> None:
+        """`drain` makes the service end when it has answered what it was asked."""
+        self._home = home
+        self.drain_service = drain
+        self._started = time.time()
+        self._models = Models(home)
+        self.live = LiveSessions(home)
+        self._shown = Shown(home)
+        self.writer = Writer(home, self.settings_of, self._models.find)
+        self.watching = Watching(home, self.writer)
+        self._warm = WarmMemories(
+            home,
+            self._models,
+            self.settings_of,
+            self.writer.index,
+            self.watching.watch,
+            self.watching.unwatch,
+        )
+        self._opening: dict[str, threading.Thread] = {}
+        self.errors: list[str] = []
+
+    def settings_of(self, project: Project) -> Settings:
+        """The settings of a project, as they are in its files now."""
+        return config.load(self._home, project).settings
+
+    def named(self, operation: str) -> Callable[[Arguments], Any]:
+        """The method for an operation's name. Raises `UnknownOperationError`."""
+        known = {
+            "search": self.search,
+            "expand": self.expand,
+            "index": self.index,
+            "work": self.work,
+            "pointers": self.pointers,
+            "status": self.status,
+            "job": self.job,
+            "reload": self.reload,
+            "drain": self.drain,
+        }
+        if operation not in known:
+            raise UnknownOperationError(f"the service knows no operation {operation!r}")
+        return known[operation]
+
+    def search(self, arguments: Arguments) -> Any:
+        """An `Answer` to `request`, about the project at `root` or `all_projects`, as `search` ranks.
+
+        `index`, see `index_key`, says which index is meant. Raises `NotHereError` if not this one.
+        """
+        project, settings = self._project(arguments)
+        search = msgspec.convert(arguments["search"], SearchSettings)
+        searcher = self._warm.searcher(
+            project, settings, search, all_projects=bool(arguments.get("all_projects"))
+        )
+        request = msgspec.convert(arguments["request"], Request)
+        return msgspec.to_builtins(searcher.answer(request))
+
+    def expand(self, arguments: Arguments) -> Any:
+        """The sections around the chunks that `ids` name, as `memkit expand --json` prints them."""
+        from memkit.recall.expand import expand
+
+        project, settings = self._project(arguments)
+        chunks = open_chunks(project, self._home, settings)
+        if chunks is None:
+            raise NotFoundError(f"{project.root} has no index yet; `memkit index` makes it")
+        found = [expand(project, self._home, chunks, str(name)) for name in arguments["ids"]]
+        return {"sections": [section.as_dict() for section in found]}
+
+    def index(self, arguments: Arguments) -> Future[SyncReport]:
+        """Bring the project at `root` into step; a `SyncReport`."""
+        project, settings = self._project(arguments)
+        if self._warm.is_warm(project):  # paths may have been added
+            self.watching.watch(project, settings)
+        return self.writer.index(project.root)
+
+    def work(self, arguments: Arguments) -> Any:
+        """Take in what the hooks spooled; `wait` gives the `WorkReport`, else nothing is waited for."""
+        if arguments.get("retry"):
+            spool.retry_failed(self._home)
+        future = self.writer.work()
+        future.add_done_callback(self._after_work)
+        return future if arguments.get("wait") else {}
+
+    def pointers(self, arguments: Arguments) -> Any:
+        """Text for a `prompt` of `session` in the project at `root`; `warm` says if it could be looked up."""
+        project, settings = self._project(arguments)
+        if not self._warm.is_warm(project):
+            self.open_soon(project)
+            return {"warm": False, "text": ""}
+        session = str(arguments["session"])
+        searcher = self._warm.searcher(project, settings, settings.search)
+        shown = self._shown.of(session)
+        found = find_pointers(searcher, str(arguments["prompt"]), session, shown)
+        if found:
+            ids = [pointer.id for pointer in found]
+            self._shown.add(session, ids)
+            events.note(self._home, "pointers", ids)
+        return {"warm": True, "text": lay_out(found)}
+
+    def status(self, arguments: Arguments) -> Any:
+        """What the service is and does."""
+        process = psutil.Process()
+        return {
+            "pid": os.getpid(),
+            "version": memkit.__version__,
+            "started": self._started,
+            "uptime_seconds": round(time.time() - self._started, 1),
+            "memory_mb": round(process.memory_info().rss / 1e6, 1),
+            "threads": process.num_threads(),
+            "sessions": [{"session": one.session, "root": one.root} for one in self.live],
+            "queue": self.writer.length,
+            "waiting": len(spool.waiting(self._home)),
+            "projects": self._warm.sizes(),
+            "watched": self.watching.state(),
+            "errors": self.errors[-5:],
+        }
+
+    def job(self, arguments: Arguments) -> Future[JobState]:
+        """Run the job of that `name` now; the `JobState` in which it ended."""
+        return self.start_job(job_named(str(arguments["name"])))
+
+    def start_job(self, job: Job) -> Future[JobState]:
+        """Have the writer run a job in its turn."""
+        around = Surroundings(self._home, self.settings_of, self.writer.index_now)
+        return self.writer.submit(f"job {job.name}", lambda: run_job(job, around))
+
+    def reload(self, arguments: Arguments) -> Any:
+        """Forget what is held open, models included: settings have changed."""
+        self._warm.clear()
+        self._models.clear()
+        return {}
+
+    def drain(self, arguments: Arguments) -> Any:
+        """End, once what was asked for before is answered."""
+        self.drain_service()
+        return {}
+
+    def open_soon(self, project: Project) -> None:
+        """Open a project in the background, so that the next search of it finds it warm."""
+        thread = self._opening.get(project.root)
+        if thread is not None and thread.is_alive():
+            return
+
+        def run() -> None:
+            try:
+                settings = self.settings_of(project)
+                searcher = self._warm.searcher(project, settings, settings.search)
+                if searcher.embedder is not None:
+                    searcher.embedder.embed_query("")
+            except Exception as error:  # noqa: BLE001 - the search that needs it tells the person
+                self._note_error(f"opening {project.root}: {error}")
+
+        self._opening[project.root] = threading.Thread(target=run, name="opening", daemon=True)
+        self._opening[project.root].start()
+
+    def close(self) -> None:
+        """Stop what runs in the background; the writer is stopped by the server."""
+        self.watching.close()
+
+    def _project(self, arguments: Arguments) -> tuple[Project, Settings]:
+        """The project at `root`, and its settings. Raises `NotHereError`."""
+        project = Project(str(arguments["root"]))
+        settings = self.settings_of(project)
+        asked = arguments.get("index")
+        if asked is not None and asked != index_key(project, self._home, settings):
+            raise NotHereError("the service has other settings of embedding or index")
+        return project, settings
+
+    def _after_work(self, future: Future[Any]) -> None:
+        """Open the projects of sessions that have just started, and keep what went wrong."""
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is not None:
+            self._note_error(str(error))
+            return
+        for failure in future.result().failures:
+            self._note_error(failure)
+        for session in self.live:
+            project = Project(session.root)
+            if not self._warm.is_warm(project):
+                self.open_soon(project)
+
+    def _note_error(self, line: str) -> None:
+        logger.warning("%s", line)
+        self.errors.append(line)
+        del self.errors[:-50]

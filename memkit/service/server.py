@@ -1,0 +1,153 @@
+"""The service's process: elected by a lock, it listens, answers, and ends when nobody needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import filelock
+import msgspec
+
+import memkit
+from memkit import config
+from memkit.capture import launch
+from memkit.errors import MemkitError
+from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+from memkit.service import address
+from memkit.service.jobs import JobBook
+from memkit.service.listener import Listener
+from memkit.service.operations import Operations
+from memkit.service.requests import Request
+
+logger = logging.getLogger(__name__)
+
+READERS = 4
+"""Threads that answer; most of a search runs outside the interpreter's lock."""
+
+CHECK_SECONDS = 15.0
+"""How often it looks whether a job is due and whether anybody still needs it, at most."""
+
+END_SECONDS = 1.5
+"""What a task in hand may take when the process is told to end; being cut short costs nothing but time."""
+
+TAKE_OVER_SECONDS = 10.0
+"""How long a new service waits for one that is about to end."""
+
+
+def run(home: Home) -> bool:
+    """Be the service of `home` until it ends; False, at once, if there is one already.
+
+    Raises `MemkitError` or `OSError` if it cannot listen.
+    """
+    make_private_directory(home.run)
+    lock = filelock.FileLock(home.service_lock, mode=PRIVATE_FILE)
+    deadline = time.monotonic() + TAKE_OVER_SECONDS
+    while True:
+        try:
+            lock.acquire(timeout=0.2)
+            break
+        except filelock.Timeout:
+            if _answers(home) or time.monotonic() > deadline:
+                return False
+    try:
+        # For `memkit service stop`, if we should hang; it goes by the lock, and kills no other.
+        write_durably(home.service_process, str(os.getpid()).encode("ascii"))
+        asyncio.run(_Server(home).run())
+    finally:
+        lock.release()
+    # What came in the last instant found us listening no more, but may have been spooled before.
+    launch.hand_over(home, with_service=True)
+    return True
+
+
+def _answers(home: Home) -> bool:
+    from memkit.service.client import ServiceUnavailable, request
+
+    try:
+        return not request(home, "status", {}, 2.0).get("draining")
+    except ServiceUnavailable:
+        return False
+
+
+class _Server:
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.last_request = time.monotonic()
+        self.running = 0
+        self.ending = asyncio.Event()
+
+    async def run(self) -> None:
+        """Listen and answer until it is time to end."""
+        loop = asyncio.get_running_loop()
+
+        def drain() -> None:
+            loop.call_soon_threadsafe(self.ending.set)
+
+        self.operations = Operations(self.home, drain)
+        self.readers = ThreadPoolExecutor(READERS, "reader")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.ending.set)
+        sock, token = address.listen(self.home)
+        listener = Listener(sock, token, self.answer, version=memkit.__version__)
+        listening = asyncio.create_task(listener.run())
+        logger.info("service %s listens", os.getpid())
+        self.operations.work({})
+        try:
+            await self._wait_for_the_end()
+        finally:
+            logger.info("service %s ends", os.getpid())
+            address.remove(self.home)  # who comes now starts another one
+            listener.stop()
+            self.operations.writer.stop()
+            await asyncio.wait([listening], timeout=END_SECONDS / 2)
+            self.operations.close()
+            if not self.operations.writer.join(END_SECONDS / 2):
+                logger.info("the step in hand is left to the next service")
+                logging.shutdown()
+                os._exit(0)  # killed at any instant it loses nothing
+            self.readers.shutdown(wait=False, cancel_futures=True)
+
+    async def answer(self, request: Request) -> dict[str, object]:
+        """The result of one request. Raises `MemkitError`."""
+        self.last_request = time.monotonic()
+        operation = self.operations.named(request.operation)
+        self.running += 1
+        try:
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(self.readers, operation, request.arguments)
+            if isinstance(found, Future):  # waited for without a thread
+                found = await asyncio.wrap_future(found)
+            result: dict[str, object] = msgspec.to_builtins(found)
+            return result
+        finally:
+            self.running -= 1
+            self.last_request = time.monotonic()
+
+    async def _wait_for_the_end(self) -> None:
+        idle = 600.0
+        while not self.ending.is_set():
+            try:
+                idle = config.load(self.home).settings.service.idle_minutes * 60
+            except MemkitError as error:  # a mistake in the file; who asks is told
+                logger.warning("%s", error)
+            try:
+                await asyncio.wait_for(self.ending.wait(), min(CHECK_SECONDS, max(0.2, idle / 4)))
+            except asyncio.TimeoutError:
+                self._start_due_jobs()
+                if self._is_idle(idle):
+                    return
+
+    def _start_due_jobs(self) -> None:
+        for job in JobBook(self.home).due(time.time()):
+            self.operations.start_job(job)
+
+    def _is_idle(self, idle_seconds: float) -> bool:
+        """Whether nobody asked for so long, no session is live, and nothing is in hand."""
+        if time.monotonic() - self.last_request < idle_seconds or self.running:
+            return False
+        writer = self.operations.writer
+        return not (writer.length or writer.is_busy or any(self.operations.live))

@@ -1,0 +1,55 @@
+"""Which pointers a session has been shown: none is shown twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from pathlib import Path
+
+from memkit.paths import Home, make_private_directory, write_durably
+
+logger = logging.getLogger(__name__)
+
+KEEP_SECONDS = 14 * 86400.0
+"""After so long without a new one the note of a session is removed."""
+
+
+class Shown:
+    """One small file a session under `run/shown`; losing one costs a repetition."""
+
+    def __init__(self, home: Home) -> None:
+        self._directory = Path(home.run, "shown")
+
+    def of(self, session: str) -> set[str]:
+        """The ids shown in `session`."""
+        try:
+            value = json.loads(self._path(session).read_bytes())
+            return {name for name in value if isinstance(name, str)}
+        except FileNotFoundError:
+            return set()
+        except (OSError, ValueError, TypeError) as error:
+            logger.warning("%s is damaged and read as empty: %s", self._path(session), error)
+            return set()
+
+    def add(self, session: str, ids: list[str]) -> None:
+        """Note that `ids` are shown in `session`. Raises `OSError`."""
+        make_private_directory(str(self._directory))
+        known = sorted(self.of(session) | set(ids))
+        write_durably(str(self._path(session)), json.dumps(known).encode("ascii"))
+
+    def tidy(self) -> int:
+        """Remove the notes of sessions long past; how many those were."""
+        removed = 0
+        for path in self._directory.glob("*.json") if self._directory.is_dir() else ():
+            try:
+                if time.time() - path.stat().st_mtime > KEEP_SECONDS:
+                    path.unlink()
+                    removed += 1
+            except FileNotFoundError:
+                continue
+        return removed
+
+    def _path(self, session: str) -> Path:
+        return self._directory / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"

@@ -1,0 +1,192 @@
+"""Memories held open for searching: snapshots, what is made of them, and the models."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, TimeoutError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memkit.config import SearchSettings, Settings
+from memkit.errors import MemkitError
+from memkit.index.current import known_roots, open_snapshot
+from memkit.index.snapshot import Snapshot
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.recall.corpus import Corpus
+from memkit.recall.search import Searcher
+from memkit.service.requests import NotHereError
+
+if TYPE_CHECKING:
+    from memkit.index.embedding import Embedder
+    from memkit.index.sync import SyncReport
+    from memkit.settings import EmbeddingSettings
+
+logger = logging.getLogger(__name__)
+
+MOST_PROJECTS = 8
+"""Projects held open at once; the one that was not asked for longest is closed for another."""
+
+FIRST_WAIT_SECONDS = 5.0
+"""How long the first search of a project waits until its index is in step."""
+
+
+@dataclass(slots=True)
+class _Held:
+    snapshot: Snapshot | None
+    corpus: Corpus | None
+
+
+class Models:
+    """The embedders, loaded once each."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._loaded: dict[EmbeddingSettings, tuple[Embedder | None, str]] = {}
+        self._guard = threading.Lock()
+
+    def find(self, chosen: EmbeddingSettings) -> tuple[Embedder | None, str]:
+        """The embedder; None and the reason if there is none to be had. That is asked anew each time."""
+        from memkit.index.embedding import find_embedder
+
+        if chosen.provider == "none":
+            return None, ""
+        with self._guard:
+            found = self._loaded.get(chosen)
+            if found is None or found[0] is None:
+                found = self._loaded[chosen] = find_embedder(self._home, chosen, logger.info)
+            return found
+
+    def clear(self) -> None:
+        """Forget all; the next one who wants one loads it."""
+        with self._guard:
+            self._loaded.clear()
+
+
+class WarmMemories:
+    """Searchers over what is held open. Several threads may ask at once."""
+
+    def __init__(
+        self,
+        home: Home,
+        models: Models,
+        settings_of: Callable[[Project], Settings],
+        index: Callable[[str], Future[SyncReport]],
+        watch: Callable[[Project, Settings], None],
+        unwatch: Callable[[str], None],
+    ) -> None:
+        """`index` brings a project into step, `watch` sees to it that it stays so."""
+        self._home = home
+        self._models = models
+        self._settings_of = settings_of
+        self._index = index
+        self._watch = watch
+        self._unwatch = unwatch
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._guard = threading.RLock()
+
+    def sizes(self) -> dict[str, int]:
+        """By root the number of chunks held open."""
+        with self._guard:
+            held = list(self._held.items())
+        return {root: 0 if one.snapshot is None else len(one.snapshot) for root, one in held}
+
+    def is_warm(self, project: Project) -> bool:
+        """Whether a search of the project would find it open."""
+        return project.root in self._held
+
+    def clear(self) -> None:
+        """Close all; the next search of a project opens it again."""
+        with self._guard:
+            for root in self._held:
+                self._unwatch(root)
+            self._held.clear()
+
+    def searcher(
+        self,
+        project: Project,
+        settings: Settings,
+        search: SearchSettings,
+        *,
+        all_projects: bool = False,
+        wait_seconds: float = FIRST_WAIT_SECONDS,
+    ) -> Searcher:
+        """A searcher over the project, or over all, that ranks as `search` says.
+
+        Raises `MemkitError` if there is no index and none can be made.
+        """
+        notes: list[str] = []
+        held = [self._open(project, settings, wait_seconds, notes)]
+        for root in known_roots(self._home) if all_projects else ():
+            other = Project(root)
+            if root == project.root:
+                continue
+            try:
+                held.append(self._open(other, self._settings_of(other), wait_seconds, notes))
+            except (MemkitError, OSError) as error:  # one project's trouble is not another's
+                notes.append(f"without {root}: {error}")
+        open_ones = [one for one in held if one.snapshot is not None]
+        if not open_ones:
+            return Searcher([], search, None)
+        embedder: Embedder | None = None
+        if search.mode != "lexical":
+            embedder, problem = self._models.find(settings.embedding)
+            if problem:
+                notes.append(f"searched by words alone: {problem}")
+        missing = sum(one.snapshot.missing for one in open_ones if one.snapshot is not None)
+        if missing and embedder is not None:
+            notes.append(f"searched {missing} chunks by words alone: not embedded yet")
+        if len(open_ones) == 1 and open_ones[0].corpus is not None:
+            return Searcher(open_ones[0].corpus, search, embedder, notes)
+        snapshots = [one.snapshot for one in open_ones if one.snapshot is not None]
+        return Searcher(snapshots, search, embedder, notes)
+
+    def _open(
+        self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
+    ) -> _Held:
+        """What is held of a project, as it is now; opened and brought into step if it was not."""
+        with self._guard:
+            held = self._held.get(project.root)
+            if held is not None:
+                self._held.move_to_end(project.root)
+                if held.snapshot is None or not held.snapshot.is_in_force():
+                    held = self._held[project.root] = self._read(project, settings)
+                return held
+        self._watch(project, settings)
+        self._bring_into_step(project, settings, wait_seconds, notes)
+        with self._guard:
+            held = self._held[project.root] = self._read(project, settings)
+            while len(self._held) > MOST_PROJECTS:
+                self._unwatch(self._held.popitem(last=False)[0])
+            return held
+
+    def _bring_into_step(
+        self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
+    ) -> None:
+        has_older = open_snapshot(project, self._home, settings) is not None
+        started = time.monotonic()
+        future = self._index(project.root)
+        try:
+            report = future.result(wait_seconds)
+        except TimeoutError as error:
+            if not has_older:
+                raise NotHereError(f"{project.root} is being indexed for the first time") from error
+            waited = time.monotonic() - started
+            notes.append(
+                f"the newest entries may be missing: indexing has not ended in {waited:.0f} s"
+            )
+        except (MemkitError, OSError) as error:
+            if not has_older:
+                raise
+            notes.append(f"the newest entries may be missing: {error}")
+        else:
+            if report.degraded:
+                notes.append(report.degraded)
+
+    def _read(self, project: Project, settings: Settings) -> _Held:
+        snapshot = open_snapshot(project, self._home, settings)
+        return _Held(snapshot, None if snapshot is None else Corpus([snapshot]))

@@ -1,0 +1,111 @@
+"""Jobs: due when their time has come, run once, noted after they ran."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from memkit.capture import spool
+from memkit.errors import NotFoundError
+from memkit.service import jobs
+from memkit.service.jobs import JOBS, Job, JobBook, JobState, Surroundings, job_named, run_job
+from tests.unit.memory import DAYS, Memory, make_memory
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS, embedding={"provider": "none"})
+
+
+def around(memory: Memory) -> Surroundings:
+    def index(project: object) -> object:
+        return memory.sync()
+
+    return Surroundings(memory.home, lambda project: memory.settings, index)
+
+
+def test_when_they_are_due(memory: Memory) -> None:
+    book, now = JobBook(memory.home), time.time()
+    assert book.due(now) == list(JOBS)
+    for job in JOBS:
+        book.save(job.name, JobState(last=now))
+    assert book.due(now) == []
+    assert [job.name for job in book.due(now + 3 * 3600)] == ["reconcile"]
+    assert book.due(now + 2 * 86400) == list(JOBS)
+    assert book.due(now - 60) == list(JOBS)  # the clock was set back
+    book.pause("reconcile", True)
+    assert "reconcile" not in [job.name for job in book.due(now + 2 * 86400)]
+    assert book.states()["reconcile"].last == now
+    book.pause("reconcile", False)
+    assert book.due(now + 2 * 86400) == list(JOBS)
+    with pytest.raises(NotFoundError, match="reconcile"):
+        book.pause("nothing", True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
+def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
+    path = Path(memory.home.run, "jobs.json")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("latin-1"))
+    assert JobBook(memory.home).due(time.time()) == list(JOBS)
+    JobBook(memory.home).save("tidy", JobState(last=time.time()))
+    assert set(json.loads(path.read_bytes())) == {job.name for job in JOBS}
+
+
+def test_each_does_what_it_says(memory: Memory) -> None:
+    memory.sync()
+    memory.write("new.md", "# New\n\nquagga\n")
+    old = spool.put(memory.home, {"event": "Stop", "time": 5.0, "session": "s"})
+    new = spool.put(memory.home, {"event": "Stop", "time": time.time(), "session": "s"})
+    for name in (old, new):
+        item = spool.claim(memory.home, name, time.time())
+        assert item is not None
+        spool.give_up(memory.home, item, "broken")
+    results = {job.name: run_job(job, around(memory)) for job in JOBS}
+    assert {name: state.result for name, state in results.items()} == {
+        "reconcile": "0 sessions caught up",
+        "retry": "1 given-up events tried again",
+        "index": "1 projects in step",
+        "tidy": "0 old notes removed",
+    }
+    assert not any(state.failed for state in results.values())
+    assert spool.waiting(memory.home) == [new]
+    assert [item.name for item in spool.failed(memory.home)] == [old]
+    assert "quagga" in memory.search("quagga").results[0].chunk.content
+    assert JobBook(memory.home).due(time.time()) == []
+
+
+def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
+    from memkit.capture.sessions import Session, Sessions
+
+    transcript = tmp_path / "5e55cccc.jsonl"
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": "What eats a zebra?"}},
+        {"type": "assistant", "message": {"role": "assistant", "content": "The lion."}},
+    ]
+    shared = {"sessionId": "5e55cccc", "cwd": memory.project.root, "parentUuid": None}
+    text = "".join(
+        json.dumps({**shared, "uuid": f"u{n}", "timestamp": f"2026-11-20T10:00:0{n}Z", **line})
+        + "\n"
+        for n, line in enumerate(lines)
+    )
+    transcript.write_text(text)
+    session = Session("5e55cccc", str(transcript), memory.project.root)
+    Sessions(memory.home).save(session)
+    assert run_job(job_named("reconcile"), around(memory)).result == "1 sessions caught up"
+    assert "The lion." in memory.path("2026-11-20.md").read_text()
+    assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
+
+
+def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Surroundings) -> str:
+        raise OSError("no\nroom")
+
+    broken = Job("tidy", "fails", 1.0, fail)
+    monkeypatch.setattr(jobs, "JOBS", (broken,))
+    state = run_job(broken, around(memory))
+    assert (state.failed, state.result) == (True, "no room")
+    assert JobBook(memory.home).states()["tidy"] == state

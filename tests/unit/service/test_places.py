@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memkit.service.places import Places, contents, places
+
+MEMORY = Path(".memkit", "memory")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path.resolve() / "project"
+    root.mkdir()
+    return root
+
+
+def directories(root: Path, found: Places) -> dict[str, bool]:
+    return {os.path.relpath(path, root): deep for path, deep in found.directories.items()}
+
+
+def test_the_nearest_directory_until_there_is_one(root: Path) -> None:
+    assert directories(root, places(str(root), [MEMORY])) == {".": False}
+    (root / ".memkit").mkdir()
+    assert directories(root, places(str(root), [MEMORY])) == {".": False, ".memkit": False}
+    (root / MEMORY).mkdir()
+    assert directories(root, places(str(root), [MEMORY])) == {
+        ".": False, ".memkit": False, ".memkit/memory": True,
+    }  # fmt: skip
+    assert directories(root, places(str(root), [MEMORY, Path(".")])) == {".": True}
+
+
+def test_outside_of_the_project_only_the_next(root: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / "notes" / "deep" / "a.md"]
+    assert directories(root, places(str(root), paths)) == {"..": False}
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    assert directories(root, places(str(root), paths)) == {"../notes/deep": False}
+
+
+def test_a_link_is_watched_and_where_it_leads(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "away" / "notes").mkdir(parents=True)
+    (root / "notes").symlink_to(tmp_path / "away" / "notes")
+    found = places(str(root), [Path("notes")])
+    assert directories(root, found) == {".": False, "../away": False, "../away/notes": True}
+    assert found.concern(str(root / "notes"), is_directory=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_directory", "concerns"),
+    [
+        (".memkit", True, True),
+        (".memkit/memory", True, True),
+        (".memkit/memory/a.md", False, True),
+        (".memkit/memory/deep/a.MARKDOWN", False, True),
+        (".memkit/memory/deep", True, True),
+        (".memkit/memory/a.md~", False, False),
+        (".memkit/memory/.#a.md", False, False),
+        (".memkit/memory/#a.md#", False, False),
+        (".memkit/memory/.a.md.swp", False, False),
+        (".memkit/memory/4913", False, False),
+        (".memkit/memory/a.md.tmp", False, False),
+        (".memkit/memory/.git/objects", True, False),
+        (".memkit/memory/.git/a.md", False, False),
+        (".memkit/memory2/a.md", False, False),
+        (".memkit/other.md", False, False),
+        ("README.md", False, True),
+        ("other.md", False, False),
+        ("src", True, False),
+    ],
+)
+def test_what_concerns_a_memory(
+    root: Path, path: str, is_directory: bool, concerns: bool
+) -> None:
+    (root / MEMORY).mkdir(parents=True)
+    found = places(str(root), [MEMORY, Path("README.md")])
+    assert found.concern(str(root / path), is_directory) == concerns
+
+
+def test_contents_differ_where_a_file_does(root: Path) -> None:
+    (root / "a.md").write_text("a")
+    before = contents(str(root), [Path("."), Path("missing")], [])
+    assert list(before.files) == ["a.md"]
+    status = os.stat(root / "a.md")
+    (root / "a.md").write_text("b")
+    os.utime(root / "a.md", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert contents(str(root), [Path(".")], []) != before
+    assert contents(str(root), [Path(".")], ["a.*"]).files == {}
