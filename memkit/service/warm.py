@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memkit.config import SearchSettings, Settings
 from memkit.errors import MemkitError
-from memkit.index.current import known_roots, open_snapshot
+from memkit.index.current import index_key, known_roots, open_snapshot
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.project import Project
@@ -35,10 +35,18 @@ FIRST_WAIT_SECONDS = 5.0
 """How long the first search of a project waits until its index is in step."""
 
 
+RETRY_SECONDS = 300.0
+"""How long after a pass that left chunks without vectors the next one is tried."""
+
+
 @dataclass(slots=True)
 class _Held:
+    """What is open of a project: `key` says with which settings; `checked` is when it was last indexed."""
+
+    key: str
     snapshot: Snapshot | None
     corpus: Corpus | None
+    checked: float
 
 
 class Models:
@@ -149,17 +157,22 @@ class WarmMemories:
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
     ) -> _Held:
         """What is held of a project, as it is now; opened and brought into step if it was not."""
+        key, now = index_key(project, self._home, settings), time.monotonic()
         with self._guard:
             held = self._held.get(project.root)
-            if held is not None:
+            if held is not None and held.key == key:
                 self._held.move_to_end(project.root)
                 if held.snapshot is None or not held.snapshot.is_in_force():
-                    held = self._held[project.root] = self._read(project, settings)
-                return held
+                    held.snapshot, held.corpus = self._read(project, settings)
+                is_whole = held.snapshot is None or not held.snapshot.missing
+                if not is_whole and now - held.checked > RETRY_SECONDS:
+                    held.checked = now
+                    self._index(project.root)
+                return _Held(key, held.snapshot, held.corpus, held.checked)
         self._watch(project, settings)
         self._bring_into_step(project, settings, wait_seconds, notes)
         with self._guard:
-            held = self._held[project.root] = self._read(project, settings)
+            held = self._held[project.root] = _Held(key, *self._read(project, settings), now)
             while len(self._held) > MOST_PROJECTS:
                 self._unwatch(self._held.popitem(last=False)[0])
             return held
@@ -187,6 +200,8 @@ class WarmMemories:
             if report.degraded:
                 notes.append(report.degraded)
 
-    def _read(self, project: Project, settings: Settings) -> _Held:
+    def _read(
+        self, project: Project, settings: Settings
+    ) -> tuple[Snapshot | None, Corpus | None]:
         snapshot = open_snapshot(project, self._home, settings)
-        return _Held(snapshot, None if snapshot is None else Corpus([snapshot]))
+        return snapshot, None if snapshot is None else Corpus([snapshot])
