@@ -144,6 +144,8 @@ class _Server:
                 self._start_due_jobs()
                 if self._is_idle(idle):
                     return
+                if launch.work_waits(self.home):  # what failed before, or nobody could tell us of
+                    self.operations.work({})
 
     def _start_due_jobs(self) -> None:
         for job in JobBook(self.home).due(time.time()):

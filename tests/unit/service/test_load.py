@@ -17,7 +17,7 @@ from memkit.index.lock import index_lock
 from memkit.paths import Home
 from memkit.service import client
 from memkit.service.client import ServiceUnavailable, request
-from tests.unit.memory import CountingEmbedder, Memory, day, make_memory, real_embedder
+from tests.unit.memory import CountingEmbedder, day, make_memory, real_embedder
 from tests.unit.service.running import RunningService, wait_until
 
 __all__ = ["real_embedder"]
@@ -186,6 +186,19 @@ def test_busy_is_not_hung(service: RunningService) -> None:
         request(home, "index", asked, client.HUNG_SECONDS)
     assert service.ask("index")["chunks"] == DAYS * TURNS
     assert service.status()["pid"] == before
+
+
+def test_what_nobody_told_of_is_taken_in(service: RunningService) -> None:
+    """A hook that could not reach the service, because it was too busy, has spooled all the same."""
+    home, root = service.memory.home, service.memory.project.root
+    service.stop()
+    service.environment["MEMKIT_SERVICE_IDLE_MINUTES"] = "0.2"
+    service.start()
+    wait_until(lambda: not service.status().get("queue"), "its first look into the spool")
+    ask(service, 0)
+    turn = {"event": "Stop", "session": "5e55dddd", "project": root, "cwd": root, "time": 1e9}
+    spool.put(home, {**turn, "prompt_id": "p1", "message": "Nobody told of the aardvark."})
+    wait_until(lambda: not launch.work_waits(home), "it to be taken in")
 
 
 @contextmanager
