@@ -24,7 +24,10 @@ DRAIN = "drain"
 DRAIN_SECONDS = 0.02
 
 HUNG_SECONDS = 5.0
-"""A service that does not answer in so long hangs; with less time it may just be busy."""
+"""A service that does not answer in so long may hang; with less time it is just busy."""
+
+ALIVE_SECONDS = 1.0
+"""A service that does not even say how it is in so long hangs."""
 
 READ_BYTES = 65536
 
@@ -56,16 +59,14 @@ def request(
 
     Raises `ServiceUnavailable`, or `RequestRefused` if the service answers with an error or the
     request cannot be sent as a frame. A service of another version, or one that is late although it
-    was given `HUNG_SECONDS`, is asked to drain, which takes up to `DRAIN_SECONDS` more.
+    was given `HUNG_SECONDS` and does not say within `ALIVE_SECONDS` how it is, is asked to drain, which
+    takes up to `DRAIN_SECONDS` more.
     """
-    deadline = time.monotonic() + seconds
     try:
-        connection, identity = _send(home, operation, arguments, deadline, awaited=True)
-        with connection:
-            return _result(_receive(connection, deadline), identity)
+        return _ask(home, operation, arguments, seconds)
     except ServiceUnavailable as unavailable:
-        is_hung = unavailable.reason == "late" and seconds >= HUNG_SECONDS
-        if is_hung or unavailable.reason == "version":
+        may_hang = unavailable.reason == "late" and seconds >= HUNG_SECONDS
+        if unavailable.reason == "version" or (may_hang and not _is_alive(home)):
             _ask_to_drain(home)
         raise
 
@@ -76,6 +77,24 @@ def notify(home: Home, operation: str, arguments: Dict[str, Any], seconds: float
     Returning says that the request is on its way, not that it was accepted.
     """
     _send(home, operation, arguments, time.monotonic() + seconds, awaited=False)[0].close()
+
+
+def _ask(
+    home: Home, operation: str, arguments: Dict[str, Any], seconds: float
+) -> Dict[str, Any]:
+    deadline = time.monotonic() + seconds
+    connection, identity = _send(home, operation, arguments, deadline, awaited=True)
+    with connection:
+        return _result(_receive(connection, deadline), identity)
+
+
+def _is_alive(home: Home) -> bool:
+    """Whether the service says how it is, which it does whatever else keeps it busy."""
+    try:
+        _ask(home, "status", {}, ALIVE_SECONDS)
+    except (ServiceUnavailable, RequestRefused):
+        return False
+    return True
 
 
 def _ask_to_drain(home: Home) -> None:

@@ -84,7 +84,21 @@ def _index(around: Surroundings) -> str:
 
 
 def _tidy(around: Surroundings) -> str:
-    return f"{Shown(around.home).tidy()} old notes removed"
+    count = Shown(around.home).tidy() + _remove_leftovers(Path(around.home.run))
+    return f"{count} old notes removed"
+
+
+def _remove_leftovers(directory: Path) -> int:
+    """Remove what killed processes left half-written; how many files those were."""
+    removed = 0
+    for path in directory.rglob(".*.tmp"):
+        try:
+            if time.time() - path.stat().st_mtime > spool.LEFTOVER_SECONDS:
+                path.unlink()
+                removed += 1
+        except FileNotFoundError:  # finished since the listing
+            continue
+    return removed
 
 
 JOBS = (

@@ -21,7 +21,7 @@ from memkit.service import address
 from memkit.service.jobs import JobBook
 from memkit.service.listener import Listener
 from memkit.service.operations import Operations
-from memkit.service.requests import Request
+from memkit.service.requests import OPEN_OPERATIONS, Request
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +94,7 @@ class _Server:
         sock, token = address.listen(self.home)
         listener = Listener(sock, token, self.answer, version=memkit.__version__)
         listening = asyncio.create_task(listener.run())
+        listening.add_done_callback(lambda _: self.ending.set())  # deaf it is of no use
         logger.info("service %s listens", os.getpid())
         self.operations.work({})
         try:
@@ -118,9 +119,12 @@ class _Server:
         self.running += 1
         try:
             loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self.readers, operation, request.arguments)
+            # Whether it lives is told in a thread of its own, however long the readers are at it.
+            threads = None if request.operation in OPEN_OPERATIONS else self.readers
+            found = await loop.run_in_executor(threads, operation, request.arguments)
             if isinstance(found, Future):  # waited for without a thread
-                found = await asyncio.wrap_future(found)
+                # Others may wait for the same, so it is not cancelled when this request is late.
+                found = await asyncio.shield(asyncio.wrap_future(found))
             result: dict[str, object] = msgspec.to_builtins(found)
             return result
         finally:
@@ -140,6 +144,8 @@ class _Server:
                 self._start_due_jobs()
                 if self._is_idle(idle):
                     return
+                if launch.work_waits(self.home):  # what failed before, or nobody could tell us of
+                    self.operations.work({})
 
     def _start_due_jobs(self) -> None:
         for job in JobBook(self.home).due(time.time()):

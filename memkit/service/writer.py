@@ -68,6 +68,10 @@ class Writer:
 
     def index(self, root: str) -> Future[SyncReport]:
         """Bring the index of the project at `root` into step."""
+        try:
+            pending.mark(self._home, root)  # before it waits for the lock, maybe in vain
+        except OSError as error:  # the pass itself will say so too
+            logger.warning("%s is not marked as changed: %s", root, error)
         return self.submit(f"index {root}", lambda: self.index_now(Project(root)))
 
     def index_now(self, project: Project) -> SyncReport:
@@ -111,7 +115,10 @@ class Writer:
             try:
                 task = self._tasks.get(timeout=HOLD_SECONDS if self._is_held else None)
             except queue.Empty:
-                self._release()
+                try:
+                    self._release()
+                except Exception:  # the index is opened anew for the next task
+                    logger.exception("the index was not closed well")
                 continue
             if task is not None:
                 self._do(*task)
@@ -138,9 +145,11 @@ class Writer:
             self._is_held = True
 
     def _release(self) -> None:
-        self._close_indexer()
-        self._held.close()
         self._is_held = False
+        try:
+            self._close_indexer()
+        finally:
+            self._held.close()
 
     def _close_indexer(self) -> None:
         found, self._indexer = self._indexer, None

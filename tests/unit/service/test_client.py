@@ -150,6 +150,7 @@ def test_a_request_that_is_no_frame_is_not_sent(home, arguments, kind):
 def hung(monkeypatch):
     """Any deadline is long enough to tell that a service hangs."""
     monkeypatch.setattr(client, "HUNG_SECONDS", 0.0)
+    monkeypatch.setattr(client, "ALIVE_SECONDS", SOON)
 
 
 def test_a_busy_service_is_left_alone(home):
@@ -163,6 +164,7 @@ def test_a_service_that_is_late_is_asked_to_drain(home, hung):
     with scripted(
         home,
         lambda connection: read_all(connection),  # reads, and never says anything
+        lambda connection: read_all(connection),  # not even how it is
         lambda connection: later.append(read_frame(connection)),
     ):
         assert reason_of(home, seconds=SOON) == "late"
@@ -171,15 +173,19 @@ def test_a_service_that_is_late_is_asked_to_drain(home, hung):
     assert message["deadline"] is None
 
 
-@pytest.mark.parametrize("kind", ["version", "late"])
-def test_a_service_that_says_so_is_asked_to_drain(home, kind):
+def test_a_service_that_is_late_but_says_how_it_is_is_left_alone(home, hung):
+    with scripted(home, lambda connection: read_all(connection), reply(result={})):
+        assert reason_of(home, seconds=SOON) == "late"
+
+
+def test_a_service_of_another_version_is_asked_to_drain(home):
     later = []
     with scripted(
         home,
-        reply(error={"kind": kind, "message": "text"}),
+        reply(error={"kind": "version", "message": "text"}),
         lambda connection: later.append(read_frame(connection)["operation"]),
     ):
-        assert reason_of(home) == kind
+        assert reason_of(home) == "version"
     assert later == ["drain"]
 
 
