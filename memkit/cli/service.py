@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ from memkit.errors import MemkitError
 
 STATUS_SECONDS = 5.0
 START_SECONDS = 30.0
-STOP_SECONDS = 15.0
-"""How long `stop` waits for the service to end before it is killed, which loses nothing."""
+STOP_SECONDS = 10.0
+"""How long a service that answers may take to end."""
+
+TERM_SECONDS = 3.0
+"""How long one that does not may take after SIGTERM, before it is killed, which loses nothing."""
 
 POLL_SECONDS = 0.05
 SHOWN_LINES = 50
@@ -88,42 +93,33 @@ def _stop(context: Context) -> None:
     from memkit.capture import launch
     from memkit.service.client import ServiceUnavailable, request
 
-    if not launch.service_is_running(context.home):
+    def has_ended() -> bool:
+        return not launch.service_is_running(context.home)
+
+    if has_ended():
         return
-    process = _status(context).get("pid")
     try:
         request(context.home, "drain", {}, STATUS_SECONDS)
-    except ServiceUnavailable:
+        _wait(has_ended, STOP_SECONDS, "the service has not ended")
+    except (ServiceUnavailable, MemkitError):
         process = _holder(context)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            # The lock is held, so who wrote its number when it took it is alive, and is the one.
+            if not has_ended():
+                os.kill(process, number)
+                with contextlib.suppress(MemkitError):
+                    _wait(has_ended, TERM_SECONDS, "")
+        _wait(has_ended, TERM_SECONDS, f"the service, process {process}, does not end")
+
+
+def _holder(context: Context) -> int:
+    """The process that holds the service's lock. Raises `MemkitError` if it has not said which it is."""
     try:
-        _wait(lambda: not launch.service_is_running(context.home), STOP_SECONDS, "")
-    except MemkitError:
-        _kill(context, process)
-
-
-def _holder(context: Context) -> int | None:
-    """The process that says it is the service, and still exists."""
-    try:
-        process = int(Path(context.home.service_process).read_text())
-    except (OSError, ValueError):
-        return None
-    return process if process > 0 else None
-
-
-def _kill(context: Context, process: int | None) -> None:
-    import signal
-
-    from memkit.capture import launch
-
-    if process is None:
-        raise MemkitError("the service does not answer, and does not say which process it is")
-    # The lock is held, so whoever wrote its number there when it took it is alive and is the one.
-    os.kill(process, signal.SIGKILL)
-    _wait(
-        lambda: not launch.service_is_running(context.home),
-        STOP_SECONDS,
-        f"the service, process {process}, does not end",
-    )
+        return int(Path(context.home.service_process).read_text())
+    except (OSError, ValueError) as error:
+        raise MemkitError(
+            "the service does not answer, and does not say which process it is"
+        ) from error
 
 
 def _wait(is_done: Any, seconds: float, problem: str) -> None:

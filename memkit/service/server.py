@@ -114,14 +114,18 @@ class _Server:
 
     async def answer(self, request: Request) -> dict[str, object]:
         """The result of one request. Raises `MemkitError`."""
-        self.last_request = time.monotonic()
         operation = self.operations.named(request.operation)
+        if request.operation in OPEN_OPERATIONS:
+            # Whether it lives is told in a thread of its own, however long the readers are at it; and
+            # who only looks does not keep it alive.
+            return await asyncio.get_running_loop().run_in_executor(
+                None, operation, request.arguments
+            )
+        self.last_request = time.monotonic()
         self.running += 1
         try:
             loop = asyncio.get_running_loop()
-            # Whether it lives is told in a thread of its own, however long the readers are at it.
-            threads = None if request.operation in OPEN_OPERATIONS else self.readers
-            found = await loop.run_in_executor(threads, operation, request.arguments)
+            found = await loop.run_in_executor(self.readers, operation, request.arguments)
             if isinstance(found, Future):  # waited for without a thread
                 # Others may wait for the same, so it is not cancelled when this request is late.
                 found = await asyncio.shield(asyncio.wrap_future(found))
@@ -141,6 +145,8 @@ class _Server:
             try:
                 await asyncio.wait_for(self.ending.wait(), min(CHECK_SECONDS, max(0.2, idle / 4)))
             except asyncio.TimeoutError:
+                if not os.path.isdir(self.home.root):
+                    os._exit(0)  # memkit was removed; even a line in the log would bring it back
                 self._start_due_jobs()
                 if self._is_idle(idle):
                     return
