@@ -166,6 +166,9 @@ class Indexer:
         except BaseException:
             self.close()
             raise
+        finally:
+            if self._snapshot is not None and not self._snapshot.is_in_force():
+                self._snapshot = None  # it is of no more use, and large
 
     def _set_aside_if_damaged(self, path: Path) -> bool:
         return set_aside_if_damaged(path, not self._settings.index.uri, self._announce)

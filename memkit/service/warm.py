@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memkit.config import SearchSettings, Settings
@@ -47,6 +47,7 @@ class _Held:
     snapshot: Snapshot | None
     corpus: Corpus | None
     checked: float
+    reading: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Models:
@@ -162,13 +163,13 @@ class WarmMemories:
             held = self._held.get(project.root)
             if held is not None and held.key == key:
                 self._held.move_to_end(project.root)
-                if held.snapshot is None or not held.snapshot.is_in_force():
-                    held.snapshot, held.corpus = self._read(project, settings)
                 is_whole = held.snapshot is None or not held.snapshot.missing
                 if not is_whole and now - held.checked > RETRY_SECONDS:
                     held.checked = now
                     self._index(project.root)
-                return _Held(key, held.snapshot, held.corpus, held.checked)
+        if held is not None and held.key == key:
+            self._refresh(held, project, settings)
+            return _Held(key, held.snapshot, held.corpus, held.checked)
         self._watch(project, settings)
         self._bring_into_step(project, settings, wait_seconds, notes)
         with self._guard:
@@ -176,6 +177,20 @@ class WarmMemories:
             while len(self._held) > MOST_PROJECTS:
                 self._unwatch(self._held.popitem(last=False)[0])
             return held
+
+    def _refresh(self, held: _Held, project: Project, settings: Settings) -> None:
+        """Read the snapshot that has taken the place of the one held.
+
+        One thread does; the others answer from what they have meanwhile.
+        """
+        if held.snapshot is not None and held.snapshot.is_in_force():
+            return
+        if held.reading.acquire(blocking=held.snapshot is None):
+            try:
+                if held.snapshot is None or not held.snapshot.is_in_force():
+                    held.snapshot, held.corpus = self._read(project, settings)
+            finally:
+                held.reading.release()
 
     def _bring_into_step(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]

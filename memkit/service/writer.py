@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -137,6 +138,7 @@ class Writer:
             logger.warning("%s: %s", key, error, exc_info=not isinstance(error, IndexBusyError))
             future.set_exception(error)
         finally:
+            _return_memory()
             self.is_busy = False
 
     def _hold(self) -> None:
@@ -179,3 +181,19 @@ class Writer:
             find = functools.partial(self._find_embedder, settings.embedding)
             self._indexer = (key, Indexer(project, self._home, settings, find_embedder=find))
         return self._indexer[1].sync(progress=stop_if_asked)
+
+
+@functools.cache
+def _c_library() -> Any:
+    """The C library, if it is one that keeps freed memory until it is asked for it; else None."""
+    import ctypes
+
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return library if hasattr(library, "malloc_trim") else None
+
+
+def _return_memory() -> None:
+    """Give back what a task has freed: glibc would keep it, in pieces, for each thread."""
+    library = _c_library()
+    if library is not None:
+        library.malloc_trim(0)
