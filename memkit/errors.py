@@ -23,6 +23,14 @@ class JournalError(MemkitError):
     """A memory file cannot be written."""
 
 
+class ArchiveError(MemkitError):
+    """The archive of a session cannot be read or written."""
+
+
+class ArchiveVersionError(ArchiveError):
+    """The archive of a session was written by a newer memkit."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 

@@ -25,6 +25,7 @@ class Home:
         self.root = root
         self.config_file = os.path.join(root, "config.toml")
         self.spool = os.path.join(root, "spool")
+        self.archive = os.path.join(root, "archive")
         self.sessions = os.path.join(root, "sessions")
         self.projects = os.path.join(root, "projects")
         self.index = os.path.join(root, "index")

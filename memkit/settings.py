@@ -74,6 +74,19 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return [re.compile(pattern) for pattern in self.redact]
 
 
+class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The original exchanges, kept beyond the client's own transcripts."""
+
+    enabled: Annotated[
+        bool,
+        Meta(description="keep the original exchange, redacted, after the client deleted its own"),
+    ] = True
+    keep_days: Annotated[
+        int,
+        Meta(ge=0, le=36_500, description="how long after a session's last turn; 0: for ever"),
+    ] = 0
+
+
 class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How markdown is cut into chunks."""
 
@@ -259,6 +272,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     memory: MemorySettings = MemorySettings()
     capture: CaptureSettings = CaptureSettings()
+    archive: ArchiveSettings = ArchiveSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     index: IndexSettings = IndexSettings()

@@ -1,7 +1,7 @@
-"""From transcripts and hook events to the journal.
+"""From transcripts and hook events to the journal and the archive.
 
-Reads a session's transcript from where it stopped, makes digests of the turns and has the journal write
-them. Every step is keyed and repeatable: being killed anywhere and run again changes nothing.
+Reads a session's transcript on, has the journal write digests of its turns and the archive keep them whole.
+Every step is keyed and repeatable: being killed anywhere and run again changes nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit import pending
+from memkit.capture.archive import Archive
 from memkit.capture.digest import Digest, make_digest
 from memkit.capture.journal import Growing, Journal, section_hash
 from memkit.capture.live import LiveSessions
@@ -217,6 +218,7 @@ class Capture:
             prompt_id=prompt_id,
             cwd=str(record.get("cwd", "")),
             answer=message,
+            is_told=True,
         )
 
     def read(self, session: Session, choose: Callable[[Turn], Project]) -> Captured:
@@ -240,6 +242,7 @@ class Capture:
         """Write one batch of turns and note in `session` how far that is; the caller saves it."""
         captured = Captured()
         groups: dict[str, list[Digest]] = {}
+        kept: list[tuple[Turn, str]] = []
         last: Digest | None = None
         for turn in turns:
             self._complete(turn, session)
@@ -247,6 +250,7 @@ class Capture:
                 project = choose(turn)
                 last = make_digest(turn, project.root, self.redact)
                 groups.setdefault(project.root, []).append(last)
+                kept.append((turn, project.root))
                 captured.turns += 1
         if last is not None and session.id:
             session.will_write(last.turn, section_hash(last.section))
@@ -260,6 +264,8 @@ class Capture:
             journal = Journal(Project(root), shared=self.settings.memory.shared)
             captured.written += len(journal.write(digests, growing))
             captured.projects.add(root)
+        if kept and self.settings.archive.enabled:
+            Archive(self.home).keep(kept, Path(session.transcript), self.redact)
         if last is not None and session.id:
             session.has_written(last.turn, section_hash(last.section))
         session.has_read([turn.id for turn in turns])
@@ -273,7 +279,7 @@ class Capture:
         told, seen = session.answers.get(turn.id, ("", ""))
         is_behind = not turn.answer or turn.worked_since or section_hash(turn.answer) == seen
         if told and is_behind and not self._shows(turn, told):
-            turn.answer = told
+            turn.answer, turn.is_told = told, True
 
     def redact(self, text: str) -> str:
         """`text` without secrets, the user's own patterns included."""

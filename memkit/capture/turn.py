@@ -57,7 +57,9 @@ class Turn:
 
     `start` and `end` are byte offsets in the transcript; `worked_since` says that tools ran after
     the text that stands as the answer so far. `other_prompt_ids` are those of what the client itself
-    sent during the turn, such as the news that a background task has finished.
+    sent during the turn, such as the news that a background task has finished. `entries` are the
+    byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
+    transcript did not show.
     """
 
     id: str
@@ -76,7 +78,9 @@ class Turn:
     interrupted: bool = False
     is_command: bool = False
     worked_since: bool = False
+    is_told: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
+    entries: list[int] = field(default_factory=list)
 
     @property
     def is_memory(self) -> bool:
@@ -135,6 +139,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             if current is not None:
                 current.interrupted = True
                 current.end = entry.end
+                current.entries.append(entry.start)
             continue
         if text is not None and not _continues(current, entry):
             if current is not None:
@@ -147,6 +152,8 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             # Said before anybody asked: the turn has no prompt.
             current, pending = _begin(entry, "", transcript.path), {}
         current.end = entry.end
+        if current.entries[-1] != entry.start:
+            current.entries.append(entry.start)
         if entry.prompt_id and entry.text.startswith("<task-notification>"):
             current.other_prompt_ids.add(entry.prompt_id)
         if text is not None:
@@ -188,6 +195,7 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
         branch="" if entry.branch == "HEAD" else entry.branch,
         finished=entry.time,
         is_command=entry.text.lstrip().startswith("<command-"),
+        entries=[entry.start],
     )
 
 

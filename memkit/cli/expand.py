@@ -73,5 +73,5 @@ def _show(section: dict[str, Any]) -> None:
         named = f"{session} " if session else ""
         exchange = f"original exchange: memkit transcript {named}--turn {turn}"
         click.echo(styled(plain(exchange), dim=True))
-    if session and section["transcript"] is None:
+    if session and section["transcript"] is None and not section["archived"]:
         click.echo(styled("(its transcript is no longer on this machine)", dim=True))

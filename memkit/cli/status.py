@@ -30,6 +30,7 @@ def status_command(context: Context) -> None:
         "project": value["project"] + (" (switched off)" if value["off"] else ""),
         "memory": f"{days}, {counted(memory['turns'], 'turn')}{since}",
         "index": f"{counted(index['chunks'], 'chunk')}, {index['missing']} not embedded, {state}",
+        "archive": _archive_line(value["archive"]),
         "waiting": f"{counted(value['waiting'], 'event')}; "
         + ("a worker is running" if value["worker"] else "no worker is running"),
         "service": _service_line(value["service"]),
@@ -48,6 +49,11 @@ def status_command(context: Context) -> None:
         context.say("`memkit work --retry` tries them again")
 
 
+def _archive_line(value: dict[str, Any]) -> str:
+    size = f"{counted(value['sessions'], 'session')}, {value['bytes'] / 1e6:.1f} MB"
+    return size if value["enabled"] else f"{size}; switched off"
+
+
 def _service_line(value: dict[str, Any]) -> str:
     if not value["running"]:
         return "not running; a session or a search starts it" if value["enabled"] else "switched off"
@@ -57,6 +63,7 @@ def _service_line(value: dict[str, Any]) -> str:
 def _status(context: Context) -> dict[str, Any]:
     from memkit import events
     from memkit.capture import launch, spool
+    from memkit.capture.archive import Archive
     from memkit.capture.brief import days, newest_entries
     from memkit.index.current import is_in_step, open_chunks, read_files
 
@@ -65,6 +72,7 @@ def _status(context: Context) -> dict[str, Any]:
     known = days(project)
     files = read_files(project, home, settings)
     snapshot = open_chunks(project, home, settings)
+    archive = Archive(home).size()
     return {
         "project": project.root,
         "off": project.is_off,
@@ -82,6 +90,11 @@ def _status(context: Context) -> dict[str, Any]:
             "missing": snapshot.missing if snapshot is not None else 0,
             "in_step": is_in_step(snapshot, files, settings) if snapshot is not None else not files,
             "model": settings.embedding.model,
+        },
+        "archive": {
+            "enabled": settings.archive.enabled,
+            "sessions": archive.sessions,
+            "bytes": archive.bytes,
         },
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),

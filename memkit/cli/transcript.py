@@ -12,8 +12,9 @@ from memkit.cli.context import Context, command, plain, styled
 from memkit.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from memkit.capture.exchange import Message
     from memkit.index.chunk import Chunk
-    from memkit.recall.transcript import Message
+    from memkit.recall.transcript import Original
 
 SHOWN_CHARACTERS = 2000
 
@@ -32,39 +33,41 @@ SHOWN_CHARACTERS = 2000
 def transcript_command(
     context: Context, session: str | None, turn: str | None, around_count: int
 ) -> None:
-    """Show the original exchange as Claude Code kept it.
+    """Show the original exchange as Claude Code kept it, or memkit's archive if that is gone.
 
     SESSION is a session's id, the first characters of one, or the path of any transcript (.jsonl);
     without it, the session that holds the turn, or the project's latest one.
     """
     from memkit.capture.redact import redact
-    from memkit.recall import transcript
+    from memkit.recall.transcript import around
 
     settings = context.settings()
     patterns = settings.capture.compiled_patterns()
-    path = _locate(context, session, turn)
-    messages = transcript.read_messages(path, lambda text: redact(text, patterns))
-    found = transcript.find_turn(path, turn) if turn else None
-    chosen = (
-        transcript.around(messages, found.id, around_count) if found is not None else list(messages)
-    )
+    original = _locate(context, session, turn)
+    found = original.find_turn(turn) if turn else None
+    messages = original.messages(lambda text: redact(text, patterns))
+    chosen = list(messages) if found is None else around(messages, found, around_count)
     if context.as_json:
         context.print_json(
             {
-                "session": path.stem,
-                "transcript": str(path),
-                "turn": found.id if found else None,
+                "session": original.session,
+                "transcript": str(original.path) if original.archive is None else None,
+                "archived": original.archive is not None,
+                "turn": found,
                 "messages": [message.as_dict() for message in chosen],
             }
         )
         return
-    click.echo(styled(plain(str(path)), dim=True))
+    place = str(original.path)
+    if original.archive is not None:
+        place = f"session {original.session}, from memkit's archive: its transcript is gone"
+    click.echo(styled(plain(place), dim=True))
     for message in chosen:
-        _show(context, message, mark=found is not None and message.turn == found.id)
+        _show(context, message, mark=found is not None and message.turn == found)
 
 
-def _locate(context: Context, session: str | None, turn: str | None) -> Path:
-    from memkit.recall import transcript
+def _locate(context: Context, session: str | None, turn: str | None) -> Original:
+    from memkit.recall.transcript import Original, find_archived, find_original
 
     if session is None and turn is not None:
         session = _session_of(context, turn)
@@ -72,14 +75,17 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Path:
         return _latest(context)
     if session.endswith(".jsonl") or "/" in session:
         path = Path(session)
-        if not path.is_file():
+        if path.is_file():
+            return Original(path.stem, path)
+        found = find_archived(context.home, path.stem)
+        if found is None or found.session != path.stem:
             raise NotFoundError(f"no such transcript: {session}")
-        return path
-    found = transcript.find_transcript(context.home, session)
+        return found
+    found = find_original(context.home, session)
     if found is None:
         raise NotFoundError(
             f"no transcript of session {session!r} on this machine (Claude Code deletes them after "
-            "cleanupPeriodDays, by default 30)"
+            "cleanupPeriodDays, by default 30), and none in memkit's archive"
         )
     return found
 
@@ -101,9 +107,9 @@ def _remembered(context: Context) -> list[Chunk]:
     return chunks.chunks() if chunks is not None else []
 
 
-def _latest(context: Context) -> Path:
+def _latest(context: Context) -> Original:
     from memkit.capture.sessions import Sessions
-    from memkit.recall.transcript import find_transcript
+    from memkit.recall.transcript import Original, find_original
 
     mine = [
         Path(state.transcript)
@@ -111,10 +117,11 @@ def _latest(context: Context) -> Path:
         if state.project == context.project.root and Path(state.transcript).is_file()
     ]
     if mine:
-        return max(mine, key=lambda path: path.stat().st_mtime)
-    # Of imported sessions only the memory tells whose they are.
+        path = max(mine, key=lambda path: path.stat().st_mtime)
+        return Original(path.stem, path)
+    # Of imported sessions, and those whose transcript is gone, only the memory tells whose they are.
     for session in dict.fromkeys(chunk.session for chunk in reversed(_remembered(context))):
-        found = find_transcript(context.home, session)
+        found = find_original(context.home, session)
         if found is not None:
             return found
     raise NotFoundError(f"no session of {context.project.root} is known; name one, or a path")

@@ -15,7 +15,7 @@ from memkit.index.chunker import decode
 from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.recall.transcript import find_transcript
+from memkit.recall.transcript import find_original
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Section:
     content: str
     turns: tuple[str, ...]
     transcript: Path | None
+    archived: bool
 
     def as_dict(self) -> dict[str, Any]:
         """As `memkit expand --json` prints it."""
@@ -47,6 +48,7 @@ class Section:
             "branch": self.chunk.branch,
             "turns": list(self.turns),
             "transcript": str(self.transcript) if self.transcript else None,
+            "archived": self.archived,
             "content": self.content,
         }
 
@@ -74,6 +76,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
     for pairs in document.anchors(start, end):
         for name in ("turn", "turns"):
             turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
+    transcript, archived = _original(home, chunk.session)
     return Section(
         id=chunks.id(position)[:SHOWN_ID_CHARACTERS],
         chunk=chunk,
@@ -82,15 +85,20 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         end_line=document.line_at(max(start, end - 1)) + 1,
         content=document.body[start:end],
         turns=tuple(turns),
-        transcript=_transcript(home, chunk.session),
+        transcript=transcript,
+        archived=archived,
     )
 
 
-def _transcript(home: Home, session: str) -> Path | None:
+def _original(home: Home, session: str) -> tuple[Path | None, bool]:
+    """The session's transcript, and, without one, whether the archive has the session."""
     try:
-        return find_transcript(home, session) if session else None
+        found = find_original(home, session)
     except AmbiguousIdError:  # a session that someone wrote in short
-        return None
+        found = None
+    if found is None or found.archive is None:
+        return (found.path if found else None), False
+    return None, True
 
 
 def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:

@@ -1,57 +1,22 @@
-"""Depth L3: the original exchange, from Claude Code's own transcript."""
+"""Depth L3: the original exchange, from Claude Code's own transcript or, once that is gone, the archive."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from memkit import anchors
-from memkit.capture.prompt import human_text
+from memkit.capture.archive import Archive
+from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.exchange import Message, message_of, redacted
 from memkit.capture.sessions import Sessions
-from memkit.capture.transcript import Entry, Transcript
+from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool call, or the result of one (`result` is None for the call itself)."""
-
-    name: str
-    input: dict[str, Any] = field(default_factory=dict)
-    result: str | None = None
-    is_error: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What one entry of the transcript says; `turn` is the id of the turn it belongs to."""
-
-    role: str
-    time: datetime | None
-    text: str
-    tools: tuple[ToolUse, ...]
-    turn: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """As `memkit transcript --json` prints it."""
-        return {
-            "role": self.role,
-            "time": self.time.isoformat() if self.time else None,
-            "turn": self.turn or None,
-            "text": self.text,
-            "tools": [
-                {"name": t.name, "input": t.input}
-                if t.result is None
-                else {"name": t.name, "result": t.result, "is_error": t.is_error}
-                for t in self.tools
-            ],
-        }
 
 
 def client_projects() -> Path:
@@ -88,13 +53,65 @@ def _escape(text: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
 
 
+@dataclass(frozen=True, slots=True)
+class Original:
+    """Where the exchanges of a session are: in the transcript at `path`, or in the archive's file."""
+
+    session: str
+    path: Path
+    archive: Archive | None = None
+
+    def find_turn(self, turn: str) -> str:
+        """The id of the turn whose id, prompt id or uuid is, or begins with, `turn`.
+
+        Raises `NotFoundError`, `AmbiguousIdError`, `TranscriptError` or `ArchiveError`.
+        """
+        if self.archive is None:
+            return find_turn(self.path, turn).id
+        return _named(self.archive.turns(self.session), turn, self.path).id
+
+    def messages(self, redact: Callable[[str], str]) -> Iterator[Message]:
+        """All that was said, in order, redacted (the archive again: there may be new patterns).
+
+        Raises `TranscriptError` or `ArchiveError`.
+        """
+        if self.archive is None:
+            yield from read_messages(self.path, redact)
+            return
+        for turn in self.archive.turns(self.session):
+            for message in turn.messages:
+                yield _redacted_again(message, redact)
+
+
+def find_original(home: Home, session: str) -> Original | None:
+    """The transcript of the session whose id is, or begins with, `session`, else what the archive has of
+    it; None if neither has it. Raises `AmbiguousIdError`.
+    """
+    path = find_transcript(home, session)
+    return Original(path.stem, path) if path is not None else find_archived(home, session)
+
+
+def find_archived(home: Home, session: str) -> Original | None:
+    """What the archive has of a session; see `find_original`."""
+    archive = Archive(home)
+    found = archive.find(session)
+    return Original(found, archive.path(found), archive) if found is not None else None
+
+
 def find_turn(path: Path, turn: str) -> Turn:
     """The turn of a transcript whose id, prompt id or uuid is, or begins with, `turn`.
 
     Raises `NotFoundError` or `AmbiguousIdError`.
     """
-    found: dict[str, Turn] = {}
-    for candidate in read_turns(Transcript(path)):
+    return _named(read_turns(Transcript(path)), turn, path)
+
+
+_AnyTurn = TypeVar("_AnyTurn", Turn, ArchivedTurn)
+
+
+def _named(turns: Iterable[_AnyTurn], turn: str, path: Path) -> _AnyTurn:
+    found: dict[str, _AnyTurn] = {}
+    for candidate in turns:
         names = (candidate.id, candidate.prompt_id, candidate.uuid)
         if turn in names:
             return candidate
@@ -124,7 +141,7 @@ def read_messages(path: Path, redact: Callable[[str], str]) -> Iterator[Message]
             seen.add(entry.uuid)
         while upcoming is not None and entry.start >= upcoming.start:
             current, upcoming = upcoming, next(turns, None)
-        message = _message(entry, current.id if current else "", names, redact)
+        message = message_of(entry, current.id if current else "", names, redact)
         if message.text or message.tools:
             yield message
 
@@ -147,38 +164,13 @@ def around(messages: Iterator[Message], turn: str, context: int) -> list[Message
     return before + own
 
 
-def _message(
-    entry: Entry, turn: str, names: dict[str, str], redact: Callable[[str], str]
-) -> Message:
-    tools = []
-    for block in entry.blocks:
-        if block.kind == "tool_use":
-            names[block.tool_id] = block.tool_name
-            tools.append(ToolUse(block.tool_name, _redacted(block.tool_input, redact)))
-        elif block.kind == "tool_result":
-            name = names.get(block.tool_id, "tool")
-            tools.append(ToolUse(name, result=redact(block.text), is_error=block.is_error))
-    typed = human_text(entry)
-    is_silent = entry.is_meta or (entry.role == "user" and typed is None)
-    text = "" if is_silent and not tools else redact(typed or entry.text)
-    role = "tool" if entry.role == "user" and tools else entry.role
-    return Message(role, entry.time, text, tuple(tools), turn)
-
-
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _redacted_item(key, item, redact) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item, redact) for item in value]
-    return value
-
-
-def _redacted_item(key: str, value: Any, redact: Callable[[str], str]) -> Any:
-    """A field of a tool's input, whose name can tell that its value is a secret."""
-    if not isinstance(value, str):
-        return _redacted(value, redact)
-    name = f"{key}="
-    named = redact(name + value)
-    return named.removeprefix(name) if named.startswith(name) else redact(value)
+def _redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
+    tools = tuple(
+        replace(
+            tool,
+            input=redacted(tool.input, redact),
+            result=None if tool.result is None else redact(tool.result),
+        )
+        for tool in message.tools
+    )
+    return replace(message, text=redact(message.text), tools=tools)

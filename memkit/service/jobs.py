@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memkit.capture import spool
+from memkit.capture.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.live import LiveSessions
 from memkit.config import Settings
@@ -84,8 +85,10 @@ def _index(around: Surroundings) -> str:
 
 
 def _tidy(around: Surroundings) -> str:
-    count = Shown(around.home).tidy() + _remove_leftovers(Path(around.home.run))
-    return f"{count} old notes removed"
+    notes = Shown(around.home).tidy() + _remove_leftovers(Path(around.home.run))
+    days = around.settings_of(Project(around.home.root)).archive.keep_days
+    archives = Archive(around.home).remove_older(time.time() - days * DAY) if days else 0
+    return f"{notes} old notes and {archives} archived sessions removed"
 
 
 def _remove_leftovers(directory: Path) -> int:
@@ -107,7 +110,7 @@ JOBS = (
     ),
     Job("retry", "try the events again that were given up", 6 * HOUR, _retry),
     Job("index", "bring the index of every project into step", DAY, _index),
-    Job("tidy", "remove notes of sessions long past", DAY, _tidy),
+    Job("tidy", "remove notes and archives of sessions long past", DAY, _tidy),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ class TestTranscript:
         assert KEY not in found.output
         assert "[redacted:anthropic-key]" in found.output
         value = run(imported, "transcript", "--json", *arguments).json
-        assert list(value) == ["session", "transcript", "turn", "messages"]
+        assert list(value) == ["session", "transcript", "archived", "turn", "messages"]
         assert (value["session"], value["turn"], len(value["messages"])) == (SESSION, None, 8)
         assert KEY not in json.dumps(value)
 
@@ -134,9 +135,46 @@ class TestTranscript:
     def test_not_there(self, run: Run, imported: Memory, arguments: list[str], said: str) -> None:
         assert said in run(imported, "transcript", *arguments).complaint
 
+    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
+    def test_gone_but_archived(
+        self, run: Run, imported: Memory, tmp_path: Path, name: str | None
+    ) -> None:
+        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        arguments = [] if name is None else [str(path) if name == "PATH" else name]
+        whole = run(imported, "transcript", *arguments).output
+        one = run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json
+        path.unlink()
+        archived = run(imported, "transcript", *arguments).output
+        first, _, rest = archived.partition("\n")
+        assert first == f"session {SESSION}, from memkit's archive: its transcript is gone"
+        assert rest == whole.partition("\n")[2]
+        assert run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json == {
+            **one, "transcript": None, "archived": True,
+        }  # fmt: skip
+        assert "has no turn" in run(imported, "transcript", SESSION, "--turn", "ffff").complaint
+
+    def test_status_tells_the_size(self, run: Run, imported: Memory) -> None:
+        size = run(imported, "status", "--json").json["archive"]
+        (path,) = Path(imported.home.archive).iterdir()
+        assert size == {"enabled": True, "sessions": 1, "bytes": path.stat().st_size}
+        assert "archive  1 session, 0.0 MB\n" in run(imported, "status").output
+
+    def test_expand_of_an_archived_session(
+        self, run: Run, imported: Memory, tmp_path: Path
+    ) -> None:
+        (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
+        identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
+        section = run(imported, "expand", "--json", identifier).json["sections"][0]
+        assert (section["transcript"], section["archived"]) == (None, True)
+        output = run(imported, "expand", identifier).output
+        assert f"memkit transcript {SESSION} --turn {section['turns'][0]}" in output
+        assert "no longer" not in output
+
     def test_gone(self, run: Run, imported: Memory, tmp_path: Path) -> None:
         (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
+        shutil.rmtree(imported.home.archive)
         assert "no transcript of session" in run(imported, "transcript", SESSION).complaint
+        assert "no such transcript" in run(imported, "transcript", f"/x/{SESSION}.jsonl").complaint
         assert "no session of" in run(imported, "transcript").complaint
 
     def test_no_session_known(self, run: Run, fresh: Memory) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memkit.capture import spool
@@ -69,13 +71,29 @@ def test_each_does_what_it_says(memory: Memory) -> None:
         "reconcile": "0 sessions caught up",
         "retry": "1 given-up events tried again",
         "index": "1 projects in step",
-        "tidy": "0 old notes removed",
+        "tidy": "0 old notes and 0 archived sessions removed",
     }
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
     assert [item.name for item in spool.failed(memory.home)] == [old]
     assert "quagga" in memory.search("quagga").results[0].chunk.content
     assert JobBook(memory.home).due(time.time()) == []
+
+
+@pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
+def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, left: int) -> None:
+    from memkit.capture.archive import Archive
+    from memkit.capture.archived_turn import ArchivedTurn
+    from memkit.settings import ArchiveSettings
+
+    archive = Archive(memory.home)
+    for session, days in (("old", 31), ("new", 29)):
+        when = datetime.now(timezone.utc) - timedelta(days=days)
+        archive.append(session, [ArchivedTurn("a", (), time=when, finished=when)])
+    kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=keep_days))
+    state = run_job(job_named("tidy"), Surroundings(memory.home, lambda _: kept, lambda _: None))
+    assert state.result == f"0 old notes and {2 - left} archived sessions removed"
+    assert archive.size().sessions == left
 
 
 def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
