@@ -23,10 +23,10 @@ from memkit.service.client import RequestRefused, ServiceUnavailable, request
 from tests.faults.stage import Stage, entries, session_id, text, wait_for
 
 SESSIONS = 6
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or ("40" if os.environ.get("CI") else "8"))
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or ("40" if os.environ.get("CI") else "5"))
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
-KILLS = min(20, TURNS // 2)
+KILLS = min(20, TURNS)
 IDLE_MINUTES = 0.1
 REAL_HOOKS = 10
 """One turn in so many is told by real hooks; of the others the spool is written as hooks write it."""
