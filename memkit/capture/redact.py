@@ -19,8 +19,11 @@ from memkit.capture.secret_values import hide_assigned
 MAX_PASSES = 5
 """Of the search. What one pass hides can give the next a new neighbour; two are the usual."""
 
+SKIP = "#skip"
+"""The word in a prompt that says: do not remember this turn."""
+
 _PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
-_SKIP = re.compile(r"(?<!\S)#skip(?![\w-])")
+_SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
 _MARK = re.compile(r"\[redacted:[a-z-]+\]")
 
 
@@ -42,8 +45,8 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
 
 
 def skips(prompt: str) -> bool:
-    """Whether the person wants the turn of this prompt not to be remembered: the word `#skip` in it."""
-    return "#skip" in prompt and _SKIP.search(prompt) is not None
+    """Whether the turn of this prompt is not to be remembered."""
+    return _SKIP.search(prompt) is not None
 
 
 def _mark(kind: str) -> str:

@@ -29,7 +29,7 @@ MIN_CHANGES = 0.25
 Random hexadecimal has 0.47, base64 0.6; names in camel case, a word's capital not counted, 0.15.
 """
 
-JUDGED_CHARACTERS = 256
+JUDGED_CHARACTERS = 128
 """How much of a value is looked at. If it is a secret it goes as a whole."""
 
 # Looked for in lower-case text.
@@ -75,7 +75,9 @@ _NOT_SECRET = re.compile(
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
     |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
     |\d{4}-\d\d-\d\d(?:[T ]|\Z)
-    |[\d.,_]{1,7}[a-z]{0,3}\Z""",
+    |[\d.,_]{1,7}[a-z]{0,3}\Z
+    |[A-Z]{1,20}=[a-z]{1,20}\Z
+    |.{0,200}(?:\(\)|[:…])\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
 _NOT_VALUE = re.compile(
@@ -83,6 +85,7 @@ _NOT_VALUE = re.compile(
     r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|field|class|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$",
     re.IGNORECASE,
 )
+_LIST_ITEM = re.compile(r"[a-z0-9_&-]*|[A-Za-z_-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*")
 _FLAG = re.compile(r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z")
 _VARIABLE = re.compile(r"(?:^|[\s;&|])(?:ENV|set|export) [A-Z][A-Z0-9_]{0,40}\Z")
@@ -133,37 +136,37 @@ def _value(text: str, name: Match[str]) -> Optional[Tuple[int, int]]:
     found = _compiled(_INSIDE[inside] + "{%d,%d}" % (MIN_LENGTH, JUDGED_CHARACTERS)).match(text, start)
     if found is None:
         return None
-    end = found.end()
-    if end - start == JUDGED_CHARACTERS:
-        end = _run(inside).match(text, end).end()  # type: ignore[union-attr]
-    suffix = behind.group("suffix")
-    is_count = text[name.start() : name.end()].lower() == "token" and suffix.startswith(("s", "_c"))
-    if _NOT_VALUE.search(suffix) or (is_count and found.group().isdigit()):
-        return None
-    value = found.group()
-    is_closed = bool(quote) and text.startswith(quote, end)
-    if not quote and (value.endswith((".", ":", "!", "?"))) and behind.group("said"):
+    value, end = found.group(), found.end()
+    is_cut = len(value) == JUDGED_CHARACTERS
+    if behind.group("said") and not quote and value.endswith((".", ":", "!", "?")):
         value, end = value[:-1], end - 1
-    if not _looks_secret(value):
+    if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value):
         return None
+    is_closed = bool(quote) and (is_cut or text.startswith(quote, end))
     if behind.group("said") is not None:
         before = text[max(0, name.start() - 40) : name.start()]
-        is_option = bool(_FLAG.search(before) or _VARIABLE.search(before) or _LOGIN.search(before))
-        is_secret = is_option or (_is_said(value) and (is_closed or not quote))
-    elif is_closed:
-        is_secret = True
+        is_given = _FLAG.search(before) or _VARIABLE.search(before) or _LOGIN.search(before)
+        is_secret = bool(is_given) or (_is_said(value) and (is_closed or not quote))
+    elif behind.group("passed") is not None:
+        is_secret = not _LIST_ITEM.fullmatch(value) or is_random(value)
     else:
-        is_secret = not _is_code(value, text[end : end + 1], behind.group("given") or "")
+        is_secret = is_closed or not _is_code(value, text[end : end + 1], behind.group("given"))
+    if is_secret and is_cut:
+        end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
     return (start, end) if is_secret else None
+
+
+def _is_no_value(name: str, suffix: str, value: str) -> bool:
+    """Whether it cannot be a secret: what its name is of, a number of tokens, a placeholder, a word."""
+    is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
+    if _NOT_VALUE.search(suffix) or (is_count and value.isdigit()):
+        return True
+    return not _looks_secret(value)
 
 
 @lru_cache(maxsize=None)
 def _compiled(pattern: str) -> Pattern[str]:
     return re.compile(pattern)
-
-
-def _run(inside: str) -> Pattern[str]:
-    return _compiled(_INSIDE[inside] + "*")
 
 
 def _looks_secret(value: str) -> bool:
