@@ -69,9 +69,8 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
         while marks and marks[0][0] < end:
             start, end = min(start, marks[0][0]), max(end, marks[0][1])
             marks.popleft()
-        if start < done:  # it only reaches into the mark that the one before took with it
-            start = done
-        kept += [text[done:start], _mark("custom")]
+        if start >= done:  # else it is a part of the mark that the one before took with it
+            kept += [text[done:start], _mark("custom")]
         done = max(done, end)
     kept.append(text[done:])
     return "".join(kept)

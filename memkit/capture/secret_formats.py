@@ -8,14 +8,16 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from functools import lru_cache
-from typing import Callable, Dict, Match, NamedTuple, Pattern, Tuple
+from typing import Callable, Match, NamedTuple, Pattern, Tuple
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block; an RSA key of 16,384 bits has 13,000."""
+
+
+SHORTEST_KEY_LINE = 16
+"""Characters by which a line of a key, but the last, is told from a word."""
 
 
 class Prefixed(NamedTuple):
@@ -94,7 +96,11 @@ _PREFIXED = (
     Prefixed("age-key", ("AGE-SECRET-KEY-1",), r"[A-Z0-9]{50,}"),
     Prefixed("rubygems-key", ("rubygems_",), r"[0-9a-f]{40,}"),
     Prefixed("pulumi-token", ("pul-",), r"[0-9a-f]{40,}"),
-    Prefixed("jwt", ("eyJ",), _ALONE.replace(".", "eyJ") + r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{1,})*"),
+    Prefixed(
+        "jwt",
+        ("eyJ",),
+        _ALONE.replace(".", "eyJ") + r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{1,})*",
+    ),
 )
 
 # Not inside a longer word; `\n` in quoted text and `%3D` in an address end a word too.
@@ -109,8 +115,8 @@ _KEY_BLOCK = (
     + r"|(?:(?:\s|\\+[nr]|[>+|]|\d{1,6}[→:\t])*[A-Za-z0-9+/=]{16,}|\s*(?:Proc-Type|DEK-Info):.*)*"
     + r"[A-Za-z0-9+/=\s\\]*)"
 )  # fmt: skip
-_KEY_LINE = re.compile(r"(?:\s|[>+|-]|\d{1,6}[→:])*[A-Za-z0-9+/=]{1,80}\s*")
-_LINE_END = re.compile(r"\\n|\n")
+_KEY_LINE = r"(?:\s|[>+|-]|\d{1,6}[→:])*([A-Za-z0-9+/=]{1,80})\s*"
+_LINE_END = r"\\n|\n"
 
 
 class Form(NamedTuple):
@@ -146,29 +152,73 @@ def _url(match: Match[str], mark: str) -> str:
 
 def _is_credentials(text: str) -> bool:
     """Whether it is base64 of `user:password`."""
+    import base64  # for the few texts that hold such a header
+
     try:
         decoded = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         user, colon, password = decoded.decode("utf-8").partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, or no UTF-8
         return False
     return bool(colon and password) and (user + password).isprintable()
 
 
 _FORMS = (
-    Form("azure-key", ("AccountKey=", "SharedAccessKey="), r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}", _behind_first),
+    Form(
+        "azure-key",
+        ("AccountKey=", "SharedAccessKey="),
+        r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}",
+        _behind_first,
+    ),
     Form("azure-key", ("Q~",), r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}", _whole),
     Form("azure-key", ("sig=",), r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}", _behind_first),
-    Form("telegram-token", (":AA",), r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}", _whole),
+    Form(
+        "telegram-token",
+        (":AA",),
+        r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}",
+        _whole,
+    ),
     Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}", _behind_first),
-    Form("discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", _whole),
-    Form("mailgun-key", ("-",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", _whole),
-    Form("terraform-token", (".atlasv1.",), r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}", _whole),
-    Form("bearer-token", ("earer",), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})([A-Za-z0-9._~+/-]{20,}=*)", _bearer),
-    Form("basic-auth", ("asic ", "ASIC "), r"([Bb](?:asic|ASIC)[ \t]{1,3})([A-Za-z0-9+/]{8,}={0,2})", _basic),
-    Form("basic-auth", ("auth",), r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")([A-Za-z0-9+/]{8,}={0,2})", _basic),
+    Form(
+        "discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", _whole
+    ),
+    Form(
+        "mailgun-key",
+        ("-",),
+        r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])",
+        _whole,
+    ),
+    Form(
+        "terraform-token",
+        (".atlasv1.",),
+        r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}",
+        _whole,
+    ),
+    Form(
+        "bearer-token",
+        ("earer",),
+        r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})([A-Za-z0-9._~+/-]{20,}=*)",
+        _bearer,
+    ),
+    Form(
+        "basic-auth",
+        ("asic ", "ASIC "),
+        r"([Bb](?:asic|ASIC)[ \t]{1,3})([A-Za-z0-9+/]{8,}={0,2})",
+        _basic,
+    ),
+    Form(
+        "basic-auth",
+        ("auth",),
+        r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")([A-Za-z0-9+/]{8,}={0,2})",
+        _basic,
+    ),
     Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)", _behind_first),
-    Form("url-password", ("://",), r"(://[^\s:/@\"'`<>\[\]]{0,100}:)([^\s/\"'`<>]{1,200})(?=@[\w.\[-])", _url),
-)  # fmt: skip
+    Form(
+        "url-password",
+        ("://",),
+        r"(://[^\s:/@\"'`<>\[\]]{0,100}:)([^\s/\"'`<>]{1,200})(?=@[\w.\[-])",
+        _url,
+    ),
+)
 
 
 def hide_known(text: str, mark: Callable[[str], str]) -> str:
@@ -179,7 +229,9 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
         for prefix in prefixes:
             if prefix in text:
                 start = re.escape(prefix)
-                text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(mark(kind), text)
+                text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(
+                    mark(kind), text
+                )
     for form in _FORMS:
         if any(literal in text for literal in form.literals):
             hide, said = form.hide, mark(form.kind)
@@ -208,11 +260,14 @@ def _hide_key_blocks(text: str, mark: str) -> str:
 def _start_of_key(text: str, lowest: int, end: int) -> int:
     """Where the lines of a key begin that end at `end`, at most `MAX_KEY_BLOCK` characters before."""
     lowest = max(lowest, end - MAX_KEY_BLOCK)
-    starts = [lowest] + [match.end() for match in _LINE_END.finditer(text, lowest, end)]
+    starts = [lowest] + [match.end() for match in _compiled(_LINE_END).finditer(text, lowest, end)]
     found, stop = end, end
     for start in reversed(starts):
-        line = text[start:stop].replace("\\n", "")
-        if line.strip() and not _KEY_LINE.fullmatch(line):
+        line = _compiled(_KEY_LINE).fullmatch(text[start:stop].replace("\\n", ""))
+        is_short = line is None or len(line.group(1)) < SHORTEST_KEY_LINE
+        if is_short and (found < end or (text[start:stop].strip() and line is None)):
             break
-        found = stop = start
+        stop = start
+        if not is_short:
+            found = start
     return found

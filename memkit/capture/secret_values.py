@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import Callable, Match, Optional, Pattern, Tuple
+from typing import Match, Optional, Pattern, Tuple
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -32,20 +32,19 @@ Random hexadecimal has 0.47, base64 0.6; names in camel case, a word's capital n
 JUDGED_CHARACTERS = 128
 """How much of a value is looked at. If it is a secret it goes as a whole."""
 
-# Looked for in lower-case text.
+# Looked for in lower-case text. What follows is compiled when it is first needed: hooks start often.
 _NAME = re.compile(
-    r"secret|token(?!i[sz])|passw|passphrase|passwd|_pass(?![a-z])|pwd|api[_ -]?key|access[_-]?key|private[_-]?key|account[_-]?key"
-    r"|auth[_-]?key|encryption[_-]?key|signing[_-]?key|master[_-]?key|credential|authorization"
+    r"secret|token(?!i[sz])|passw|passphrase|_pass(?![a-z])|pwd|api[_ -]?key|credential|authorization"
+    r"|(?:access|private|account|auth|encryption|signing|master)[_-]?key"
 )
-_BEHIND = re.compile(
-    r"""(?P<suffix>[\w.-]{0,30})(?:
-    (?P<given>(?:\\?["'`]\]?|\*\*)?[ \t]{0,4}(?::[ \t]{0,4}[A-Za-z_][\w.]{0,30}[ \t]{1,4}=|=>|:=|=|:)(?![=:])(?:\*\*)?[ \t]{0,4}
+_BEHIND = r"""(?xi)(?P<suffix>[\w.-]{0,30})(?:
+    (?P<given>(?:\\?["'`]\]?|\*\*)?[ \t]{0,4}
+        (?::[ \t]{0,4}[A-Za-z_][\w.]{0,30}[ \t]{1,4}=|=>|:=|=|:)(?![=:])(?:\*\*)?[ \t]{0,4}
         (?:token[ ]|apikey[ ])?)
-    |(?P<passed>(?:\\?["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\?["'`])|["'][ \t]{1,4}value=(?=["'])|>(?=[^<\s]{1,200}</))
+    |(?P<passed>(?:\\?["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\?["'`])
+        |["'][ \t]{1,4}value=(?=["'])|>(?=[^<\s]{1,200}</))
     |(?P<said>[ \t]{1,4}(?:(?:is|was|to|as)[ \t]{1,4}|=[ \t])?)
-    )(?P<quote>\\?["'`]|)""",
-    re.VERBOSE | re.IGNORECASE,
-)
+    )(?P<quote>\\?["'`]|)"""
 # What a command is given by a short option; group 1 stays.
 _OPTIONS = (
     ("curl", r"(\bcurl\b[^\n|;]{0,200}?[ \t](?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,64}:)([^\s\"'$]{6,200})"),
@@ -67,9 +66,8 @@ _INSIDE = {
     "": r"(?:[^\s\"'`,;<>(){}\[\]\\]|\\(?![\"'nrt]))",
 }  # fmt: skip
 
-_MARK = re.compile(r"\[redacted:[a-z-]+\]")
-_NOT_SECRET = re.compile(
-    r"""[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
+_MARK = r"\[redacted:[a-z-]+\]"
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
     |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
     |your|my[-_]|example|placeholder|changeme|insert|replace
     |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
@@ -77,19 +75,17 @@ _NOT_SECRET = re.compile(
     |\d{4}-\d\d-\d\d(?:[T ]|\Z)
     |[\d.,_]{1,7}[a-z]{0,3}\Z
     |[A-Z]{1,20}=[a-z]{1,20}\Z
-    |.{0,200}(?:\(\)|[:…])\Z""",
-    re.VERBOSE | re.IGNORECASE,
+    |.{0,200}(?:\(\)|[:…])\Z"""
+_NOT_VALUE = (
+    r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
+    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|field|class|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
 )
-_NOT_VALUE = re.compile(
-    r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
-    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|field|class|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$",
-    re.IGNORECASE,
-)
-_LIST_ITEM = re.compile(r"[a-z0-9_&-]*|[A-Za-z_-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*")
-_FLAG = re.compile(r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z")
-_VARIABLE = re.compile(r"(?:^|[\s;&|])(?:ENV|set|export) [A-Z][A-Z0-9_]{0,40}\Z")
-_LOGIN = re.compile(r"\blogin\s+\S{1,100}\s\Z")
+_LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
+_IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
+_FLAG = r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z"
+_VARIABLE = r"(?:^|[\s;&|])(?:ENV|set|export) [A-Z][A-Z0-9_]{0,40}\Z"
+_RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
+_LOGIN = r"\blogin\s+\S{1,100}\s\Z"
 
 
 def hide_assigned(text: str, mark: str) -> str:
@@ -120,20 +116,23 @@ def _lower(text: str) -> str:
 
 def _hide_option(match: Match[str], mark: str) -> str:
     value = match.group(2)
-    plain = value.isdigit() or _MARK.search(value) or entropy(value) < MIN_ENTROPY
+    plain = value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY
     return match.group(0) if plain else match.group(1) + mark
 
 
 def _value(text: str, name: Match[str]) -> Optional[Tuple[int, int]]:
     """Where the secret stands that belongs to the name found, if there is one."""
-    behind = _BEHIND.match(text, name.end())
-    if behind is None or text[max(0, name.start() - 3) : name.start()].endswith(("://", "arn:")):
+    behind = _compiled(_BEHIND).match(text, name.end())
+    before = text[max(0, name.start() - 80) : name.start()]
+    if behind is None or _compiled(_RESOURCE).search(before):
         return None
     quote, start = behind.group("quote"), behind.end()
     inside = quote
     if not quote and behind.group("given") == "=" and text[name.start() : name.end()].isupper():
         inside = "line"
-    found = _compiled(_INSIDE[inside] + "{%d,%d}" % (MIN_LENGTH, JUDGED_CHARACTERS)).match(text, start)
+    found = _compiled(_INSIDE[inside] + "{%d,%d}" % (MIN_LENGTH, JUDGED_CHARACTERS)).match(
+        text, start
+    )
     if found is None:
         return None
     value, end = found.group(), found.end()
@@ -144,11 +143,14 @@ def _value(text: str, name: Match[str]) -> Optional[Tuple[int, int]]:
         return None
     is_closed = bool(quote) and (is_cut or text.startswith(quote, end))
     if behind.group("said") is not None:
-        before = text[max(0, name.start() - 40) : name.start()]
-        is_given = _FLAG.search(before) or _VARIABLE.search(before) or _LOGIN.search(before)
+        is_given = (
+            _compiled(_FLAG).search(before)
+            or _compiled(_VARIABLE).search(before)
+            or _compiled(_LOGIN).search(before)
+        )
         is_secret = bool(is_given) or (_is_said(value) and (is_closed or not quote))
     elif behind.group("passed") is not None:
-        is_secret = not _LIST_ITEM.fullmatch(value) or is_random(value)
+        is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
     else:
         is_secret = is_closed or not _is_code(value, text[end : end + 1], behind.group("given"))
     if is_secret and is_cut:
@@ -159,7 +161,7 @@ def _value(text: str, name: Match[str]) -> Optional[Tuple[int, int]]:
 def _is_no_value(name: str, suffix: str, value: str) -> bool:
     """Whether it cannot be a secret: what its name is of, a number of tokens, a placeholder, a word."""
     is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
-    if _NOT_VALUE.search(suffix) or (is_count and value.isdigit()):
+    if _compiled(_NOT_VALUE).search(suffix) or (is_count and value.isdigit()):
         return True
     return not _looks_secret(value)
 
@@ -171,18 +173,20 @@ def _compiled(pattern: str) -> Pattern[str]:
 
 def _looks_secret(value: str) -> bool:
     """Whether a named value can be a secret: no placeholder, path, version, word or name."""
-    if _MARK.search(value):
-        value = _MARK.sub("", value)
+    if _compiled(_MARK).search(value):
+        value = _compiled(_MARK).sub("", value)
     if len(value) < MIN_LENGTH or entropy(value) < MIN_ENTROPY:
         return False
-    if _NOT_SECRET.match(value) and not (value[0] in "./-" and is_random(value)):
+    if _compiled(_NOT_SECRET).match(value) and not (value[0] in "./-" and is_random(value)):
         return False
     return _has_digit_or_symbol(value) or is_random(value)
 
 
 def _is_said(value: str) -> bool:
     """Whether a value in running text, where any word may follow, is a secret by itself."""
-    kinds = sum(map(bool, (re.search("[a-z]", value), re.search("[A-Z]", value), re.search("[0-9]", value))))
+    kinds = sum(
+        map(bool, (re.search("[a-z]", value), re.search("[A-Z]", value), re.search("[0-9]", value)))
+    )
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64})", value):
         return False
     if re.search(r"[!#%&^*+?]", value.rstrip("!?*")) and kinds == 3:
@@ -194,11 +198,15 @@ def _is_code(value: str, following: str, sign: str) -> bool:
     """Whether an unquoted value is an expression of a program."""
     if following == "(" or re.match(r"[A-Za-z_$][\w.]*[(\[]", value):
         return True
-    name = _IDENTIFIER.match(value)
+    name = _compiled(_IDENTIFIER).match(value)
     if name is None or is_random(value):
         return False
-    is_expression = following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
-    return (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
+    is_expression = (
+        following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
+    )
+    return (
+        (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
+    )
 
 
 def is_random(value: str) -> bool:
@@ -206,7 +214,15 @@ def is_random(value: str) -> bool:
     changes = 0
     before = ""
     for letter in value:
-        kind = "0" if letter.isdigit() else "a" if letter.islower() else "A" if letter.isupper() else ""
+        kind = (
+            "0"
+            if letter.isdigit()
+            else "a"
+            if letter.islower()
+            else "A"
+            if letter.isupper()
+            else ""
+        )
         # The first small letter of a capitalized word is no change.
         changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
         before = kind

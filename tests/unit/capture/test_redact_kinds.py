@@ -65,7 +65,9 @@ def test_a_url_keeps_its_user_and_host() -> None:
     assert redact(url) == "postgres://app:[redacted:url-password]@db.internal:5432/shop"
 
 
-@pytest.mark.parametrize("pattern", [r"\w+", r"\W+", ".+", r"ACME-\d+", "x*", r"(?<=a)b", r"\d", "[^a]"])
+@pytest.mark.parametrize(
+    "pattern", [r"\w+", r"\W+", ".+", r"ACME-\d+", "x*", r"(?<=a)b", r"\d", "[^a]"]
+)
 def test_own_patterns(pattern: str) -> None:
     own = [re.compile(pattern)]
     key = secrets_made.Maker(7).framed("npm" + "_" + "a1B2" * 9, "use {} of ACME-12 now, ab")[0]
@@ -95,6 +97,12 @@ def test_once_is_enough(parts: list[str]) -> None:
 @pytest.mark.parametrize("kind", ["text", "code", "base64", "pathological"])
 def test_a_megabyte_of_anything_ends(kind: str) -> None:
     """In a process of its own, so that a search without end fails here and does not hang the suite."""
-    command = [sys.executable, str(REPOSITORY / "benchmarks" / "redaction.py"), "--only", kind, "--json"]
+    command = [
+        sys.executable,
+        str(REPOSITORY / "benchmarks" / "redaction.py"),
+        "--only",
+        kind,
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, timeout=300, check=True, text=True)
     assert kind in done.stdout
