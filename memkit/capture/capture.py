@@ -20,7 +20,7 @@ from memkit.capture.archive import Archive
 from memkit.capture.digest import Digest, make_digest
 from memkit.capture.journal import Growing, Journal, section_hash
 from memkit.capture.live import LiveSessions
-from memkit.capture.redact import redact
+from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT
 from memkit.capture.transcript import Transcript, clean
@@ -146,7 +146,8 @@ class Capture:
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
         elif own is not None and message:
-            session.answers[own.id] = [message, section_hash(own.answer)]
+            if not skips(own.prompt):
+                session.answers[own.id] = [message, section_hash(own.answer)]
         elif message:  # its prompt is kept: the event may be handled again
             turns.append(self._turn_of_event(session, record, message))
         has_ended = own is not None and record["event"] in ("Stop", "StopFailure")

@@ -109,7 +109,7 @@ def spool_event(
     Raises `OSError`.
     """
     from memkit.capture import launch, spool
-    from memkit.capture.redact import redact
+    from memkit.capture.redact import SKIP, redact, skips
 
     record: Dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
     for name, field in _KEPT.items():
@@ -119,7 +119,9 @@ def spool_event(
         record["client"] = os.getppid()
     for name, field in _KEPT_TEXT.items():
         if _text(data.get(field)):
-            record[name] = redact(data[field])
+            # The word alone tells the worker; what else was said is written nowhere.
+            is_skipped = name == "prompt" and skips(data[field])
+            record[name] = SKIP if is_skipped else redact(data[field])
     if record.get("session"):
         spool.put(home, record)
     launch.hand_over(home, bool(_settings(home)["service"]))

@@ -1,67 +1,30 @@
 """Takes secrets out of text before anything is written.
 
-Each is replaced by `[redacted:kind]`. Standard library only, Python 3.9 syntax: the hooks redact
-before they spool.
+Each is replaced by `[redacted:kind]`. What is known by its form is in `secret_formats`, what only its
+context gives away in `secret_values`. Not detect-secrets or another library: hooks redact before they
+spool, in the user's own `python3`, where only the standard library is certain, and in milliseconds.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Iterable, List, Pattern, Tuple
+from collections import deque
+from typing import Iterable, List, Pattern
 
-# Anchored on each provider's documented prefix, so look-alikes (hashes, UUIDs, base64 images) stay.
-_KEY_FORMATS: Tuple[Tuple[str, str], ...] = (
-    (
-        "private-key",
-        # Up to its end, else as far as the key itself goes.
-        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?:(?!-----(?:BEGIN|END) )[\s\S]){0,20000}"
-        r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]*)",
-    ),
-    ("anthropic-key", r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
-    ("openai-key", r"\bsk-(?:proj-|svcacct-|admin-)[A-Za-z0-9_-]{20,}|\bsk-[A-Za-z0-9]{32,}\b"),
-    ("aws-key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    (
-        "google-key",
-        r"\bAIza[A-Za-z0-9_-]{35}|\bGOCSPX-[A-Za-z0-9_-]{20,}|\bya29\.[A-Za-z0-9_-]{20,}",
-    ),
-    ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
-    ("gitlab-token", r"\bgl(?:pat|dt|ptt|rt|cbt|soat|ft)-[A-Za-z0-9_-]{20,}"),
-    ("slack-token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-\d-[A-Za-z0-9-]{10,}"),
-    ("slack-webhook", r"https://hooks\.slack\.com/services/[A-Za-z0-9/]{20,}"),
-    ("stripe-key", r"\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9]{24,}"),
-    ("npm-token", r"\bnpm_[A-Za-z0-9]{36}\b"),
-    ("pypi-token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
-    ("huggingface-token", r"\bhf_[A-Za-z0-9]{30,}\b"),
-    ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    ("jwt", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    ("azure-key", r"(?<=AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
-    (
-        "bearer-token",
-        r"(?i:(?<=\bbearer )|(?<=\bbearer: ))(?=[A-Za-z._~+/-]{0,100}[0-9])[A-Za-z0-9._~+/-]{20,}=*",
-    ),
-    ("url-password", r"(?<=://)[^\s:/@\"'`<>]{0,100}:[^\s/@\"'`<>]{1,200}(?=@[\w.\[-])"),
-)
-_FORMATS = re.compile("|".join("(?P<k{}>{})".format(n, p) for n, (_, p) in enumerate(_KEY_FORMATS)))
+from memkit.capture.secret_formats import hide_known
+from memkit.capture.secret_values import hide_assigned
 
-# NAME=value, "name": "value", name: value, name := value, also in escaped quotes, where the name says
-# that the value is secret. Addresses and relative paths are not.
-_ASSIGNMENT = re.compile(
-    r"""(?P<name>(?:secret|token(?!i[sz])|passw(?:or)?d|passwd|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth[_-]?key)[\w.-]{0,20}"""
-    r"""(?:\\?["'])?[ \t]{0,4}(?:=>|:=|=|:)[ \t]{0,4})(?P<quote>\\?["']|)(?![=:]|https?://|\.{1,2}/|~/)"""
-    # Not written with a bound: what lies behind one would stay.
-    r"""(?P<value>(?:[^\s"'`,;<>(){}\[\]\\]|\\(?!["'])){8,})(?P=quote)""",
-    re.IGNORECASE,
-)
+MAX_PASSES = 5
+"""Of the search. What one pass hides can give the next a new neighbour; two are the usual."""
+
+SKIP = "#skip"
+"""The word in a prompt that says: do not remember this turn."""
+
 _PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
-
-MIN_ENTROPY = 2.5
-"""Bits per character from which the value of a secret-looking assignment counts as a secret.
-
-Repeated letters and placeholders lie below, passwords and random keys above (hexadecimal reaches
-4.0, base64 6.0). The value must also hold a digit or symbol, which rules words out.
-"""
+_SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
+_MARK = re.compile(r"\[redacted:[a-z-]+\]")
 
 
 def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
@@ -70,36 +33,47 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     Redacting twice changes nothing more.
     """
     text = without_private(text)
-    text = _FORMATS.sub(_name_format, text)
-    text = _ASSIGNMENT.sub(_hide_assignment, text)
-    for pattern in patterns:
-        text = pattern.sub("[redacted:custom]", text)
+    patterns = list(patterns)
+    for _ in range(MAX_PASSES):
+        before = text
+        text = hide_assigned(hide_known(text, _mark), _mark("secret"))
+        for pattern in patterns:
+            text = _hide_custom(text, pattern)
+        if text == before:
+            break
     return text
 
 
-def _name_format(match: "re.Match[str]") -> str:
-    kind = _KEY_FORMATS[int(str(match.lastgroup)[1:])][0]
+def skips(prompt: str) -> bool:
+    """Whether the turn of this prompt is not to be remembered."""
+    return _SKIP.search(prompt) is not None
+
+
+def _mark(kind: str) -> str:
     return "[redacted:{}]".format(kind)
 
 
-def _hide_assignment(match: "re.Match[str]") -> str:
-    value, quote = match.group("value"), match.group("quote")
-    is_count = value.isdigit() and match.group("name").lower().startswith("token")
-    is_call = not quote and match.string[match.end() : match.end() + 1] == "("
-    if is_count or is_call or entropy(value) < MIN_ENTROPY or not _has_digit_or_symbol(value):
-        return match.group(0)
-    return "{}{}[redacted:secret]{}".format(match.group("name"), quote, quote)
-
-
-def _has_digit_or_symbol(value: str) -> bool:
-    """Rules out plain words and dotted names such as `config.tokenProvider`."""
-    return any(not (letter.isalpha() or letter in "._-/$") for letter in value)
-
-
-def entropy(value: str) -> float:
-    """Shannon entropy of `value` in bits per character."""
-    counts = [value.count(letter) for letter in set(value)]
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
+def _hide_custom(text: str, pattern: Pattern[str]) -> str:
+    """Hide what a user's pattern matches, but not a part of what already stands for a secret."""
+    found = [match.span() for match in pattern.finditer(text) if match.group()]
+    if not found:
+        return text
+    marks = deque(match.span() for match in _MARK.finditer(text))
+    kept: List[str] = []
+    done = 0
+    for start, end in found:
+        while marks and marks[0][1] <= start:
+            marks.popleft()
+        if marks and marks[0][0] <= start and end <= marks[0][1]:
+            continue
+        while marks and marks[0][0] < end:
+            start, end = min(start, marks[0][0]), max(end, marks[0][1])
+            marks.popleft()
+        if start >= done:  # else it is a part of the mark that the one before took with it
+            kept += [text[done:start], _mark("custom")]
+        done = max(done, end)
+    kept.append(text[done:])
+    return "".join(kept)
 
 
 def without_private(text: str) -> str:

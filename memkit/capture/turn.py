@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.prompt import INTERRUPTED, human_text
-from memkit.capture.redact import without_private
+from memkit.capture.redact import skips, without_private
 from memkit.capture.transcript import Block, Entry, Transcript, subagent_path
 
 EXCERPT_CHARACTERS = 2000
 """Kept of each end of a tool's input and output; the digest shows a line of either."""
 
 _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
-_SKIP = re.compile(r"(?<!\S)#skip(?![\w-])")
 # A question to the memory is no memory: it would be the best match of the same question next time.
 _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 _SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
@@ -85,7 +84,7 @@ class Turn:
     @property
     def is_memory(self) -> bool:
         """Whether there is something to remember; the word `#skip` in a prompt leaves its turn out."""
-        if _SKIP.search(self.prompt) or _OWN_SKILL.match(self.prompt):
+        if skips(self.prompt) or _OWN_SKILL.match(self.prompt):
             return False
         if self.answer or self.tools:
             return True

@@ -203,6 +203,14 @@ def test_a_skipped_turn_is_nowhere(stage: Stage) -> None:
     assert "plan" not in (stage.root / f"home/sessions/{SESSION}.json").read_text()
 
 
+def test_the_answer_of_a_skipped_turn_is_not_kept_while_the_transcript_lacks_it(stage: Stage) -> None:
+    stage.handle("UserPromptSubmit", prompt_id=prompt_id(1), prompt="#skip")
+    stage.write(Lines().prompt("my plan #skip", prompt_id(1)))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="the plan", late=True)
+    assert stage.turns == []
+    assert "plan" not in (stage.root / f"home/sessions/{SESSION}.json").read_text()
+
+
 @pytest.mark.parametrize("early", ["", "PreCompact"])
 def test_a_prompt_that_shares_its_id_with_the_clear_before_it(stage: Stage, early: str) -> None:
     """As the client writes it; read before the answer is there, and again with it."""

@@ -92,6 +92,10 @@ def test_a_private_key_goes_as_far_as_it_goes() -> None:
         "git@github.com:team/app.git and ssh://git@host:22/x",
         "max_tokens: 4096, stop_token: </s>",
         "passwords:\n  - none",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db2-AbCdEf",
+        'password = ask_password("Password: ")',
+        'HEADERS = ("authorization", "x-amz-content-sha256")',
+        "the token: `get_token2()` refreshes it",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:

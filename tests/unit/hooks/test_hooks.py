@@ -174,6 +174,15 @@ def test_claude_may_recall_unasked_and_nothing_else(stage: Stage) -> None:
     assert not stage.home.exists()
 
 
+def test_a_skipped_prompt_is_written_nowhere(stage: Stage) -> None:
+    for prompt in ("#skip my plan", "my plan #skip", "my\n#skip: plan"):
+        stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt=prompt, prompt_id="p1"))
+    assert [record["prompt"] for record in stage.spooled()] == ["#skip"] * 3
+    assert not any(b"plan" in path.read_bytes() for path in stage.home.rglob("*") if path.is_file())
+    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="use #skipping"))
+    assert stage.spooled()[-1]["prompt"] == "use #skipping"
+
+
 def test_what_the_client_itself_prompts_is_passed_over(stage: Stage) -> None:
     stage.remember("2026-01-05", "earlier")
     event = stage.event("UserPromptSubmit", prompt="<task-notification>\n<task-id>1</task-id>")
