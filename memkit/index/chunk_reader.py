@@ -56,6 +56,7 @@ class ChunkReader:
             # Kept open: the next writer removes the files of this snapshot.
             self._data = {name: map_file(path / name) for name in self.files}
             checksums = {name: zlib.crc32(data) for name, data in self._data.items()}
+            release(self._data[CHUNKS])  # read to be checked; of the text little is shown
             if checksums.items() - self.manifest["checksums"].items():
                 raise ValueError("its files are damaged")
             self._ids = bytes(self._data[IDS])
@@ -148,6 +149,12 @@ def root_of(directory: Path) -> str:
     except (OSError, ValueError, KeyError) as error:
         logger.info("snapshot %s cannot be read: %s", directory, error)
         return ""
+
+
+def release(data: memoryview) -> None:
+    """Let the system take back the memory of a mapped file; what is asked for is read again."""
+    if isinstance(data.obj, mmap.mmap) and hasattr(data.obj, "madvise"):
+        data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def map_file(path: Path) -> memoryview:

@@ -9,6 +9,7 @@ own files, so one that is stale or damaged is noticed and never trusted.
 from __future__ import annotations
 
 import functools
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from memkit.index.segment import Segment
 from memkit.index.store import Row
 
 NAMES = "names.json"
+HEADER_BYTES = 1024
+"""More than the header of an `.npy` file of ours takes."""
+
 _ARRAYS = ("columns", "vectors", "owners")
 
 
@@ -43,11 +47,11 @@ class Snapshot(ChunkReader):
         super().__init__(path)
         try:
             self.ids = np.frombuffer(self._ids, f"S{ID_BYTES}")
-            self.columns = _load(path, "columns")
+            self.columns = _array(self._data["columns.npy"])
             if self.columns.dtype != DTYPE:
                 raise ValueError("its columns are of another version")
-            self.vectors = _load(path, "vectors")
-            self.owners = _load(path, "owners")
+            self.vectors = _array(self._data["vectors.npy"])
+            self.owners = _array(self._data["owners.npy"])
             self.lexical = LexicalIndex.load(str(path / "lexical"), language=language)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
@@ -115,8 +119,12 @@ class Snapshot(ChunkReader):
         return np.searchsorted(self.owners, places)
 
 
-def _load(path: Path, name: str) -> Any:
-    return np.asarray(np.load(path / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+def _array(data: memoryview) -> Any:
+    """The array of an `.npy` file that is mapped; `np.load` would map it a second time."""
+    header = io.BytesIO(data[:HEADER_BYTES])
+    np.lib.format.read_magic(header)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+    return np.frombuffer(data, dtype, offset=header.tell()).reshape(shape)
 
 
 def open_current(directory: Path, language: str) -> Snapshot | None:
