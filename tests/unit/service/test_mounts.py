@@ -12,7 +12,7 @@ TABLE = r"""
 26 22 0:41 / /mnt/two\040words/over rw - ext4 /dev/vdc rw
 27 22 0:42 / /mnt/two\040words/over rw - fuse.sshfs host: rw
 28 22 0:43 / /mnt/usb rw - fuseblk /dev/sdb1 rw
-29 22 0:44 / /work rw - 9p host rw
+29 22 0:44 / /team rw - 9p host rw
 """
 
 
@@ -29,7 +29,7 @@ TABLE = r"""
         ("/mnt/two words/x", "cifs"),
         ("/mnt/two words/over/x", "fuse.sshfs"),
         ("/mnt/usb/x", None),
-        ("/work/not/there", "9p"),
+        ("/team/not/there", "9p"),
     ],
 )
 def test_the_mount_a_path_is_on(path: str, kind: str | None) -> None:
