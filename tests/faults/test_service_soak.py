@@ -27,7 +27,7 @@ TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or ("40" if os.environ.get(
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(20, TURNS)
-IDLE_MINUTES = 0.1
+IDLE_MINUTES = 0.05
 REAL_HOOKS = 10
 """One turn in so many is told by real hooks; of the others the spool is written as hooks write it."""
 
