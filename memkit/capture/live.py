@@ -6,7 +6,6 @@ a client that crashed, or ran with `-p`, says no goodbye. One small file a sessi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from memkit.index.chunk import digest
 from memkit.paths import Home, make_private_directory, write_durably
 
 SAME_SECONDS = 2.0
@@ -74,7 +74,7 @@ class LiveSessions:
                 path.unlink(missing_ok=True)
 
     def _path(self, session: str) -> Path:
-        return self.directory / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"
+        return self.directory / f"{digest(session)[:24]}.json"
 
 
 def _created(process: int) -> float | None:

@@ -91,7 +91,7 @@ def _start(context: Context) -> None:
 
 def _stop(context: Context) -> None:
     from memkit.capture import launch
-    from memkit.service.client import ServiceUnavailable, request
+    from memkit.service.client import request
 
     def has_ended() -> bool:
         return not launch.service_is_running(context.home)
@@ -101,7 +101,7 @@ def _stop(context: Context) -> None:
     try:
         request(context.home, "drain", {}, STATUS_SECONDS)
         _wait(has_ended, STOP_SECONDS, "the service has not ended")
-    except (ServiceUnavailable, MemkitError):
+    except MemkitError:  # it is not there to be asked, or does not end
         process = _holder(context)
         for number in (signal.SIGTERM, signal.SIGKILL):
             # The lock is held, so who wrote its number when it took it is alive, and is the one.

@@ -116,6 +116,11 @@ def known_roots(home: Home) -> list[str]:
     return sorted(filter(None, {root_of(directory) for directory in directories}))
 
 
+def known_projects(home: Home) -> list[Project]:
+    """The projects that have an index, and whose root directory still exists, sorted by root."""
+    return [Project(root) for root in known_roots(home) if Path(root).is_dir()]
+
+
 def is_in_step(snapshot: ChunkReader, files: dict[str, MemoryFile], settings: Settings) -> bool:
     """Whether the snapshot stands for exactly these files, cut as the settings say."""
     return snapshot.sources == state_of(files, settings)

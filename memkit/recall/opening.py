@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memkit import config
 from memkit.config import Settings
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError
-from memkit.index.current import MemoryFile, is_in_step, known_roots, open_snapshot, read_files
+from memkit.index.current import MemoryFile, is_in_step, known_projects, open_snapshot, read_files
 from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
 from memkit.index.sync import sync_project
@@ -47,14 +46,14 @@ def open_searcher(
     """
     opening = _Opening(home, settings, announce)
     snapshots = [opening.open(project, settings)]
-    for root in known_roots(home) if all_projects else ():
-        if root != project.root and os.path.isdir(root):
-            other = Project(root)
-            try:
-                snapshots.append(opening.open(other, config.load(home, other).settings))
-            except MemkitError as error:  # one project's trouble is not another's
-                logger.warning("%s", error)
-                opening.notes.append(f"without {root}: {error}")
+    for other in known_projects(home) if all_projects else ():
+        if other == project:
+            continue
+        try:
+            snapshots.append(opening.open(other, config.load(home, other).settings))
+        except MemkitError as error:  # one project's trouble is not another's
+            logger.warning("%s", error)
+            opening.notes.append(f"without {other.root}: {error}")
     there = [snapshot for snapshot in snapshots if snapshot is not None]
     if not there:
         return Searcher([], settings.search, None)

@@ -20,7 +20,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.live import LiveSessions
 from memkit.config import Settings
 from memkit.errors import MemkitError, NotFoundError
-from memkit.index.current import known_roots
+from memkit.index.current import known_projects
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.service.shown import Shown
@@ -76,12 +76,10 @@ def _reconcile(around: Surroundings) -> str:
 
 
 def _index(around: Surroundings) -> str:
-    count = 0
-    for root in known_roots(around.home):
-        if Path(root).is_dir():
-            around.index(Project(root))
-            count += 1
-    return f"{count} projects in step"
+    projects = known_projects(around.home)
+    for project in projects:
+        around.index(project)
+    return f"{len(projects)} projects in step"
 
 
 def _tidy(around: Surroundings) -> str:

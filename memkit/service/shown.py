@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import time
 from pathlib import Path
 
+from memkit.index.chunk import digest
 from memkit.paths import Home, make_private_directory, write_durably
 
 logger = logging.getLogger(__name__)
@@ -52,4 +52,4 @@ class Shown:
         return removed
 
     def _path(self, session: str) -> Path:
-        return self._directory / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"
+        return self._directory / f"{digest(session)[:24]}.json"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memkit.config import SearchSettings, Settings
 from memkit.errors import MemkitError
-from memkit.index.current import index_key, known_roots, open_snapshot
+from memkit.index.current import index_key, known_projects, open_snapshot
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.project import Project
@@ -33,7 +33,6 @@ MOST_PROJECTS = 8
 
 FIRST_WAIT_SECONDS = 5.0
 """How long the first search of a project waits until its index is in step."""
-
 
 RETRY_SECONDS = 300.0
 """How long after a pass that left chunks without vectors the next one is tried."""
@@ -130,14 +129,13 @@ class WarmMemories:
         """
         notes: list[str] = []
         held = [self._open(project, settings, wait_seconds, notes)]
-        for root in known_roots(self._home) if all_projects else ():
-            other = Project(root)
-            if root == project.root:
+        for other in known_projects(self._home) if all_projects else ():
+            if other == project:
                 continue
             try:
                 held.append(self._open(other, self._settings_of(other), wait_seconds, notes))
             except (MemkitError, OSError) as error:  # one project's trouble is not another's
-                notes.append(f"without {root}: {error}")
+                notes.append(f"without {other.root}: {error}")
         open_ones = [one for one in held if one.snapshot is not None]
         if not open_ones:
             return Searcher([], search, None)

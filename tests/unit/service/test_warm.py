@@ -90,6 +90,22 @@ def test_the_one_not_asked_for_longest_is_closed(
     assert len(held.found("gateway", all_projects=True)) > len(held.found("gateway"))
 
 
+def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> None:
+    """Its directory may be on a disk that is not there just now: what is indexed of it stays."""
+    own = held.memory.project
+    other = make_memory(tmp_path / "other", DAYS, home=held.memory.home)
+    held.memory.project = other.project
+    held.found("gateway")
+    held.warm.clear()
+    Path(other.project.root).rename(tmp_path / "away")
+    held.memory.project = own
+    held.found("gateway", all_projects=True)
+    assert held.watched == [own.root]
+    Path(tmp_path / "away").rename(other.project.root)
+    other.settings = held.memory.settings
+    assert len(other.snapshot) == 6
+
+
 def test_a_first_index_that_takes_long_is_made_elsewhere(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
