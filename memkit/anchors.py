@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from typing import Dict
 
-KEYS = ("session", "branch", "turn", "turns", "grip")
+KEYS = ("session", "branch", "summary", "turn", "turns", "grip", "check")
 
 _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 # Not from the middle of a run of blanks: a long run would be tried again from each of them.
-_ANCHOR = re.compile(r"(?<![ \t])[ \t]*<!--[ \t]+({pair}(?:[ \t]+{pair})*)[ \t]+-->".format(pair=_PAIR))
+_ANCHOR = re.compile(
+    r"(?<![ \t])[ \t]*<!--[ \t]+({pair}(?:[ \t]+{pair})*)[ \t]+-->".format(pair=_PAIR)
+)
 _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
 

@@ -27,6 +27,8 @@ class Home:
         self.spool = os.path.join(root, "spool")
         self.archive = os.path.join(root, "archive")
         self.sessions = os.path.join(root, "sessions")
+        self.summaries = os.path.join(root, "summaries")
+        self.ledger = os.path.join(root, "ledger.jsonl")
         self.projects = os.path.join(root, "projects")
         self.index = os.path.join(root, "index")
         self.models = os.path.join(root, "models")

@@ -209,6 +209,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     instruction_boost: Annotated[
         float, Meta(ge=1, le=10, description="factor for *.instructions.md")
     ] = 1.2
+    unverified_factor: Annotated[
+        _Share, Meta(description="factor for a bullet that says something its turns do not")
+    ] = 0.7
     domains: Annotated[
         list[str],
         Meta(

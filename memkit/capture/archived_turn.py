@@ -20,7 +20,11 @@ REDACTED_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn:
-    """A turn as it is kept: its names, when and where it was, and its messages. All text is redacted."""
+    """A turn as it is kept: its names, when and where it was, and its messages. All text is redacted.
+
+    `compacted` says that the client summed the conversation up during it; such a turn is kept without
+    messages if it is no memory.
+    """
 
     id: str
     messages: tuple[Message, ...]
@@ -31,6 +35,7 @@ class ArchivedTurn:
     project: str = ""
     cwd: str = ""
     branch: str = ""
+    compacted: bool = False
 
 
 def make_archived_turn(
@@ -43,7 +48,7 @@ def make_archived_turn(
     apply = bounded(redact)
     return ArchivedTurn(
         id=turn.id,
-        messages=tuple(messages_of(turn, transcript, apply)),
+        messages=tuple(messages_of(turn, transcript, apply)) if turn.is_memory else (),
         prompt_id=turn.prompt_id,
         uuid=turn.uuid,
         time=turn.time,
@@ -51,6 +56,7 @@ def make_archived_turn(
         project=root,
         cwd=apply(turn.cwd),
         branch=apply(turn.branch),
+        compacted=turn.is_compacted,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -17,8 +18,9 @@ from typing import Any
 
 from memkit import pending
 from memkit.capture.archive import Archive
+from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
-from memkit.capture.journal import Growing, Journal, section_hash
+from memkit.capture.journal import Growing, Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
@@ -29,6 +31,7 @@ from memkit.config import Settings
 from memkit.errors import MemkitError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
+from memkit.waiting import WaitingSessions
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +114,7 @@ class Capture:
                 if project.is_off:
                     continue
                 try:
-                    self.read(session, lambda turn, project=project: project)  # type: ignore[misc]
+                    self.read(session, lambda turn, project=project: project, is_live=True)  # type: ignore[misc]
                     count += 1
                 except MemkitError as error:  # one session's trouble is not another's
                     logger.warning("session %s is not caught up: %s", session.id, error)
@@ -154,7 +157,7 @@ class Capture:
         if own is not None and has_ended:
             turns = turns[: turns.index(own) + 1]  # what came after it is still under way
         for batch in _batches(turns):
-            self._write(session, batch, lambda turn: project)
+            self._write(session, batch, lambda turn: project, is_live=True)
         if has_ended:
             session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
@@ -222,12 +225,17 @@ class Capture:
             is_told=True,
         )
 
-    def read(self, session: Session, choose: Callable[[Turn], Project]) -> Captured:
-        """Write all turns from the session's checkpoint on, and move the checkpoint."""
+    def read(
+        self, session: Session, choose: Callable[[Turn], Project], *, is_live: bool = False
+    ) -> Captured:
+        """Write all turns from the session's checkpoint on, and move the checkpoint.
+
+        Those of a session that `is_live` are summarized in time, if the settings say so.
+        """
         transcript = _transcript(session)
         captured = Captured()
         for batch in _batches(read_turns(transcript)):
-            one = self._write(session, batch, choose)
+            one = self._write(session, batch, choose, is_live=is_live)
             captured.turns += one.turns
             captured.written += one.written
             captured.projects |= one.projects
@@ -238,7 +246,12 @@ class Capture:
         return captured
 
     def _write(
-        self, session: Session, turns: list[Turn], choose: Callable[[Turn], Project]
+        self,
+        session: Session,
+        turns: list[Turn],
+        choose: Callable[[Turn], Project],
+        *,
+        is_live: bool,
     ) -> Captured:
         """Write one batch of turns and note in `session` how far that is; the caller saves it."""
         captured = Captured()
@@ -247,12 +260,15 @@ class Capture:
         last: Digest | None = None
         for turn in turns:
             self._complete(turn, session)
-            if turn.is_memory:
-                project = choose(turn)
-                last = make_digest(turn, project.root, self.redact)
-                groups.setdefault(project.root, []).append(last)
-                kept.append((turn, project.root))
-                captured.turns += 1
+            if not turn.is_memory:
+                if turn.is_compacted:  # where a segment ends
+                    kept.append((turn, choose(turn).root))
+                continue
+            project = choose(turn)
+            last = make_digest(turn, project.root, self.redact)
+            groups.setdefault(project.root, []).append(last)
+            kept.append((turn, project.root))
+            captured.turns += 1
         if last is not None and session.id:
             session.will_write(last.turn, section_hash(last.section))
             self.sessions.save(session)
@@ -265,6 +281,8 @@ class Capture:
             journal = Journal(Project(root), shared=self.settings.memory.shared)
             captured.written += len(journal.write(digests, growing))
             captured.projects.add(root)
+            if is_live and self.settings.summarize.is_on:
+                self._mark_for_summary(root, digests)
         if kept and self.settings.archive.enabled:
             Archive(self.home).keep(kept, Path(session.transcript), self.redact)
         if last is not None and session.id:
@@ -274,6 +292,12 @@ class Capture:
             session.offset = turns[-1].start
             session.size = turns[-1].end
         return captured
+
+    def _mark_for_summary(self, root: str, digests: list[Digest]) -> None:
+        waiting = WaitingSessions(self.home)
+        for session in {digest.session for digest in digests}:
+            days = {digest.day for digest in digests if digest.session == session}
+            waiting.add(root, session, days, time.time())
 
     def _complete(self, turn: Turn, session: Session) -> None:
         """Give the turn the final message that an event told, until the transcript shows a later one."""

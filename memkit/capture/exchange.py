@@ -5,7 +5,8 @@ Shown from a transcript as long as that exists, and from memkit's archive after 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +39,16 @@ class Message:
     text: str
     tools: tuple[ToolUse, ...]
     turn: str
+
+    def texts(self) -> Iterator[str]:
+        """What it says: its text, what tools were given and what they returned."""
+        if self.text:
+            yield self.text
+        for tool in self.tools:
+            if tool.result is not None:
+                yield tool.result
+            else:
+                yield f"{tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
 
     def as_dict(self) -> dict[str, Any]:
         """As `memkit transcript --json` prints it."""

@@ -15,17 +15,16 @@ turn's anchor: writing a turn twice changes nothing. What a person edited is lef
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import stat
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from memkit import anchors
+from memkit.capture.brief import days as days_of
+from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.digest import Digest
 from memkit.errors import JournalError
 from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
@@ -36,108 +35,6 @@ LOCK_SECONDS = 30.0
 
 _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
-_TIME = re.compile(r"^#{2,3} (\d\d:\d\d) ")
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """The lines from one anchored heading up to the next: `start` inclusive, `end` exclusive."""
-
-    start: int
-    end: int
-    heading: str
-    pairs: dict[str, str]
-
-    @property
-    def minute(self) -> str:
-        match = _TIME.match(self.heading)
-        return match[1] if match else ""
-
-
-class _Day:
-    """A day file as lines, of which only those that change are touched.
-
-    Only headings with an anchor bound sections: a person's own headings, and those inside code,
-    belong to the section they stand in.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.lines = text.rstrip("\n").split("\n")
-
-    @property
-    def sections(self) -> list[_Section]:
-        found = []
-        for number, line in enumerate(self.lines):
-            if line.startswith(("## ", "### ")):
-                pairs = anchors.parse(line)
-                if ("session" if line.startswith("## ") else "turn") in pairs:
-                    found.append((number, line, pairs))
-        ends = [*(number for number, _, _ in found), len(self.lines)][1:]
-        return [
-            _Section(number, end, line, pairs)
-            for (number, line, pairs), end in zip(found, ends, strict=True)
-        ]
-
-    def find_turn(self, turn: str) -> _Section | None:
-        return next((s for s in self.sections if s.pairs.get("turn") == turn), None)
-
-    def written_lines(self, section: _Section, hashes: Iterable[str]) -> int:
-        """How many lines of the section read as they were written, a person's note below them not
-        counted; 0 if they were edited.
-        """
-        read = hashlib.sha256()
-        count = 0
-        for number, line in enumerate(self.lines[section.start : section.end], start=1):
-            read.update(_encoded(line if number == 1 else f"\n{line}"))
-            if _shown(read) in hashes:
-                count = number
-        return count
-
-    def replace(self, section: _Section, count: int, text: str) -> None:
-        """Put `text` in the place of the section's first `count` lines."""
-        self.lines[section.start : section.start + count] = text.split("\n")
-
-    def insert(self, digest: Digest) -> None:
-        """Put the turn into its session's section, in order of time; make that section if it is missing."""
-        sections = self.sections
-        number = next(
-            (n for n, s in enumerate(sections) if s.pairs.get("session") == digest.session), None
-        )
-        text = digest.section
-        if number is None:
-            anchor = anchors.render(session=digest.session, branch=digest.branch)
-            text = f"## {digest.minute} {digest.title} {anchor}\n\n{text}"
-            later = (s for s in sections if "session" in s.pairs and s.minute > digest.minute)
-        else:
-            # The session's own turns end where the next session begins.
-            rest = sections[number + 1 :]
-            later = (s for s in rest if "session" in s.pairs or s.minute > digest.minute)
-        self._insert_before(next(later, None), text)
-
-    def _insert_before(self, section: _Section | None, text: str) -> None:
-        position = section.start if section else len(self.lines)
-        block = text.split("\n")
-        if position and self.lines[position - 1].strip():
-            block.insert(0, "")
-        if section:
-            block.append("")
-        self.lines[position:position] = block
-
-    def render(self) -> str:
-        return "\n".join(self.lines) + "\n"
-
-
-def section_hash(section: str) -> str:
-    """A fingerprint of a turn's section as written, to tell later whether a person edited it."""
-    return _shown(hashlib.sha256(_encoded(section)))
-
-
-def _shown(read: hashlib._Hash) -> str:
-    return read.hexdigest()[:16]
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 class Growing(NamedTuple):
@@ -160,6 +57,17 @@ class Journal:
         self.directory = Path(project.memory)
         self.shared = shared
 
+    def days(self) -> list[str]:
+        """The days there are (ISO), oldest first."""
+        return days_of(self.project)
+
+    def day(self, day: str) -> DayFile:
+        """One day as it is in its file. Raises `JournalError`."""
+        try:
+            return DayFile(_read(self._path(day)) or f"# {day}")
+        except OSError as error:
+            raise JournalError(f"cannot read {self._path(day)}: {error.strerror}") from error
+
     def write(
         self, digests: Iterable[Digest], growing: Mapping[str, Growing] | None = None
     ) -> list[Digest]:
@@ -173,16 +81,34 @@ class Journal:
             by_day.setdefault(digest.day, []).append(digest)
         if not by_day:
             return []
+        with self._locked():
+            return [
+                digest
+                for day, group in sorted(by_day.items())
+                for digest in self._write_day(day, group, growing or {})
+            ]
+
+    def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
+        """Put the bullets of a segment, a line each, above its turns; see `DayFile.summarize`.
+
+        Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            content = self.day(day)
+            if not content.summarize(turns, bullets):
+                return False
+            self._save(day, content)
+            return True
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Alone among memkit's processes. Raises `JournalError`, for what fails inside too."""
         from filelock import FileLock, Timeout  # 0.05 s, only where memory is written
 
         try:
             self.prepare()
             with FileLock(self.directory.parent / "journal.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
-                return [
-                    digest
-                    for day, group in sorted(by_day.items())
-                    for digest in self._write_day(day, group, growing or {})
-                ]
+                yield
         except Timeout as error:
             raise JournalError(
                 f"the journal in {self.directory} was busy for {LOCK_SECONDS:.0f} s; try again"
@@ -205,18 +131,21 @@ class Journal:
     def _write_day(
         self, day: str, group: list[Digest], growing: Mapping[str, Growing]
     ) -> list[Digest]:
-        path = self._path(day)
-        content = _Day(_read(path) or f"# {day}")
+        content = self.day(day)
         changed = []
         for digest in group:
             if self._apply(content, digest, growing.get(digest.turn)):
                 changed.append(digest)
         if changed:
-            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
-            write_durably(os.path.realpath(path), _encoded(content.render()), mode)
+            self._save(day, content)
         return changed
 
-    def _apply(self, content: _Day, digest: Digest, known: Growing | None) -> bool:
+    def _save(self, day: str, content: DayFile) -> None:
+        path = self._path(day)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
+        write_durably(os.path.realpath(path), encoded(content.render()), mode)
+
+    def _apply(self, content: DayFile, digest: Digest, known: Growing | None) -> bool:
         present = content.find_turn(digest.turn)
         if present is None:
             # Written before, but gone from the file: a person took it out, so it stays out.
@@ -239,7 +168,7 @@ class Journal:
         day = date.fromisoformat(digest.day)
         for days in (-1, 1, -2, 2):
             text = _read(self._path((day + timedelta(days)).isoformat()))
-            if f"turn:{digest.turn} " in text and _Day(text).find_turn(digest.turn) is not None:
+            if f"turn:{digest.turn} " in text and DayFile(text).find_turn(digest.turn) is not None:
                 return True
         return False
 

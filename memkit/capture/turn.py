@@ -58,7 +58,7 @@ class Turn:
     the text that stands as the answer so far. `other_prompt_ids` are those of what the client itself
     sent during the turn, such as the news that a background task has finished. `entries` are the
     byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
-    transcript did not show.
+    transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
     """
 
     id: str
@@ -78,6 +78,7 @@ class Turn:
     is_command: bool = False
     worked_since: bool = False
     is_told: bool = False
+    is_compacted: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
 
@@ -159,6 +160,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             current.prompt = f"{current.prompt}\n\n{text}" if current.prompt else text
         else:
             _follow(current, entry, pending, transcript.path)
+            current.is_compacted |= entry.is_compact_summary
     if current is not None:
         yield current
 

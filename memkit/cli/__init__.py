@@ -15,10 +15,13 @@ from memkit.errors import MemkitError
 _COMMANDS = {
     "search": ("search", "Find what was said and done."),
     "expand": ("expand", "Show the whole section around a result."),
+    "grip": ("grip", "Show what a bullet of a summary rests on."),
     "transcript": ("transcript", "Show the original exchange."),
     "recall": ("recall", "Search, laid out for a model (the skill's first step)."),
     "index": ("index", "Bring the index into step with the markdown."),
     "import": ("importing", "Remember existing transcripts."),
+    "summarize": ("summarize", "Have bullets written above the digests."),
+    "cost": ("cost", "What model calls took."),
     "work": ("work", "Take waiting events into the memory and index them."),
     "watch": ("watch", "Keep the index in step while you edit."),
     "service": ("service", "The process that keeps index and model warm."),

@@ -69,6 +69,8 @@ def _show(section: dict[str, Any]) -> None:
         branch = f", branch {section['branch']}" if section["branch"] else ""
         click.echo(styled(plain(f"session {session}{branch}"), dim=True))
     click.echo(f"\n{plain(section['content'])}\n")
+    for grip in section["grips"]:
+        click.echo(styled(plain(f"proof of a bullet: memkit grip {grip}"), dim=True))
     for turn in section["turns"]:
         named = f"{session} " if session else ""
         exchange = f"original exchange: memkit transcript {named}--turn {turn}"

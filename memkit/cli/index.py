@@ -33,10 +33,13 @@ def index_command(
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
+    print_report(context, index_project(context, rebuild=rebuild))
+
+
+def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
+    """Bring the index of the context's project into step, by the service if it is there."""
     report = None if rebuild else _by_service(context)
-    if report is None:
-        report = _here(context, rebuild)
-    print_report(context, report)
+    return _here(context, rebuild) if report is None else report
 
 
 def print_report(context: Context, report: SyncReport) -> None:

@@ -87,4 +87,22 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
         from memkit.cli.jobs import run_here
 
         run_here(context, due)
+    _summarize(context, report)
     return report
+
+
+def _summarize(context: Context, report: WorkReport) -> None:
+    """Make the model calls that are due: without the index lock, which others wait for meanwhile."""
+    from memkit.waiting import WaitingSessions
+
+    if not WaitingSessions(context.home):
+        return
+    from memkit.capture.worker import work
+    from memkit.summarize.providers import find_provider
+    from memkit.summarize.run import run_due
+
+    settings_of = functools.cache(context.settings_of)
+    done = run_due(context.home, settings_of, find_provider)
+    report.failures += done.failures
+    if done.projects:  # marked as changed
+        report.indexed += work(context.home, settings_of, wait_seconds=WAIT_SECONDS).indexed

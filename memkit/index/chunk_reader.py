@@ -20,7 +20,7 @@ from memkit.index.chunk import Chunk
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 5
+FORMAT = 6
 SHOWN_ID_CHARACTERS = 12
 """How much of an id people see; any unique prefix is accepted, like git's."""
 
@@ -101,7 +101,7 @@ class ChunkReader:
 
     def _chunk(self, start: int, end: int) -> Chunk:
         value = json.loads(bytes(self._data[CHUNKS][start:end]))
-        return Chunk(**{**value, "turns": tuple(value["turns"])})
+        return Chunk(**{**value, "turns": tuple(value["turns"]), "grips": tuple(value["grips"])})
 
     def id(self, position: int) -> str:
         """The full id of the chunk at `position`."""

@@ -66,12 +66,16 @@ def chunk_markdown(
             found = list(document.anchors(piece.start, piece.end))
             named = (pairs.get("turn", pairs.get("turns", "")) for pairs in found)
             turns = [origin.turn] if origin.turn else ",".join(named).split(",")
+            grips = [pairs["grip"] for pairs in found if "grip" in pairs]
             if instruction:
                 kind = "instruction"
             elif origin.turn:
                 kind = "turn"
+            elif grips:
+                is_doubtful = any("check" in pairs for pairs in found)
+                kind = "unverified" if is_doubtful else "summary"
             else:
-                kind = "summary" if any("grip" in pairs for pairs in found) else "note"
+                kind = "note"
             chunks[start_line, end_line, content_hash] = Chunk(
                 content=content,
                 source=source,
@@ -85,6 +89,7 @@ def chunk_markdown(
                 date=origin.date,
                 session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
+                grips=tuple(dict.fromkeys(grips)),
                 branch=origin.branch,
                 domain="" if file.parent == _MEMORY else file.parent.name,
                 whole=len(pieces) == 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from operator import attrgetter
 from typing import NamedTuple
@@ -35,7 +35,8 @@ class Origin(NamedTuple):
 class Section:
     """A heading and its text up to the next heading; level 0 is the text before the first one.
 
-    `standalone` is a section that is searched for as itself, however short: a turn, a summary.
+    `standalone` is a section that is searched for as itself, however short: a turn, a bullet of a
+    summary. One that `continues` has no heading of its own: it goes on with the section before it.
     """
 
     level: int
@@ -44,6 +45,7 @@ class Section:
     origin: Origin
     spans: list[Span] = field(default_factory=list)
     standalone: bool = False
+    continues: bool = False
 
     @property
     def path(self) -> list[Section]:
@@ -68,7 +70,7 @@ class Section:
     @property
     def has_text(self) -> bool:
         """Whether it is more than a heading."""
-        return len(self.spans) > (self.level > 0)
+        return len(self.spans) > (self.level > 0 and not self.continues)
 
     def is_fragment(self, minimum: int) -> bool:
         """Whether it is too short for a chunk of its own."""
@@ -145,16 +147,34 @@ def read_sections(document: Document, name: str) -> list[Section]:
     file_date = name[:10] if name.endswith(".md") and is_iso_date(name[:10]) else ""
     current = Section(0, "", None, Origin(file_date))
     sections = [current]
+    after_bullet = False
     for span in document.blocks:
         if span.level:
-            current = _open_section(span, current, file_date)
+            current, after_bullet = _open_section(span, current, file_date), False
             sections.append(current)
-        current.spans.append(span)
+        for piece, is_bullet in _pieces(document, span):
+            if after_bullet or (is_bullet and current.has_text):
+                current = replace(current, spans=[], continues=True)
+                sections.append(current)
+            current.spans.append(piece)
+            after_bullet = is_bullet
     held = [section for section in sections if section.spans]
     for section in held:
         found = document.anchors(section.start, section.end)
         section.standalone |= any("grip" in pairs for pairs in found)
     return held
+
+
+def _pieces(document: Document, span: Span) -> list[tuple[Span, bool]]:
+    """`span`, or its items if it is a list of a summary's bullets; each with whether it is a bullet."""
+    if span.kind != "bullet_list" or not _has_grip(document, span):
+        return [(span, False)]
+    items = document.tile(span.children, span.start, span.end)
+    return [(item, _has_grip(document, item)) for item in items]
+
+
+def _has_grip(document: Document, span: Span) -> bool:
+    return any("grip" in pairs for pairs in document.anchors(span.start, span.end))
 
 
 def _open_section(span: Span, current: Section, file_date: str) -> Section:

@@ -270,6 +270,7 @@ def _metadata(row: Row) -> dict[str, Any]:
         "date": chunk.date,
         "session": chunk.session,
         "turns": ",".join(chunk.turns),
+        "grips": ",".join(chunk.grips),
         "branch": chunk.branch,
         "domain": chunk.domain,
         "whole": chunk.whole,
@@ -286,7 +287,8 @@ def _row(owner: str, found: Mapping[str, Any]) -> Row:
 
     metadata, text, _ = found[owner]
     try:
-        fields = {**metadata, "turns": tuple(filter(None, metadata["turns"].split(",")))}
+        names = {name: tuple(filter(None, metadata[name].split(","))) for name in ("turns", "grips")}
+        fields = {**metadata, **names}
         windows = range(fields.pop("windows"))
         del fields["window"]
         chunk = Chunk(content=str(text), **fields)

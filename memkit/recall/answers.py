@@ -13,7 +13,7 @@ from memkit.index.chunk import Chunk
 
 _CHUNK_FIELDS = (
     "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date", "session",
-    "turns", "branch", "content",
+    "turns", "grips", "branch", "content",
 )  # fmt: skip
 
 
@@ -62,6 +62,7 @@ class Result:
             "project": self.project,
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "turns": list(self.chunk.turns),
+            "grips": list(self.chunk.grips),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }

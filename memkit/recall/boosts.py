@@ -1,4 +1,4 @@
-"""What raises a result beside its words: the file at hand, instructions, and its age."""
+"""What raises or lowers a result beside its words: the file at hand, instructions, doubts, and its age."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def boosts(corpus: Corpus, settings: SearchSettings, file: str, recency: Scores)
     """The factor for each chunk. `file` is the file being edited, relative to the project, or ""."""
     factors = np.ones(len(corpus))
     factors[corpus.where("kind", lambda kind: kind == "instruction")] *= settings.instruction_boost
+    factors[corpus.where("kind", lambda kind: kind == "unverified")] *= settings.unverified_factor
     if file:
         factors[_in_domain(corpus, settings, file)] *= settings.domain_boost
     return factors * (1 + settings.recency_boost * recency)

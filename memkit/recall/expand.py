@@ -29,6 +29,7 @@ class Section:
     end_line: int
     content: str
     turns: tuple[str, ...]
+    grips: tuple[str, ...]
     transcript: Path | None
     archived: bool
 
@@ -47,6 +48,7 @@ class Section:
             "session": self.chunk.session,
             "branch": self.chunk.branch,
             "turns": list(self.turns),
+            "grips": list(self.grips),
             "transcript": str(self.transcript) if self.transcript else None,
             "archived": self.archived,
             "content": self.content,
@@ -73,7 +75,9 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
     is_unchanged = hashlib.sha256(data).hexdigest() == chunk.source_hash
     start, end = _bounds(document, chunk, path, is_unchanged)
     turns = dict.fromkeys(chunk.turns)
+    grips: dict[str, None] = {}
     for pairs in document.anchors(start, end):
+        grips |= dict.fromkeys(filter(None, [pairs.get("grip")]))
         for name in ("turn", "turns"):
             turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived = _original(home, chunk.session)
@@ -85,6 +89,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         end_line=document.line_at(max(start, end - 1)) + 1,
         content=document.body[start:end],
         turns=tuple(turns),
+        grips=tuple(grips),
         transcript=transcript,
         archived=archived,
     )
@@ -110,7 +115,7 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
     size, last = len(document.body), len(document.lines)
     first_line, last_line = min(chunk.start_line, last) - 1, min(chunk.end_line, last)
     wanted = document.line_starts[first_line], document.line_starts[last_line] - 1
-    sections = read_sections(document, path.name)
+    sections = [s for s in read_sections(document, path.name) if not s.continues]
     found = [(0, next((s.start for s in sections if s.level), size))]
     if chunk.level:
         found = [

@@ -46,6 +46,7 @@ def _entry(result: Result, room: int) -> str:
         "date": chunk.date,
         "session": chunk.session,
         "turns": ",".join(chunk.turns),
+        "grips": ",".join(chunk.grips),
         "branch": chunk.branch,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)

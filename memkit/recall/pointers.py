@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from memkit.index.chunk import OPENING_HEADINGS
 from memkit.recall.answers import Request, Result
 from memkit.recall.search import Searcher
 
@@ -70,6 +71,8 @@ def lay_out(pointers: Sequence[Pointer]) -> str:
 def _pointer(result: Result) -> Pointer:
     chunk = result.chunk
     heading = chunk.heading or chunk.content
+    if chunk.grips:  # a bullet says more than the heading of its session
+        heading = OPENING_HEADINGS.sub("", chunk.content).removeprefix("- ")
     # It may be a stranger's text: one line, no control characters, nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)
     plain = " ".join(plain.replace("“", '"').replace("”", '"').split())

@@ -32,6 +32,7 @@ from memkit.recall.pointers import find_pointers, lay_out
 from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
 from memkit.service.requests import NotHereError
 from memkit.service.shown import Shown
+from memkit.service.summaries import Summaries
 from memkit.service.warm import Models, WarmMemories
 from memkit.service.watching import Watching
 from memkit.service.writer import Writer
@@ -58,6 +59,7 @@ class Operations:
         self._shown = Shown(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
         self.watching = Watching(home, self.writer)
+        self.summaries = Summaries(home, self.settings_of, self.writer.index, self._note_error)
         self._warm = WarmMemories(
             home,
             self._models,
@@ -203,6 +205,7 @@ class Operations:
 
     def close(self) -> None:
         """Stop what runs in the background; the writer is stopped by the server."""
+        self.summaries.stop()
         self.watching.close()
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:

@@ -148,6 +148,7 @@ class _Server:
                 if not os.path.isdir(self.home.root):
                     os._exit(0)  # memkit was removed; even a line in the log would bring it back
                 self._start_due_jobs()
+                self.operations.summaries.look()
                 if self._is_idle(idle):
                     return
                 if launch.work_waits(self.home):  # what failed before, or nobody could tell us of
@@ -162,4 +163,6 @@ class _Server:
         if time.monotonic() - self.last_request < idle_seconds or self.running:
             return False
         writer = self.operations.writer
-        return not (writer.length or writer.is_busy or any(self.operations.live))
+        if writer.length or writer.is_busy or self.operations.summaries.is_busy:
+            return False
+        return not any(self.operations.live)

@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
+from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
-from memkit.capture.journal import Growing, Journal, section_hash
+from memkit.capture.journal import Growing, Journal
 from memkit.capture.turn import Turn
 from memkit.errors import JournalError
 from memkit.project import Project

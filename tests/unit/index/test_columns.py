@@ -22,6 +22,7 @@ CHUNKS = st.builds(
     session=NAMES,
     kind=st.sampled_from(["turn", "summary", "instruction", "note"]),
     turns=st.sampled_from([(), ("t1",), ("t1", "t2")]),
+    grips=st.sampled_from([(), ("g1",)]),
     branch=NAMES,
     source=NAMES,
     domain=NAMES,

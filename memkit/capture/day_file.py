@@ -1,0 +1,227 @@
+"""One day of the journal as text: its sections by their anchors, and how each change leaves the rest alone.
+
+The format stands in `memkit.capture.journal`. A session has a section of its own for each of its summaries:
+
+    ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw summary:77c1e09b -->
+
+    - Decided: the staging gateway listens on 7443. <!-- grip:k3f9a1 turns:8ad3df7f -->
+
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+
+`summary` names the last turn that the bullets stand for; turns behind it have none yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.capture.digest import Digest
+
+_TIME = re.compile(r"^#{2,3} (\d\d:\d\d) ")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The lines from one anchored heading up to the next: `start` inclusive, `end` exclusive."""
+
+    start: int
+    end: int
+    heading: str
+    pairs: Mapping[str, str]
+
+    @property
+    def minute(self) -> str:
+        """The local time (`HH:MM`) that begins the heading; "" if a person took it out."""
+        match = _TIME.match(self.heading)
+        return match[1] if match else ""
+
+
+class JournalTurn(NamedTuple):
+    """A turn's section, the line of the heading it stands below, and whether a summary stands for it."""
+
+    section: Section
+    heading: int
+    is_summarized: bool
+
+
+class DayFile:
+    """A day file as lines, of which only those that change are touched.
+
+    Only headings with an anchor bound sections: a person's own headings, and those inside code,
+    belong to the section they stand in.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.rstrip("\n").split("\n")
+        self._sections: list[Section] | None = None
+
+    @property
+    def sections(self) -> list[Section]:
+        """All anchored sections, in order."""
+        if self._sections is None:
+            self._sections = self._read_sections()
+        return self._sections
+
+    def _put(self, start: int, end: int, lines: Iterable[str]) -> None:
+        """Put `lines` in the place of those from `start` up to `end`."""
+        self.lines[start:end] = lines
+        self._sections = None
+
+    def _read_sections(self) -> list[Section]:
+        found = []
+        for number, line in enumerate(self.lines):
+            # A day of a thousand turns is read again after each that is added.
+            if line[:2] == "##" and line.startswith(("## ", "### ")):
+                pairs = _pairs(line)
+                if ("session" if line.startswith("## ") else "turn") in pairs:
+                    found.append((number, line, pairs))
+        ends = [*(number for number, _, _ in found), len(self.lines)][1:]
+        return [
+            Section(number, end, line, pairs)
+            for (number, line, pairs), end in zip(found, ends, strict=True)
+        ]
+
+    def find_turn(self, turn: str) -> Section | None:
+        """The section of a turn."""
+        return next((s for s in self.sections if s.pairs.get("turn") == turn), None)
+
+    def written_lines(self, section: Section, hashes: Iterable[str]) -> int:
+        """How many lines of the section read as they were written, a person's note below them not
+        counted; 0 if they were edited.
+        """
+        read = hashlib.sha256()
+        count = 0
+        for number, line in enumerate(self.lines[section.start : section.end], start=1):
+            read.update(encoded(line if number == 1 else f"\n{line}"))
+            if _shown(read) in hashes:
+                count = number
+        return count
+
+    def replace(self, section: Section, count: int, text: str) -> None:
+        """Put `text` in the place of the section's first `count` lines."""
+        self._put(section.start, section.start + count, text.split("\n"))
+
+    def insert(self, digest: Digest) -> None:
+        """Put the turn into its session's section, in order of time; make that section if it is missing."""
+        sections = self.sections
+        own = [n for n, s in enumerate(sections) if s.pairs.get("session") == digest.session]
+        text = digest.section
+        if not own:
+            anchor = anchors.render(session=digest.session, branch=digest.branch)
+            text = f"## {digest.minute} {digest.title} {anchor}\n\n{text}"
+            later = (s for s in sections if "session" in s.pairs and s.minute > digest.minute)
+        else:
+            before = [n for n in own if sections[n].minute <= digest.minute]
+            # The turns below a heading end where the next one begins.
+            rest = sections[(before or own[:1])[-1] + 1 :]
+            later = (s for s in rest if "session" in s.pairs or s.minute > digest.minute)
+        self._insert_before(next(later, None), text)
+
+    def sessions(self) -> list[str]:
+        """The sessions of the day, in order, each once."""
+        named = (s.pairs["session"] for s in self.sections if "session" in s.pairs)
+        return list(dict.fromkeys(named))
+
+    def turns_of(self, session: str) -> list[JournalTurn]:
+        """The turns of a session, in order."""
+        return [
+            JournalTurn(turn, heading.start, number <= _summarized(heading, turns))
+            for heading, turns in self._headings()
+            if heading.pairs["session"] == session
+            for number, turn in enumerate(turns, start=1)
+        ]
+
+    def summarize(self, turns: Sequence[str], bullets: Sequence[str]) -> bool:
+        """Put `bullets`, a line each, above `turns`, which stand below one heading, one after the other.
+
+        What stands there is kept as it is, the title of the heading too. False, and nothing changed,
+        if none of the turns is there any more, or a summary stands for one of them already.
+        """
+        for heading, below in self._headings():
+            places = [n for n, section in enumerate(below) if section.pairs["turn"] in turns]
+            if not places:
+                continue
+            done = _summarized(heading, below)
+            first, last = below[places[0]], below[places[-1]]
+            if places[0] < done:
+                return False
+            pairs = {**heading.pairs, "summary": last.pairs["turn"]}
+            if places[0] == 0:
+                title = anchors.strip(heading.heading).rstrip()
+                rest = self.lines[heading.start + 1 : heading.end]
+                new = [f"{title} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
+                if rest and rest[0].strip():
+                    new.append("")
+                self._put(heading.start, heading.start + 1, new)
+            else:
+                title = anchors.strip(first.heading).rstrip()[1:]
+                lines = [f"{title} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
+                self._insert_before(first, "\n".join(lines))
+            return True
+        return False
+
+    def _headings(self) -> Iterator[tuple[Section, list[Section]]]:
+        """Each heading of a session with the turns below it."""
+        heading: Section | None = None
+        turns: list[Section] = []
+        for section in self.sections:
+            if "turn" in section.pairs:
+                turns.append(section)
+                continue
+            if heading is not None:
+                yield heading, turns
+            heading, turns = section, []
+        if heading is not None:
+            yield heading, turns
+
+    def _insert_before(self, section: Section | None, text: str) -> None:
+        position = section.start if section else len(self.lines)
+        block = text.split("\n")
+        if position and self.lines[position - 1].strip():
+            block.insert(0, "")
+        if section:
+            block.append("")
+        self._put(position, position, block)
+
+    def text(self, section: Section) -> str:
+        """What stands in a section, its heading included."""
+        return "\n".join(self.lines[section.start : section.end]).rstrip()
+
+    def render(self) -> str:
+        """The whole file."""
+        return "\n".join(self.lines) + "\n"
+
+
+@lru_cache(maxsize=4096)
+def _pairs(line: str) -> Mapping[str, str]:
+    return anchors.parse(line)
+
+
+def _summarized(heading: Section, turns: Sequence[Section]) -> int:
+    """How many of the turns below a heading its summary stands for."""
+    last = heading.pairs.get("summary")
+    if last is None:
+        return 0
+    named = [number for number, turn in enumerate(turns, start=1) if turn.pairs["turn"] == last]
+    # A person took that turn out: rather none of the others than one a second time.
+    return named[-1] if named else len(turns)
+
+
+def section_hash(section: str) -> str:
+    """A fingerprint of a turn's section as written, to tell later whether a person edited it."""
+    return _shown(hashlib.sha256(encoded(section)))
+
+
+def _shown(read: hashlib._Hash) -> str:
+    return read.hexdigest()[:16]
+
+
+def encoded(text: str) -> bytes:
+    """`text` as it stands in a file; bytes that were no UTF-8 when it was read are as they were."""
+    return text.encode("utf-8", "surrogateescape")

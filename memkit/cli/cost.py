@@ -1,0 +1,96 @@
+"""`memkit cost`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command, counted
+
+if TYPE_CHECKING:
+    from memkit.summarize.ledger import Call, Total
+
+BAR_COLUMNS = 24
+
+
+@command("cost")
+@click.option(
+    "--by", type=click.Choice(["day", "project", "model"]), default="day", show_default=True,
+    help="What is added up.",
+)  # fmt: skip
+@click.option("--since", metavar="DAY", help="Calls from this day on; by default all.")
+def cost_command(context: Context, by: str, since: str | None) -> None:
+    """Show what memkit's model calls took: tokens, and dollars as far as prices are known.
+
+    \b
+      memkit cost --by model
+      memkit cost --since 2w
+    """
+    from memkit.summarize.ledger import Ledger, Total
+
+    ledger = Ledger(context.home)
+    groups: dict[str, Total] = {}
+    calls = ledger.calls(_first_day(since))
+    for call in calls:
+        groups.setdefault(_name(call, by), Total()).add(call)
+    everything = Total()
+    for call in calls:
+        everything.add(call)
+    if context.as_json:
+        rows = [{by: name, **asdict(one)} for name, one in groups.items()]
+        context.print_json({"by": by, "groups": rows, "total": asdict(everything)})
+        return
+    if not calls:
+        click.echo("No model was called.")
+        return
+    _show(by, groups)
+    settings = context.settings().summarize
+    click.echo(
+        f"{counted(everything.calls, 'call')}, {everything.tokens:,} tokens, {_dollars(everything)}. "
+        f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
+    )
+
+
+def _first_day(since: str | None) -> str:
+    if not since:
+        return ""
+    from datetime import date
+
+    from memkit.recall.dates import parse_day
+
+    return parse_day(since, date.today()).isoformat()
+
+
+def _name(call: Call, by: str) -> str:
+    if by == "day":
+        return call.day
+    return call.project if by == "project" else f"{call.provider} {call.model}"
+
+
+def _show(by: str, groups: dict[str, Total]) -> None:
+    from rich.bar import Bar
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(by, overflow="fold")
+    for title in ("calls", "read", "written", "cost"):
+        table.add_column(title, justify="right")
+    table.add_column("")
+    most = max(one.tokens for one in groups.values()) or 1
+    for name, one in sorted(groups.items()):
+        table.add_row(
+            name, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", _dollars(one),
+            Bar(most, 0, one.tokens, width=BAR_COLUMNS),
+        )  # fmt: skip
+    Console(highlight=False, markup=False).print(table)
+
+
+def _dollars(total: Total) -> str:
+    """What is known of a cost; a call of an unknown price is never said to be free."""
+    if total.unpriced == total.calls:
+        return "unknown"
+    known = f"${total.usd:.4f}" if total.usd < 1 else f"${total.usd:.2f}"
+    return f"{known} + {total.unpriced} unknown" if total.unpriced else known

@@ -1,0 +1,127 @@
+"""`memkit summarize`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memkit.cli.context import Context, command, counted
+from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from memkit.summarize.plan import Plan
+
+WAIT_SECONDS = 120.0
+
+
+@command("summarize")
+@click.option(
+    "--since", metavar="DAY",
+    help="All days from this one on, imported ones too; without it what waits from live sessions.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only say how much it is and what it would cost.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def summarize_command(context: Context, since: str | None, dry_run: bool, yes: bool) -> None:
+    """Have bullets written above the digests of this project, by the model of your choice.
+
+    Says first how many segments there are, and what they cost. Live sessions are summarized by
+    themselves, if summarize.provider is set; older and imported days only by this command.
+
+    \b
+      memkit config set summarize.provider auto
+      memkit summarize --since 2w --dry-run
+    """
+    from memkit.recall.dates import parse_day
+    from memkit.summarize.calls import Calls, calls_lock
+    from memkit.summarize.plan import make_plan
+    from memkit.summarize.providers import find_provider
+    from memkit.summarize.summarizer import Summarizer, SummaryReport
+
+    settings = context.settings()
+    if not settings.summarize.is_on:
+        _say_off(context)
+        return
+    first = _day(since, parse_day) if since else ""
+    calls = Calls(context.home, find_provider)
+    summarizer = Summarizer(context.home, lambda _: settings, calls)
+    candidates = summarizer.asked_for(context.project, first)
+    plan = make_plan(candidates, settings.summarize, find_provider(settings.summarize), calls.ledger)
+    if not context.as_json:
+        _show(plan)
+    if dry_run or not candidates:
+        if context.as_json:
+            context.print_json(plan.as_dict())
+        return
+    _confirm(yes)
+    report = SummaryReport()
+    with calls_lock(context.home, WAIT_SECONDS):
+        summarizer.keep(candidates)
+        summarizer.summarize(context.project.root, candidates, report)
+    if report.projects:
+        from memkit.cli.index import index_project
+
+        index_project(context)
+    if context.as_json:
+        context.print_json(
+            {
+                "segments": report.segments,
+                "bullets": report.bullets,
+                "calls": report.calls,
+                "failures": report.failures,
+            }
+        )
+    else:
+        done = f"{counted(report.segments, 'segment')} summarized"
+        click.echo(f"{done}: {counted(report.bullets, 'bullet')} in {counted(report.calls, 'call')}.")
+    for line in report.failures:
+        context.say(line)
+    if report.failures:
+        raise MemkitError("some segments are not summarized; they are tried again by themselves")
+
+
+def _say_off(context: Context) -> None:
+    if context.as_json:
+        context.print_json({"off": True})
+    else:
+        click.echo(
+            "Summaries are off. `memkit config set summarize.provider auto` turns them on; the digests "
+            "keep everything meanwhile."
+        )
+
+
+def _day(since: str, parse_day: Any) -> str:
+    from datetime import date
+
+    day: date = parse_day(since, date.today())
+    return day.isoformat()
+
+
+def _show(plan: Plan) -> None:
+    if not plan.segments:
+        click.echo("Nothing waits to be summarized; `--since DAY` takes in older days.")
+        return
+    price = "price unknown" if plan.usd is None else f"about ${_rounded(plan.usd)}"
+    click.echo(
+        f"{counted(plan.segments, 'segment')} of {counted(plan.turns, 'turn')}: about "
+        f"{plan.tokens:,} tokens in {counted(plan.calls, 'call')} of {plan.model}, {price}."
+    )
+    if plan.tokens > plan.left:
+        click.echo(
+            f"Today's budget has {plan.left:,} tokens left; the rest goes on tomorrow by itself."
+        )
+
+
+def _rounded(usd: float) -> str:
+    """Two digits that say something."""
+    return f"{usd:.2f}" if usd >= 0.1 or not usd else f"{usd:.{1 - math.floor(math.log10(usd))}f}"
+
+
+def _confirm(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise MemkitError("nobody is there to be asked; `--yes` starts it")
+    click.confirm("Start?", abort=True)

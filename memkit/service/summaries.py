@@ -1,0 +1,76 @@
+"""Summaries in the background: a thread of its own, for a model call takes seconds and holds no lock of
+the index.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from memkit.config import Settings
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.waiting import WaitingSessions
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 60.0
+"""How often it looks whether something is due."""
+
+
+class Summaries:
+    """Starts a round of summaries when something waits."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings_of: Callable[[Project], Settings],
+        index: Callable[[str], object],
+        note_error: Callable[[str], None],
+    ) -> None:
+        """`index` brings a project into step that got bullets; `note_error` is told what failed."""
+        self._home = home
+        self._settings_of = settings_of
+        self._index = index
+        self._note_error = note_error
+        self._thread: threading.Thread | None = None
+        self._looked = 0.0
+        self._is_stopping = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a round is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def look(self) -> None:
+        """Start a round if it is time and something waits."""
+        now = time.monotonic()
+        if self.is_busy or self._is_stopping or now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        if WaitingSessions(self._home):
+            self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no further call. The one in hand is left to end by itself, or with the process."""
+        self._is_stopping = True
+
+    def _run(self) -> None:
+        from memkit.summarize.providers import find_provider
+        from memkit.summarize.run import run_due
+
+        try:
+            report = run_due(
+                self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping
+            )
+        except Exception as error:  # the next round tries again
+            logger.exception("a round of summaries failed")
+            self._note_error(f"summaries: {error}")
+            return
+        for line in report.failures:
+            self._note_error(f"summaries: {line}")
+        for root in sorted(report.projects):
+            self._index(root)

@@ -1,0 +1,42 @@
+"""All that is kept of a turn, as text: what a bullet about it is held against."""
+
+from __future__ import annotations
+
+import functools
+import logging
+
+from memkit.capture.archive import Archive
+from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.journal import Journal
+from memkit.errors import ArchiveError
+
+logger = logging.getLogger(__name__)
+
+
+class Evidence:
+    """The turns of a session on one day: their digests, and the exchanges if they are archived."""
+
+    def __init__(self, journal: Journal, archive: Archive, session: str, day: str) -> None:
+        self._content = journal.day(day)
+        self._day = day
+        self._archive = archive
+        self._session = session
+
+    def of(self, turn: str) -> str:
+        """All that is kept of a turn."""
+        parts = [self._day]
+        section = self._content.find_turn(turn)
+        if section is not None:
+            parts.append(self._content.text(section))
+        archived = self._archived.get(turn)
+        if archived is not None:
+            parts += [text for message in archived.messages for text in message.texts()]
+        return "\n".join(parts)
+
+    @functools.cached_property
+    def _archived(self) -> dict[str, ArchivedTurn]:
+        try:
+            return {turn.id: turn for turn in self._archive.turns(self._session)}
+        except ArchiveError as error:  # the digests alone are stricter proof
+            logger.warning("%s", error)
+            return {}

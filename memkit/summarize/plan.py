@@ -1,0 +1,61 @@
+"""What summarizing would take, told before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from memkit.settings import SummarizeSettings
+from memkit.summarize.ledger import Ledger
+from memkit.summarize.model import Provider, Usage
+from memkit.summarize.prices import price
+from memkit.summarize.prompt import instructions
+from memkit.summarize.segments import estimate_tokens
+from memkit.summarize.summarizer import Candidate, grouped
+
+ANSWER_SHARE = 0.12
+"""Tokens written for each one read: six bullets of 60 for a segment of 4,000, and the form around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much there is to do. `tokens` are read and written, estimated; `usd` is None if no price is
+    known; `left` are the tokens of today's budget that are not spent.
+    """
+
+    segments: int
+    turns: int
+    calls: int
+    tokens: int
+    usd: float | None
+    provider: str
+    model: str
+    left: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `memkit summarize --dry-run --json` prints it."""
+        return asdict(self)
+
+
+def make_plan(
+    candidates: Sequence[Candidate],
+    settings: SummarizeSettings,
+    provider: Provider,
+    ledger: Ledger,
+) -> Plan:
+    """What summarizing `candidates` would take."""
+    calls = len(list(grouped(candidates, settings)))
+    material = sum(one.segment.tokens for one in candidates)
+    read = material + calls * estimate_tokens(instructions(settings))
+    written = round(material * ANSWER_SHARE)
+    return Plan(
+        segments=len(candidates),
+        turns=sum(len(one.segment.turns) for one in candidates),
+        calls=calls,
+        tokens=read + written,
+        usd=price(provider.name, provider.model, Usage(read, written), settings.base_url),
+        provider=provider.name,
+        model=provider.model,
+        left=max(0, settings.daily_tokens - ledger.today().tokens),
+    )

@@ -1,0 +1,104 @@
+"""The turns to summarize, read from the journal; how long they took, and compactions, from the archive."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+
+from memkit import anchors
+from memkit.capture.archive import Archive
+from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.day_file import DayFile, Section
+from memkit.capture.digest import local_time
+from memkit.capture.journal import Journal
+from memkit.capture.markup import cut_middle
+from memkit.errors import ArchiveError
+from memkit.settings import SummarizeSettings
+from memkit.summarize.segments import Segment, TurnText, cut
+
+logger = logging.getLogger(__name__)
+
+SHOWN_CHARACTERS = 2_000
+"""Of a turn's digest, at most: the start and the end of a longer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """What the archive tells of the turns of a session: in order of time, with their ids."""
+
+    turns: Mapping[str, ArchivedTurn]
+    order: Sequence[str]
+
+    @classmethod
+    def of(cls, archived: Sequence[ArchivedTurn]) -> _Clock:
+        return cls({turn.id: turn for turn in archived}, [turn.id for turn in archived])
+
+    def ended(self, turn: str, began: datetime) -> datetime:
+        known = self.turns.get(turn)
+        if known is None or known.finished is None:
+            return began
+        return max(began, local_time(known.finished).replace(tzinfo=None))
+
+    def is_compacted(self, turn: str, following: str) -> bool:
+        """Whether there was a compaction from `turn` on and before `following` ("": the last one)."""
+        if turn not in self.turns:
+            return False
+        start = self.order.index(turn)
+        end = self.order.index(following) if following in self.turns else len(self.order)
+        return any(self.turns[name].compacted for name in self.order[start:end])
+
+
+def find_segments(
+    journal: Journal, archive: Archive, session: str, day: str, settings: SummarizeSettings
+) -> list[Segment]:
+    """The segments of a session's day that no summary stands for yet, closed ones and the open one.
+
+    Raises `JournalError`.
+    """
+    content = journal.day(day)
+    turns = content.turns_of(session)
+    if all(turn.is_summarized for turn in turns):
+        return []
+    try:
+        clock = _Clock.of(archive.turns(session))
+    except ArchiveError as error:  # the times in the headings do without
+        logger.warning("%s", error)
+        clock = _Clock.of([])
+    names = [turn.section.pairs["turn"] for turn in turns]
+    texts = [
+        _turn_text(content, turn.section, day, clock, following)
+        for turn, following in zip(turns, [*names[1:], ""], strict=True)
+    ]
+    segments: list[Segment] = []
+    for (_, is_summarized), group in groupby(
+        range(len(turns)), key=lambda number: turns[number][1:]
+    ):
+        numbers = list(group)
+        if is_summarized:
+            continue
+        first, end = numbers[0], numbers[-1] + 1
+        found = cut(session, day, texts[first:end], texts[:first], settings)
+        if end < len(turns):  # a segment never goes over a heading
+            found[-1] = replace(found[-1], is_followed=True)
+        segments += found
+    return segments
+
+
+def _turn_text(
+    content: DayFile, section: Section, day: str, clock: _Clock, following: str
+) -> TurnText:
+    turn = section.pairs["turn"]
+    minute = section.minute or "00:00"
+    began = datetime.fromisoformat(f"{day} {minute}")
+    text = anchors.strip(content.text(section))
+    return TurnText(
+        id=turn,
+        time=minute,
+        began=began,
+        ended=clock.ended(turn, began),
+        text=cut_middle(text, SHOWN_CHARACTERS, "the archive"),
+        is_compacted=clock.is_compacted(turn, following),
+    )

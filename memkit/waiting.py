@@ -1,0 +1,119 @@
+"""Which sessions have turns to summarize, and what became of the tries: one small file a session.
+
+Only what a live session adds, or a person names, is put here: import alone never starts a call. Losing
+the files costs nothing but the summaries they stood for, which `memkit summarize` brings back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+
+logger = logging.getLogger(__name__)
+
+LOCK_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Try:
+    """What became of the calls for a segment.
+
+    `count` are those that failed, the first of them at `since`; `again` is when the next may be (both in
+    seconds since the epoch), `reason` what the last one failed of; `given_up` says that there is no next.
+    """
+
+    count: int = 0
+    since: float = 0.0
+    again: float = 0.0
+    reason: str = ""
+    given_up: bool = False
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A session of the project at `root` with turns to summarize on `days`.
+
+    `changed` is when a turn was added last; `tries` are by segment.
+    """
+
+    root: str
+    session: str
+    days: list[str] = field(default_factory=list)
+    changed: float = 0.0
+    tries: dict[str, Try] = field(default_factory=dict)
+
+
+class WaitingSessions:
+    """The sessions of one memory home that wait."""
+
+    def __init__(self, home: Home) -> None:
+        self.directory = Path(home.summaries)
+
+    def add(self, root: str, session: str, days: Iterable[str], now: float) -> None:
+        """Remember, durably, that turns of these days are to be summarized. Raises `OSError`."""
+        with self._locked():
+            waiting = self._read(self._path(root, session)) or Waiting(root, session)
+            waiting.days = sorted({*waiting.days, *days})
+            waiting.changed = now
+            self._write(waiting)
+
+    def note(self, waiting: Waiting, finished: Iterable[str]) -> None:
+        """Store the tries of a session, and forget its `finished` days; all of it with the last one.
+
+        A session to which turns were added since `waiting` was read keeps its days. Raises `OSError`.
+        """
+        path = self._path(waiting.root, waiting.session)
+        with self._locked():
+            present = self._read(path)
+            if present is None:
+                return
+            if present.changed == waiting.changed:
+                present.days = [day for day in present.days if day not in set(finished)]
+            present.tries = waiting.tries
+            if present.days:
+                self._write(present)
+            else:
+                path.unlink()
+
+    def __iter__(self) -> Iterator[Waiting]:
+        for path in sorted(self.directory.glob("*.json")):
+            waiting = self._read(path)
+            if waiting is not None:
+                yield waiting
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self.directory.glob("*.json"))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        from filelock import FileLock  # 0.05 s, only where something is written
+
+        make_private_directory(str(self.directory))
+        with FileLock(self.directory / "waiting.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
+            yield
+
+    def _path(self, root: str, session: str) -> Path:
+        key = f"{root}\0{session}".encode("utf-8", "surrogateescape")
+        return self.directory / f"{hashlib.sha256(key).hexdigest()[:24]}.json"
+
+    def _write(self, waiting: Waiting) -> None:
+        data = json.dumps(msgspec.to_builtins(waiting)).encode("ascii")
+        write_durably(str(self._path(waiting.root, waiting.session)), data)
+
+    def _read(self, path: Path) -> Waiting | None:
+        try:
+            return msgspec.convert(json.loads(path.read_bytes()), Waiting)
+        except FileNotFoundError:
+            return None
+        except (ValueError, msgspec.ValidationError) as error:
+            logger.warning("%s is damaged and read as empty: %s", path, error)
+            return None
