@@ -135,6 +135,9 @@ class AnthropicProvider:
         return {
             "model": self.model,
             "max_tokens": task.max_tokens,
+            "thinking": {
+                "type": "disabled"
+            },  # some models think else, which forbids to force a tool
             "system": [instructions],
             "messages": [{"role": "user", "content": sendable(task.material)}],
             "tools": [

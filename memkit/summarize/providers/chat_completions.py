@@ -147,15 +147,13 @@ class ChatCompletionsProvider:
                 response = self._post(client, self._request(task))
         except httpx.TimeoutException:
             raise too_slow(self.name, self._timeout) from None
-        except httpx.TransportError as error:
-            said = excerpt(str(error), self._key)
-            raise UnavailableError(
-                f"{self._place} cannot be reached ({said}); {self._start}"
-            ) from None
-        except (httpx.InvalidURL, ValueError) as error:
-            said = excerpt(str(error), self._key)
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError) as error:
             raise NotConfiguredError(
-                f"{self.name} has no usable address ({said}); set summarize.base_url"
+                f"{self.name} has no usable address ({self._excerpt(error)}); set summarize.base_url"
+            ) from None
+        except httpx.RequestError as error:
+            raise UnavailableError(
+                f"{self._place} cannot be reached ({self._excerpt(error)}); {self._start}"
             ) from None
         if not response.is_success:
             said = excerpt(_said(response), self._key)
@@ -163,6 +161,9 @@ class ChatCompletionsProvider:
             wait = retry_after(response.headers)
             raise failure(self.name, self.model, response.status_code, said, advice, wait)
         return self._reply(task, _body(response))
+
+    def _excerpt(self, error: Exception) -> str:
+        return excerpt(str(error) or type(error).__name__, self._key)
 
     @property
     def _place(self) -> str:
@@ -187,7 +188,7 @@ class ChatCompletionsProvider:
             pause = self._pause * 2 ** (self._retries - tries_left)
             try:
                 response = client.post(self._url, json=request)
-            except httpx.TransportError:
+            except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError):
                 if not tries_left:
                     raise
             else:
