@@ -34,15 +34,17 @@ _NEEDED = ("--output-format", "--tools", "--no-session-persistence", "--system-p
 """Without these the transcript could make the model act, or leave a session that is remembered."""
 
 _IF_KNOWN = (
-    (
-        "--safe-mode",
-    ),  # customizations off; unlike `--setting-sources ""` it keeps the user's log-in
+    ("--safe-mode",),
     ("--setting-sources", "user"),
     ("--settings", '{"disableAllHooks": true}'),
     ("--strict-mcp-config",),
     ("--disable-slash-commands",),
 )
-"""Options that are given to a version that names them in its help."""
+"""Options that are given to a version that names them in its help.
+
+The user's settings stay, because they may hold the way to log in: `--setting-sources ""` and `--bare`
+would be without it. `--safe-mode` takes the rest from them, in versions that have it.
+"""
 
 _LIMIT = "--max-turns"
 """No help names it. Without it a model that keeps calling tools it does not have is answered for ever."""
