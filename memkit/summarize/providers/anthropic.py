@@ -89,7 +89,7 @@ class AnthropicProvider:
 
     def ask(self, task: Task) -> Reply:
         """One call; see `Provider.ask`."""
-        import anthropic  # half a second
+        import anthropic  # takes up to two seconds
 
         # Whatever the SDK raises may hold the request or the key: only a line of it goes on.
         try:
