@@ -41,6 +41,7 @@ class Home:
         self.service_lock = os.path.join(self.run, "service.lock")
         self.service_token = os.path.join(self.run, "service.json")
         self.hook_settings = os.path.join(self.run, "hooks.json")
+        self.nowhere = os.path.join(self.run, "nowhere")
         self.log = os.path.join(root, "log")
         self.events_file = os.path.join(self.log, "events.jsonl")
         self.log_file = os.path.join(self.log, "memkit.log")

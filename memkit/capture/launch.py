@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from types import ModuleType
-from typing import Dict, List, Optional
+from typing import Dict, List, Mapping, Optional
 
 from memkit import environment, pending
 from memkit.capture import spool
@@ -23,6 +23,14 @@ NOTIFY_SECONDS = 0.05
 
 MAX_LOG_BYTES = 1024 * 1024
 """A `worker.log`, which holds what these processes said, becomes `worker.log.1` when it is longer."""
+
+_OF_THE_USER = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_",
+    "CLAUDE_CODE_SKIP_",
+)
+"""How the client's variables begin that say who the user is; all others are of one session."""
 
 RETRY_BUILD_SECONDS = 600.0
 """Hooks do not start another build of the environment so soon after a failed one."""
@@ -140,6 +148,18 @@ def memkit_command() -> List[str]:
 
 def worker_environment(home: Home) -> Dict[str, str]:
     """The environment of a worker, which must not look like a part of the client's session."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("CLAUDE")}
+    kept = outside_session(os.environ)
     kept["MEMKIT_HOME"] = home.root
     return kept
+
+
+def outside_session(environ: Mapping[str, str]) -> Dict[str, str]:
+    """`environ` without what marks a process as part of the client's session.
+
+    What a client started from there needs to be the same user's stays: its directory and log-in.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("CLAUDE") or name.startswith(_OF_THE_USER)
+    }

@@ -52,7 +52,7 @@ class Reply:
     model: str
 
 
-@dataclass
+@dataclass(eq=False)  # an exception has to be hashable
 class ModelError(MemkitError):
     """A call that brought no answer. The message is a line for people.
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from ..messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
 from .client import ClaudeHome, read_transcript
-from .messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
 from .probe_plugin import PROMPT_CONTEXT, SESSION_CONTEXT, SKILL_HEADING, write_probe_plugin
 from .waiting import wait_until
 

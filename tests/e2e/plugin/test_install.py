@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..messages_api import Conversation, MessagesApi, text, tool
+from ...messages_api import Conversation, MessagesApi, text, tool
 from .user import MemkitUser, copy_plugin, git
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..messages_api import MessagesApi, Reply, Request, text, tool
+from ...messages_api import MessagesApi, Reply, Request, text, tool
 from .user import MemkitUser, answers_so_far
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."

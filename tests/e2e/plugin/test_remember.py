@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memkit.paths import MEMORY_DIRECTORY
 
-from ..messages_api import Conversation, MessagesApi, Reply, Request, text, tool
+from ...messages_api import Conversation, MessagesApi, Reply, Request, text, tool
 from ..waiting import wait_until
 from .user import MemkitUser, answers_so_far
 

@@ -16,7 +16,7 @@ import pytest
 
 from memkit.paths import MEMORY_DIRECTORY
 
-from ..messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
+from ...messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
 from ..waiting import wait_until
 from .user import MemkitUser, answers_so_far, git
 

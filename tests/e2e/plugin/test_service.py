@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ..messages_api import Conversation, MessagesApi, text
+from ...messages_api import Conversation, MessagesApi, text
 from ..waiting import wait_until
 from .user import MemkitUser
 

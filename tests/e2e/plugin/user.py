@@ -17,8 +17,8 @@ from memkit import paths
 from memkit.capture.launch import work_waits
 from memkit.paths import PRIVATE_DIRECTORY
 
+from ...messages_api import Request
 from ..client import REPOSITORY, ClaudeHome, read_transcript
-from ..messages_api import Request
 from ..terminal import InteractiveSession
 from ..waiting import wait_until
 

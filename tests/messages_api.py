@@ -3,7 +3,7 @@
 `MessagesApi` answers `POST /v1/messages` (JSON, or server-sent events when the request streams)
 and `POST /v1/messages/count_tokens`, and keeps every request for the test to look at. What it
 answers is a script's: a callable from a `Request` to a list of content blocks, made with `text`
-and `tool`, or to a `Failure`. `Conversation` is the script most tests need.
+and `tool`, or to what goes wrong: a `Failure`, `Stopped` or `Truncated`. `Conversation` is the script most tests need.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -31,9 +31,25 @@ class Failure:
     status: int
     kind: str = "api_error"
     message: str = "The scripted failure."
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Reply = list[Block] | Failure
+@dataclass(frozen=True)
+class Stopped:
+    """A reply that ends for another reason than usual, e.g. `Stopped([text("No.")], "refusal")`."""
+
+    blocks: list[Block]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """A reply of which half is sent; then the connection ends."""
+
+    blocks: list[Block]
+
+
+Reply = list[Block] | Failure | Stopped | Truncated
 Script = Callable[["Request"], Reply]
 
 
@@ -162,7 +178,9 @@ class MessagesApi:
         self._script_errors: list[Exception] = []
         self._arrived = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
 
     @property
@@ -257,23 +275,44 @@ class MessagesApi:
                 reply = api._answer(request)
                 if isinstance(reply, Failure):
                     error = {"type": reply.kind, "message": reply.message}
-                    self._send_json(reply.status, {"type": "error", "error": error})
+                    content = {"type": "error", "error": error}
+                    self._send_json(reply.status, content, reply.headers)
                     return
-                message = as_message(reply, request.body["model"], len(request.text) // 4)
+                blocks = reply if isinstance(reply, list) else reply.blocks
+                message = as_message(blocks, request.body["model"], len(request.text) // 4)
+                if isinstance(reply, Stopped):
+                    message["stop_reason"] = reply.reason
+                share = 0.5 if isinstance(reply, Truncated) else 1.0
                 if request.body.get("stream"):
-                    self._send(200, "text/event-stream", as_events(message))
+                    self._send(200, "text/event-stream", as_events(message), share=share)
                 else:
-                    self._send_json(200, message)
+                    self._send(200, "application/json", json.dumps(message).encode(), share=share)
 
-            def _send_json(self, status: int, content: Mapping[str, Any]) -> None:
-                self._send(status, "application/json", json.dumps(content).encode())
+            def _send_json(
+                self,
+                status: int,
+                content: Mapping[str, Any],
+                headers: Mapping[str, str] | None = None,
+            ) -> None:
+                self._send(status, "application/json", json.dumps(content).encode(), headers)
 
-            def _send(self, status: int, kind: str, content: bytes) -> None:
+            def _send(
+                self,
+                status: int,
+                kind: str,
+                content: bytes,
+                headers: Mapping[str, str] | None = None,
+                share: float = 1.0,
+            ) -> None:
+                """Answer with `content`; if its `share` is less than 1, end the connection there."""
                 self.send_response(status)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
                 self.send_header("content-type", kind)
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                self.wfile.write(content[: int(len(content) * share)])
+                self.close_connection = self.close_connection or share < 1
 
             def log_message(self, format: str, *arguments: object) -> None:
                 """Keep the test's output free of access lines."""

@@ -34,7 +34,7 @@ def as_events(message: Mapping[str, Any]) -> bytes:
     for index, block in enumerate(message["content"]):
         if block["type"] == "tool_use":
             empty = {**block, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            delta = {"type": "input_json_delta", "partial_json": _spelled(block["input"])}
         else:
             empty = {**block, "text": ""}
             delta = {"type": "text_delta", "text": block["text"]}
@@ -47,3 +47,8 @@ def as_events(message: Mapping[str, Any]) -> bytes:
     events.append({"type": "message_stop"})
     lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
     return "".join(lines).encode()
+
+
+def _spelled(arguments: Any) -> str:
+    """The input of a tool as JSON; a string stands for itself, so that it can be malformed."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)

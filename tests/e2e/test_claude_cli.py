@@ -1,0 +1,201 @@
+"""The provider `claude-cli` through the real client."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from memkit.paths import Home
+from memkit.settings import SummarizeSettings
+from memkit.summarize.model import (
+    ModelError,
+    NotConfiguredError,
+    RateLimitedError,
+    RefusedError,
+    UnavailableError,
+    UnusableReplyError,
+)
+from memkit.summarize.providers.claude_cli import ClaudeCliProvider
+
+from ..messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
+from ..unit.summarize.tasks import BULLETS, PROSE, TASK
+from .client import ClaudeHome
+from .waiting import wait_until
+
+TOOL = "StructuredOutput"
+"""What the client calls the tool it makes of a schema."""
+CALL = [tool(TOOL, **BULLETS)]
+
+
+def provider(home: ClaudeHome, timeout: float = 60.0) -> ClaudeCliProvider:
+    settings = SummarizeSettings(provider="claude-cli", timeout_seconds=timeout)
+    return ClaudeCliProvider(
+        str(home.claude),
+        settings,
+        environ=home.environment,
+        home=Home(str(home.memkit_home)),
+    )
+
+
+def failed(api: MessagesApi, home: ClaudeHome, *replies: Reply) -> ModelError:
+    """The error of a call that is answered with `replies`, the last one for ever."""
+    rest = list(replies)
+    api.script = lambda request: rest.pop(0) if len(rest) > 1 else rest[0]
+    with pytest.raises(ModelError) as raised:
+        provider(home).ask(TASK)
+    assert "\n" not in str(raised.value) and PROSE not in str(raised.value)
+    # Every request is counted, whatever came of it.
+    counted = [r for r in api.model_calls if not isinstance(replies[0], Failure | Truncated)]
+    assert raised.value.usage.tokens_in == sum(len(request.text) // 4 for request in counted)
+    assert raised.value.usage.tokens_out == 5 * len(counted)
+    return raised.value
+
+
+def test_answer(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    api.script = lambda request: CALL
+    reply = provider(claude_home).ask(TASK)
+    assert reply.value == BULLETS
+    assert reply.model.startswith("claude-haiku-4-5")
+    (request,) = api.model_calls
+    assert reply.usage.tokens_in == len(request.text) // 4
+    assert reply.usage.tokens_out == 5
+    assert reply.usage.usd and reply.usage.usd > 0
+    assert TASK.instructions in request.system
+    assert request.last_user_text.endswith("Which port? 7443. A lone surrogate: ?.")
+    assert request.tool_names == {TOOL}
+    assert request.body["max_tokens"] == TASK.max_tokens
+    assert request.body["thinking"] == {"type": "disabled"}
+
+
+def test_nothing_of_the_user_takes_part(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """No hooks, memory files, servers or skills; the user's way to log in does."""
+    api.script = lambda request: CALL
+    (claude_home.directory / ".claude").mkdir()
+    (claude_home.directory / ".claude" / "CLAUDE.md").write_text("Be a pirate.")
+    (claude_home.directory / "CLAUDE.md").write_text("Be a pirate.")
+    ran = claude_home.directory / "ran"
+    hook = {"hooks": [{"type": "command", "command": f"touch {ran}"}]}
+    key = claude_home.directory / "key.sh"
+    key.write_text("#!/bin/sh\necho sk-of-a-helper\n")
+    key.chmod(0o755)
+    events = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")
+    hooks = {event: [hook] for event in events}
+    claude_home.write_settings({"apiKeyHelper": str(key), "hooks": hooks})
+    del claude_home.environment["ANTHROPIC_API_KEY"]
+
+    assert provider(claude_home).ask(TASK).value == BULLETS
+
+    (request,) = api.model_calls
+    assert request.headers["x-api-key"] == "sk-of-a-helper"
+    assert "pirate" not in request.text
+    assert not ran.exists()
+    assert list(claude_home.directory.glob(".claude/projects/**/*.jsonl")) == []
+    nowhere = Path(Home(str(claude_home.memkit_home)).nowhere)
+    assert list(nowhere.iterdir()) == [] and nowhere.stat().st_mode & 0o777 == 0o700
+    wait_until(lambda: not claude_home.processes())
+
+
+def test_inside_a_session(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """As when Claude itself runs memkit: the client would refuse to start in its own session."""
+    api.script = lambda request: CALL
+    claude_home.environment |= {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
+    assert provider(claude_home).ask(TASK).value == BULLETS
+
+
+def test_log_in_of_a_subscription(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    api.script = lambda request: CALL
+    del claude_home.environment["ANTHROPIC_API_KEY"]
+    login = {
+        "accessToken": "sk-ant-oat01-test",
+        "refreshToken": "sk-ant-ort01-test",
+        "expiresAt": 9_999_999_999_999,
+        "scopes": ["user:inference", "user:profile"],
+        "subscriptionType": "max",
+    }
+    file = claude_home.directory / ".claude" / ".credentials.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"claudeAiOauth": login}))
+    assert provider(claude_home).ask(TASK).value == BULLETS
+    assert api.model_calls[0].headers["authorization"] == "Bearer sk-ant-oat01-test"
+
+
+def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    del claude_home.environment["ANTHROPIC_API_KEY"]
+    with pytest.raises(NotConfiguredError, match="log in with /login"):
+        provider(claude_home).ask(TASK)
+    assert api.model_calls == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "said"),
+    [
+        (Failure(429, "rate_limit_error", "Slow.", {"retry-after": "1"}), RateLimitedError, "429"),
+        (Failure(529, "overloaded_error", "Overloaded"), UnavailableError, "529"),
+        (Failure(500, "api_error", "Internal"), UnavailableError, "500"),
+        (Failure(401, "authentication_error", "invalid"), NotConfiguredError, "log in"),
+        (Failure(404, "not_found_error", "model"), NotConfiguredError, "summarize.model"),
+        (
+            Failure(400, "invalid_request_error", "Your credit balance is too low to access."),
+            NotConfiguredError,
+            "no credit left",
+        ),
+        (
+            Failure(400, "invalid_request_error", "prompt is too long: 3 > 2"),
+            ModelError,
+            "too long",
+        ),
+        (Truncated([text(PROSE)]), UnavailableError, "out of order"),
+        (Stopped([text("")], "refusal"), RefusedError, "declined"),
+        (Stopped([text(PROSE)], "max_tokens"), UnusableReplyError, "cut short"),
+        ([text("")], UnusableReplyError, "no usable answer"),
+        ([text(PROSE)], UnusableReplyError, "no usable answer"),
+        ([tool(TOOL, bullets="none")], UnusableReplyError, "no usable answer"),
+        ([{**tool(TOOL), "input": '{"bullets": ["The'}], UnusableReplyError, "no usable answer"),
+        ([tool("Bash", command="touch ~/ran")], UnusableReplyError, "no usable answer"),
+    ],
+    ids=[
+        "429",
+        "529",
+        "500",
+        "401",
+        "404",
+        "no credit",
+        "too long",
+        "truncated stream",
+        "refusal",
+        "cut short",
+        "empty text",
+        "answers the user",
+        "wrong type",
+        "malformed input",
+        "another tool",
+    ],
+)
+def test_no_answer(
+    api: MessagesApi, claude_home: ClaudeHome, reply: Reply, kind: type[ModelError], said: str
+) -> None:
+    error = failed(api, claude_home, reply)
+    assert type(error) is kind
+    assert said in str(error)
+    assert len(api.model_calls) <= 4  # the client's own tries; a loop would be hundreds
+    assert not (claude_home.directory / "ran").exists()
+
+
+def test_no_answer_in_time(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """Then neither the client nor what it started is left."""
+    is_over = threading.Event()
+
+    def wait(request: Request) -> Reply:
+        is_over.wait(60)
+        return CALL
+
+    api.script = wait
+    try:
+        with pytest.raises(UnavailableError, match="within 3 s"):
+            provider(claude_home, timeout=3).ask(TASK)
+        wait_until(lambda: not claude_home.processes())
+    finally:
+        is_over.set()
