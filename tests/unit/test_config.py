@@ -295,7 +295,7 @@ class TestFileOfAProject:
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
-            "memory", "capture", "archive", "embedding", "index", "recall", "service",
+            "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)

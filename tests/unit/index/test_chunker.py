@@ -292,12 +292,15 @@ port: 7443
 
 
 def test_a_day_of_the_journal() -> None:
-    summary, asked, agreed, notes = chunked(DAY, ".memkit/memory/2026-11-20.md")
-    assert [(chunk.start_line, chunk.end_line) for chunk in (summary, asked, agreed, notes)] == [
-        (1, 6), (8, 16), (18, 19), (21, 24),
+    summary, second, asked, agreed, notes = chunked(DAY, ".memkit/memory/2026-11-20.md")
+    assert [(c.start_line, c.end_line) for c in (summary, second, asked, agreed, notes)] == [
+        (1, 5), (6, 6), (8, 16), (18, 19), (21, 24),
     ]  # fmt: skip
-    assert summary.content == anchors.strip("\n".join(DAY.split("\n")[:6]))
-    assert (summary.kind, summary.turns) == ("summary", ("8ad3df7f", "77c1e09b"))
+    assert summary.content == anchors.strip("\n".join(DAY.split("\n")[:5]))
+    assert second.content == anchors.strip(DAY.split("\n")[5])
+    assert (summary.kind, summary.turns, summary.grips) == ("summary", ("8ad3df7f",), ("k3f9a1",))
+    assert (second.kind, second.turns, second.grips) == ("summary", ("8ad3df7f", "77c1e09b"), ("p20c44",))
+    assert second.breadcrumb == summary.breadcrumb
     assert summary.breadcrumb == "2026-11-20 > 14:02 Staging gateway port"
     assert summary.heading == "14:02 Staging gateway port"
     assert (asked.kind, asked.turns, asked.level) == ("turn", ("8ad3df7f",), 3)
