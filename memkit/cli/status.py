@@ -31,6 +31,7 @@ def status_command(context: Context) -> None:
         "memory": f"{days}, {counted(memory['turns'], 'turn')}{since}",
         "index": f"{counted(index['chunks'], 'chunk')}, {index['missing']} not embedded, {state}",
         "archive": _archive_line(value["archive"]),
+        "summaries": _summaries_line(value["summaries"]),
         "waiting": f"{counted(value['waiting'], 'event')}; "
         + ("a worker is running" if value["worker"] else "no worker is running"),
         "service": _service_line(value["service"]),
@@ -40,18 +41,32 @@ def status_command(context: Context) -> None:
         "home": value["home"],
     }
     for name, text in lines.items():
-        click.echo(f"{name:<9}{plain(text)}")
+        click.echo(f"{name:<11}{plain(text)}")
     for item in value["failed"]:
         context.say(
             f"given up: {item['event']} of session {item['session']}: {item['error']}"
         )
     if value["failed"]:
         context.say("`memkit work --retry` tries them again")
+    for reason in value["summaries"].get("reasons", ()):
+        context.say(f"not summarized yet: {plain(reason)}")
 
 
 def _archive_line(value: dict[str, Any]) -> str:
     size = f"{counted(value['sessions'], 'session')}, {value['bytes'] / 1e6:.1f} MB"
     return size if value["enabled"] else f"{size}; switched off"
+
+
+def _summaries_line(value: dict[str, Any]) -> str:
+    if not value["on"]:
+        return "off; `memkit config set summarize.provider auto` turns them on"
+    parts = [f"by {value['provider']}", f"{counted(value['waiting'], 'segment')} waiting"]
+    if value["reached"]:
+        parts.append("today's budget is reached, they go on tomorrow")
+    if value["given_up"]:
+        parts.append(f"{value['given_up']} given up; `memkit summarize` tries them again")
+    today = f"{value['tokens_today']:,} of {value['daily_tokens']:,} tokens today"
+    return "; ".join([*parts, today])
 
 
 def _service_line(value: dict[str, Any]) -> str:
@@ -96,6 +111,7 @@ def _status(context: Context) -> dict[str, Any]:
             "sessions": archive.sessions,
             "bytes": archive.bytes,
         },
+        "summaries": _summaries(context),
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
         "service": {
@@ -113,6 +129,32 @@ def _status(context: Context) -> dict[str, Any]:
             for item in spool.failed(home)
         ],
         "hook_errors": _count_lines(Path(home.log) / "hooks.log"),
+    }
+
+
+def _summaries(context: Context) -> dict[str, Any]:
+    settings = context.settings().summarize
+    if not settings.is_on:
+        return {"on": False}
+    from memkit.summarize.calls import Calls, is_reached
+    from memkit.summarize.ledger import Ledger
+    from memkit.summarize.providers import find_provider
+    from memkit.summarize.summarizer import Summarizer
+
+    summarizer = Summarizer(
+        context.home, lambda _: context.settings(), Calls(context.home, find_provider)
+    )
+    candidates = summarizer.asked_for(context.project, "")
+    today = Ledger(context.home).today()
+    return {
+        "on": True,
+        "provider": settings.provider,
+        "waiting": len(candidates),
+        "given_up": sum(1 for one in candidates if one.tried.given_up),
+        "reasons": sorted({one.tried.reason for one in candidates if one.tried.reason}),
+        "reached": bool(candidates) and is_reached(today, settings),
+        "tokens_today": today.tokens,
+        "daily_tokens": settings.daily_tokens,
     }
 
 

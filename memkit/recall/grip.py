@@ -152,30 +152,35 @@ def _best_event(bullet: str, messages: Sequence[Message], turns: Sequence[str]) 
 
 
 def best_passage(bullet: str, texts: Sequence[str]) -> str:
-    """The passage of up to `EXCERPT_CHARACTERS` that has most words in common with `bullet`."""
+    """The passage of up to `EXCERPT_CHARACTERS` that has most in common with `bullet`."""
     return max((_passage(bullet, text) for text in texts), default=(0, ""))[1]
 
 
 def _passage(bullet: str, text: str) -> tuple[int, str]:
-    """How many different words of `bullet` the best passage of `text` has, and that passage."""
-    wanted = {term.casefold() for term in _TERM.findall(bullet)}
+    """The passage of `text` that has most words of `bullet`, and what they weigh together."""
+    weights = {term.casefold(): _weight(term) for term in _TERM.findall(bullet)}
     plain = " ".join(text.split())
     hits = [
-        (match.start(), match.end(), term)
+        (match.start(), match.end(), match[0].casefold())
         for match in _TERM.finditer(plain)
-        if (term := match[0].casefold()) in wanted
+        if match[0].casefold() in weights
     ]
     best, span = 0, (0, 0)
     first = 0
-    for last in range(len(hits)):
-        while hits[last][1] - hits[first][0] > EXCERPT_CHARACTERS:
+    for last, (_, end, _) in enumerate(hits):
+        while end - hits[first][0] > EXCERPT_CHARACTERS and first < last:
             first += 1
-            if first > last:
-                break
-        count = len({term for _, _, term in hits[first : last + 1]})
-        if count > best:
-            best, span = count, (hits[first][0], hits[last][1])
+        found = sum(weights[term] for term in {term for _, _, term in hits[first : last + 1]})
+        if found > best:
+            best, span = found, (hits[first][0], end)
     return best, _around(plain, *span)
+
+
+def _weight(term: str) -> int:
+    """Names and numbers prove more than words, and the shortest words nothing."""
+    if not term.isalpha():
+        return 6
+    return int(len(term) > 3)
 
 
 def _around(text: str, start: int, end: int) -> str:

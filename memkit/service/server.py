@@ -148,7 +148,7 @@ class _Server:
                 if not os.path.isdir(self.home.root):
                     os._exit(0)  # memkit was removed; even a line in the log would bring it back
                 self._start_due_jobs()
-                self.operations.summaries.look()
+                self.operations.summaries.look(idle)
                 if self._is_idle(idle):
                     return
                 if launch.work_waits(self.home):  # what failed before, or nobody could tell us of

@@ -17,7 +17,7 @@ from memkit.waiting import WaitingSessions
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 60.0
-"""How often it looks whether something is due."""
+"""How often it looks whether something is due, at most."""
 
 
 class Summaries:
@@ -44,10 +44,14 @@ class Summaries:
         """Whether a round is under way."""
         return self._thread is not None and self._thread.is_alive()
 
-    def look(self) -> None:
-        """Start a round if it is time and something waits."""
+    def look(self, idle_seconds: float) -> None:
+        """Start a round if it is time and something waits.
+
+        `idle_seconds` is how long the service stays without a request: it looks once in that time, too.
+        """
         now = time.monotonic()
-        if self.is_busy or self._is_stopping or now - self._looked < LOOK_SECONDS:
+        pause = min(LOOK_SECONDS, idle_seconds)
+        if self.is_busy or self._is_stopping or now - self._looked < pause:
             return
         self._looked = now
         if WaitingSessions(self._home):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from memkit.errors import MemkitError
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
 from memkit.settings import SummarizeSettings
-from memkit.summarize.ledger import OK, UNFINISHED, Call, Ledger
+from memkit.summarize.ledger import OK, UNFINISHED, Call, Ledger, Total
 from memkit.summarize.model import ModelError, Provider, Reply, Task, Usage
 from memkit.summarize.prices import price
 from memkit.summarize.segments import estimate_tokens
@@ -85,6 +85,17 @@ class Calls:
                     seconds=round(time.monotonic() - began, 3),
                 )
                 self.ledger.end(end)
+
+
+SMALLEST_CALL = 2_000
+"""Tokens: what is left of a budget below that is good for nothing."""
+
+
+def is_reached(spent: Total, settings: SummarizeSettings) -> bool:
+    """Whether today's budget has no room for another call."""
+    if spent.tokens + SMALLEST_CALL > settings.daily_tokens:
+        return True
+    return bool(settings.daily_usd) and spent.usd >= settings.daily_usd
 
 
 def check_budget(ledger: Ledger, settings: SummarizeSettings, call: Call, now: float) -> None:

@@ -151,7 +151,8 @@ class Summarizer:
         live = {one.session for one in LiveSessions(self.home)}
         found = []
         for session, days in wanted.items():
-            waiting = Waiting(project.root, session, sorted(days), self._clock())
+            tries = known[session].tries if session in known else {}
+            waiting = Waiting(project.root, session, sorted(days), self._clock(), tries)
             for day in sorted(days):
                 segments = find_segments(journal, self._archive, session, day, settings.summarize)
                 found += [
@@ -164,6 +165,7 @@ class Summarizer:
     def keep(self, candidates: Sequence[Candidate]) -> None:
         """Remember, durably, that these were asked for, and forget how earlier tries ended."""
         for waiting in {id(one.waiting): one.waiting for one in candidates}.values():
+            waiting.tries.clear()
             self.waiting.add(waiting.root, waiting.session, waiting.days, waiting.changed)
             self.waiting.note(waiting, ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from memkit.paths import Home
@@ -11,6 +12,7 @@ from memkit.summarize.providers import find_provider
 from ...messages_api import MessagesApi, Reply, Request, text, tool
 from ...unit.summarize.tasks import BULLETS, TASK
 from ..processes import Process
+from ..waiting import wait_until
 from .user import MemkitUser
 
 
@@ -62,3 +64,49 @@ def test_the_client_never_summarizes_itself(
     assert user.memory() == remembered
     assert len([*home.memkit_home.glob("sessions/*.json")]) == 1
     assert len([*home.directory.glob(".claude/projects/*/*.jsonl")]) == 1
+
+
+def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitUser) -> None:
+    """By the service alone, through the real SDK; what the model invents is marked."""
+    user.home.environment |= {
+        "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
+        "MEMKIT_SUMMARIZE_WAIT_MINUTES": "0",
+    }
+    bullets = [
+        {"text": "The staging gateway listens on port 7443.", "kind": "decision", "turns": [1]},
+        {"text": "`deploy/invented.yaml` was edited.", "kind": "change", "turns": [1]},
+        {"text": "It rests on nothing.", "kind": "finding", "turns": [99]},
+    ]
+
+    def answer(request: Request) -> Reply:
+        if "record_bullets" in request.tool_names:
+            return [tool("record_bullets", bullets=bullets)]
+        return [text("Port 7443, because 443 is taken by the ingress.")]
+
+    api.script = answer
+    user.home.run_prompt("Which port does the staging gateway listen on?")
+    wait_until(lambda: "grip:" in user.memory(), 60, user.complaint)
+    user.wait_until_alone()
+    day = user.memory()
+    lines = [line for line in day.splitlines() if "grip:" in line]
+    assert len(lines) == 2
+    assert lines[0].startswith("- Decided: The staging gateway listens on port 7443. <!-- grip:")
+    assert lines[1].startswith("- Changed: `deploy/invented.yaml` was edited. (unverified) <!-- grip:")
+    assert day.index(lines[1]) < day.index("### ")
+
+    asked = [call for call in api.model_calls if "record_bullets" in call.tool_names]
+    assert len(asked) == 1
+    (total,) = json.loads(user.run("cost", "--json"))["groups"]
+    assert (total["calls"], total["failed"]) == (1, 0)
+    # As the scripted API counts.
+    assert (total["tokens_in"], total["tokens_out"]) == (len(asked[0].text) // 4, 5)
+
+    found = json.loads(user.run("search", "--json", "staging gateway port"))["results"]
+    summary = next(one for one in found if one["kind"] == "summary")
+    (grip,) = summary["grips"]
+    proof = json.loads(user.run("grip", grip, "--json"))
+    assert proof["verified"]
+    assert "Port 7443, because 443 is taken by the ingress." in proof["excerpt"]
+    assert proof["events"][proof["place"]]["role"] == "assistant"
+    assert grip in json.loads(user.run("expand", summary["id"], "--json"))["sections"][0]["grips"]
+    assert "by anthropic; 0 segments waiting" in user.run("status")
