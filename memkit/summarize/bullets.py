@@ -29,7 +29,7 @@ _LABELS = {
     "change": "Changed",
     "finding": "Found",
     "problem": "Problem",
-    "preference": "Prefers",
+    "preference": "Preference",
     "open": "Open",
 }
 
