@@ -73,6 +73,14 @@ class Archive:
         """
         return ArchiveFile(self.path(session)).turns()
 
+    def versions(self, session: str) -> Iterator[ArchivedTurn]:
+        """The turns of a session as they were written, also those that count no more; see `turns`."""
+        return ArchiveFile(self.path(session)).versions()
+
+    def rewrite(self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn]) -> None:
+        """Write a session anew, each turn as `change` gives it; see `ArchiveFile.rewrite`."""
+        ArchiveFile(self.path(session)).rewrite(change)
+
     def find(self, session: str) -> str | None:
         """The archived session whose id is, or begins with, `session`; None if there is none.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memkit.capture.exchange import Message, messages_of
+from memkit.capture.exchange import Message, messages_of, redacted_again
 from memkit.capture.turn import Turn
 
 PIECE_CHARACTERS = 16_000
@@ -51,6 +51,16 @@ def make_archived_turn(
         project=root,
         cwd=apply(turn.cwd),
         branch=apply(turn.branch),
+    )
+
+
+def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTurn:
+    """`turn` as today's rules and patterns would have it."""
+    return replace(
+        turn,
+        messages=tuple(redacted_again(message, redact) for message in turn.messages),
+        cwd=redact(turn.cwd),
+        branch=redact(turn.branch),
     )
 
 

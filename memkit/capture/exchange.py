@@ -6,7 +6,7 @@ Shown from a transcript as long as that exists, and from memkit's archive after 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,19 @@ def message_of(
     text = "" if is_silent and not tools else redact(typed or entry.text)
     role = "tool" if entry.role == "user" and tools else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
+
+
+def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
+    """A message that was kept redacted, as today's rules and patterns would have it."""
+    tools = tuple(
+        replace(
+            tool,
+            input=redacted(tool.input, redact),
+            result=None if tool.result is None else redact(tool.result),
+        )
+        for tool in message.tools
+    )
+    return replace(message, text=redact(message.text), tools=tools)
 
 
 def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:

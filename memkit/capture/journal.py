@@ -19,7 +19,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -92,6 +93,41 @@ class _Day:
             if _shown(read) in hashes:
                 count = number
         return count
+
+    def redact(
+        self, redact: Callable[[int, str], str], growing: Mapping[str, Growing]
+    ) -> dict[str, str]:
+        """Pass all text through `redact`, each piece with the number of its first line, from 1.
+
+        A piece is what stands before the first section, a heading without its anchor, or what is below
+        it; of a growing section what memkit wrote is a piece of its own. Returns the new hashes of
+        those growing sections, by turn, that nobody edited.
+        """
+        hashes = {}
+        for section in reversed(self.sections):
+            turn = section.pairs.get("turn", "")
+            written = self.written_lines(section, growing[turn].hashes) if turn in growing else 0
+            heading = anchors.strip(section.heading)
+            shown = redact(section.start + 1, heading)
+            if shown != heading:
+                shown = " ".join(shown.split())
+                self.lines[section.start] = f"{shown} {anchors.render(**section.pairs)}"
+            middle = section.start + max(written, 1)
+            self._redact_lines(middle, section.end, redact)
+            length = len(self.lines)
+            self._redact_lines(section.start + 1, middle, redact)
+            if written:
+                end = middle + len(self.lines) - length
+                hashes[turn] = section_hash("\n".join(self.lines[section.start : end]))
+        sections = self.sections
+        self._redact_lines(0, sections[0].start if sections else len(self.lines), redact)
+        return hashes
+
+    def _redact_lines(self, start: int, end: int, redact: Callable[[int, str], str]) -> None:
+        text = "\n".join(self.lines[start:end])
+        redacted = redact(start + 1, text)
+        if redacted != text:
+            self.lines[start:end] = redacted.split("\n")
 
     def replace(self, section: _Section, count: int, text: str) -> None:
         """Put `text` in the place of the section's first `count` lines."""
@@ -173,16 +209,57 @@ class Journal:
             by_day.setdefault(digest.day, []).append(digest)
         if not by_day:
             return []
+        with self._lock():
+            return [
+                digest
+                for day, group in sorted(by_day.items())
+                for digest in self._write_day(day, group, growing or {})
+            ]
+
+    def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
+        """Pass the text of a day through `redact`, as `redact` does, and change nothing.
+
+        Raises `JournalError`.
+        """
+        try:
+            _Day(_read(self.path(day))).redact(redact, {})
+        except OSError as error:
+            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
+
+    def redact(
+        self,
+        day: str,
+        redact: Callable[[int, str], str],
+        growing: Mapping[str, Growing],
+        will_write: Callable[[str, str], None],
+    ) -> bool:
+        """Pass the text of a day through `redact`, piece by piece; return whether that changed the file.
+
+        Anchors stay, and so does all that `redact` gives back as it was, by whomever it is. A `growing`
+        section that nobody edited stays one: `will_write` is told its turn and the hash that it is about
+        to have. Durable when it returns. Raises `JournalError`.
+        """
+        with self._lock():
+            path = self.path(day)
+            before = _read(path)
+            content = _Day(before)
+            hashes = content.redact(redact, growing)
+            if content.lines == _Day(before).lines:
+                return False
+            for turn, section in hashes.items():
+                will_write(turn, section)
+            self._replace(path, content)
+            return True
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Hold the journal's lock. Raises `JournalError`, also for what goes wrong with the files inside."""
         from filelock import FileLock, Timeout  # 0.05 s, only where memory is written
 
         try:
             self.prepare()
             with FileLock(self.directory.parent / "journal.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
-                return [
-                    digest
-                    for day, group in sorted(by_day.items())
-                    for digest in self._write_day(day, group, growing or {})
-                ]
+                yield
         except Timeout as error:
             raise JournalError(
                 f"the journal in {self.directory} was busy for {LOCK_SECONDS:.0f} s; try again"
@@ -205,16 +282,19 @@ class Journal:
     def _write_day(
         self, day: str, group: list[Digest], growing: Mapping[str, Growing]
     ) -> list[Digest]:
-        path = self._path(day)
+        path = self.path(day)
         content = _Day(_read(path) or f"# {day}")
         changed = []
         for digest in group:
             if self._apply(content, digest, growing.get(digest.turn)):
                 changed.append(digest)
         if changed:
-            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
-            write_durably(os.path.realpath(path), _encoded(content.render()), mode)
+            self._replace(path, content)
         return changed
+
+    def _replace(self, path: Path, content: _Day) -> None:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
+        write_durably(os.path.realpath(path), _encoded(content.render()), mode)
 
     def _apply(self, content: _Day, digest: Digest, known: Growing | None) -> bool:
         present = content.find_turn(digest.turn)
@@ -238,12 +318,13 @@ class Journal:
         """
         day = date.fromisoformat(digest.day)
         for days in (-1, 1, -2, 2):
-            text = _read(self._path((day + timedelta(days)).isoformat()))
+            text = _read(self.path((day + timedelta(days)).isoformat()))
             if f"turn:{digest.turn} " in text and _Day(text).find_turn(digest.turn) is not None:
                 return True
         return False
 
-    def _path(self, day: str) -> Path:
+    def path(self, day: str) -> Path:
+        """The file of a day, an ISO date."""
         return self.directory / f"{day}.md"
 
 

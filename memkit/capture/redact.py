@@ -24,7 +24,9 @@ SKIP = "#skip"
 
 _PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
 _SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
-_MARK = re.compile(r"\[redacted:[a-z-]+\]")
+MARK = re.compile(r"\[redacted:([a-z-]+)\]")
+"""What stands in the place of a secret, with its kind as the only group."""
+
 
 
 def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
@@ -58,7 +60,7 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
     found = [match.span() for match in pattern.finditer(text) if match.group()]
     if not found:
         return text
-    marks = deque(match.span() for match in _MARK.finditer(text))
+    marks = deque(match.span() for match in MARK.finditer(text))
     kept: List[str] = []
     done = 0
     for start, end in found:

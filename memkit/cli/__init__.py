@@ -25,6 +25,7 @@ _COMMANDS = {
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
     "config": ("configure", "Show and change settings."),
+    "audit": ("audit", "Look for secrets in what is remembered."),
     "on": ("switch", "Remember this project again."),
     "off": ("switch", "Stop remembering this project."),
     "demo": ("demo", "See the whole loop at work, in a throw-away home."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,6 +109,12 @@ def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot 
 
 def _directory(project: Project, home: Home, settings: Settings) -> Path:
     return snapshot_directory(home, collection_name(project, home, space(settings.embedding)))
+
+
+def snapshots_of(home: Home, roots: Collection[str] | None) -> list[Path]:
+    """Where the snapshots of all collections lie whose projects have one of `roots`, of any if None."""
+    directories = sorted(Path(home.index, "snapshots").glob("*"))
+    return [path for path in directories if roots is None or root_of(path) in roots]
 
 
 def known_roots(home: Home) -> list[str]:
