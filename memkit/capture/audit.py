@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,7 +156,9 @@ def all_projects(home: Home) -> list[Project]:
     roots = set(known_roots(home)) | {state.project for state in Sessions(home)}
     for session in Archive(home).sessions():
         roots |= {turn.project for turn in Archive(home).turns(session)}
-    projects = {Project.at_root(root, home).root: Project.at_root(root, home) for root in roots if root}
+    projects = {
+        Project.at_root(root, home).root: Project.at_root(root, home) for root in roots if root
+    }
     return [projects[root] for root in sorted(projects)]
 
 

@@ -166,11 +166,14 @@ class TextFile:
         text = self.path.read_bytes().decode("utf-8", "surrogateescape")
         parts = []
         number = 1
-        for is_json, group in groupby(map(_parsed, text.split("\n")), lambda pair: pair[1] is not None):
+        for is_json, group in groupby(
+            map(_parsed, text.split("\n")), lambda pair: pair[1] is not None
+        ):
             lines = list(group)
             if is_json:
                 parts += [
-                    _dumped(line, value, in_line(number + n)) for n, (line, value) in enumerate(lines)
+                    _dumped(line, value, in_line(number + n))
+                    for n, (line, value) in enumerate(lines)
                 ]
             else:
                 parts.append(in_lines(number, "\n".join(line for line, _ in lines)))

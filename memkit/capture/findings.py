@@ -1,4 +1,4 @@
-"""What today's rules would redact of text that was written before, and where it stands. Never the secret itself."""
+"""What the rules of today would redact of older text, and where it stands. Never the secret itself."""
 
 from __future__ import annotations
 

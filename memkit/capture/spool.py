@@ -123,7 +123,7 @@ def stored(home: Home) -> Iterator[Tuple[str, Optional[Dict[str, Any]]]]:
 
 
 def replace(home: Home, path: str, record: Dict[str, Any]) -> None:
-    """Put `record` in the place of one that `stored` named. The caller holds the index lock. Raises `OSError`."""
+    """Replace a record that `stored` named. The caller holds the index lock. Raises `OSError`."""
     folder, name = os.path.split(os.path.relpath(path, home.spool))
     _write(home, folder, name, record)
 

@@ -70,7 +70,9 @@ def _print(context: Context, report: AuditReport, fix: bool) -> None:
     if not fixed and not report.left:
         click.echo("Nothing found.")
     elif not fix:
-        click.echo(f"{counted(len(report.left), 'secret')} found; `memkit audit --fix` redacts them.")
+        click.echo(
+            f"{counted(len(report.left), 'secret')} found; `memkit audit --fix` redacts them."
+        )
     else:
         rest = f", {len(report.left)} left" if report.left else ""
         click.echo(f"{counted(len(fixed), 'secret')} redacted{rest}.")

@@ -15,6 +15,7 @@ from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, root_of
 from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
+from memkit.index.residue import COLLECTION_PREFIX
 from memkit.index.scanner import scan
 from memkit.paths import Home
 from memkit.project import Project, identity
@@ -87,7 +88,7 @@ def other_collections(project: Project, home: Home, name: str) -> list[str]:
 
 
 def _prefix(project: Project, home: Home) -> str:
-    return f"memkit-{identity(project, home)}-"
+    return f"{COLLECTION_PREFIX}{identity(project, home)}-"
 
 
 def snapshot_directory(home: Home, name: str) -> Path:
