@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memkit.capture.exchange import Message, messages_of, redacted_again
+from memkit.capture.transcript import Entry
 from memkit.capture.turn import Turn
 
 PIECE_CHARACTERS = 16_000
@@ -34,16 +35,20 @@ class ArchivedTurn:
 
 
 def make_archived_turn(
-    turn: Turn, root: str, transcript: Path, redact: Callable[[str], str]
+    turn: Turn,
+    root: str,
+    transcript: Path,
+    redact: Callable[[str], str],
+    hide: Callable[[Entry], Entry] | None = None,
 ) -> ArchivedTurn:
     """`turn`, which was read from `transcript` and belongs to the project at `root`, for the archive.
 
-    Raises `TranscriptError`.
+    `hide` is as for `Transcript`. Raises `TranscriptError`.
     """
     apply = bounded(redact)
     return ArchivedTurn(
         id=turn.id,
-        messages=tuple(messages_of(turn, transcript, apply)),
+        messages=tuple(messages_of(turn, transcript, apply, hide)),
         prompt_id=turn.prompt_id,
         uuid=turn.uuid,
         time=turn.time,

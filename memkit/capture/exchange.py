@@ -55,8 +55,15 @@ class Message:
         }
 
 
-def messages_of(turn: Turn, path: Path, redact: Callable[[str], str]) -> list[Message]:
+def messages_of(
+    turn: Turn,
+    path: Path,
+    redact: Callable[[str], str],
+    hide: Callable[[Entry], Entry] | None = None,
+) -> list[Message]:
     """The messages of a turn that was read from the transcript at `path`; all text passes `redact`.
+
+    `hide` is as for `Transcript`.
 
     A turn known from events alone has its prompt and its answer. Raises `TranscriptError`.
     """
@@ -64,7 +71,7 @@ def messages_of(turn: Turn, path: Path, redact: Callable[[str], str]) -> list[Me
     if turn.entries:
         names: dict[str, str] = {}
         wanted = frozenset(turn.entries)
-        for entry in Transcript(path, turn.entries[0]):
+        for entry in Transcript(path, turn.entries[0], hide):
             if entry.start in wanted:
                 messages.append(message_of(entry, turn.id, names, redact))
             if entry.start >= turn.entries[-1]:

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -88,8 +88,12 @@ class Transcript:
     the file cannot be opened.
     """
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
+    def __init__(
+        self, path: Path, offset: int = 0, hide: Callable[[Entry], Entry] | None = None
+    ) -> None:
+        """`hide` takes out of each entry what is not to be read; see `memkit.capture.hidden`."""
         self.path = path
+        self.hide = hide
         self.offset = offset
         self.end = offset
         self.counts: Counter[str] = Counter()
@@ -101,7 +105,7 @@ class Transcript:
                 continue
             entry = self._entry(value, start, end)
             if entry is not None:
-                yield entry
+                yield entry if self.hide is None else self.hide(entry)
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         try:
