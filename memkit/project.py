@@ -90,9 +90,9 @@ class Project:
         """Whether the project was switched off at `time`, in seconds since the epoch, and is on again."""
         for line in _read(os.path.join(self.root, OFF_TIMES)).splitlines():
             words = line.split()
-            if len(words) == 2 and all(map(_NUMBER.match, words)):
-                if float(words[0]) <= time < float(words[1]):
-                    return True
+            is_whole = len(words) == 2 and all(map(_NUMBER.match, words))
+            if is_whole and float(words[0]) <= time < float(words[1]):
+                return True
         return False
 
 

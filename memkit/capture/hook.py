@@ -148,7 +148,7 @@ def _is_excluded(patterns: List[Any], directory: str, project: Project) -> bool:
 
 
 def _patterns(given: List[Any]) -> List[Pattern[str]]:
-    """The user's own patterns; one that this Python does not know is left to the worker, which has its own."""
+    """The user's own patterns; one that this Python does not know is left to the worker."""
     found = []
     for pattern in given:
         try:

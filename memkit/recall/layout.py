@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
+from memkit.capture.fence import defuse
 from memkit.recall.answers import Answer, Result
 from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE
 
 BREADCRUMB_CHARACTERS = 300
 NOTE_CHARACTERS = 300
-
-_TAG = re.compile(r"<(?=\s*/?\s*entry\b)", re.IGNORECASE)
 
 
 def lay_out(answer: Answer, budget_tokens: int) -> str:
@@ -72,4 +69,4 @@ def _attribute(value: str) -> str:
 
 def _inside(text: str) -> str:
     """No text can end the entry that quotes it, or begin another."""
-    return _TAG.sub("&lt;", text)
+    return defuse(text, "entry")

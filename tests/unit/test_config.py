@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memkit import config
 from memkit.errors import ConfigError
+from memkit.index.current import read_files
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.settings_file import read_settings
@@ -303,6 +304,31 @@ class TestFileOfAProject:
         for number, (section, name) in enumerate(harmful, start=1):
             place = f"{project.root}/.memkit.toml:{number}: {section}.{name} is refused"
             assert loaded.refused[number - 1].startswith(place)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "memory.exclude = ['!/etc', '../', '~/', '/', '', '../outside/*', '!../outside']\n",
+            "search.domains = ['src=../outside', '../outside=docs', '/=/', 'src=~']\n",
+            "[memory]\npaths = ['../outside']\nexclude = []\n",
+            "memory.paths = ['../outside']\n",
+            "['memory']\n'paths' = ['../outside']\n",
+            "chunking.max_characters = 100000\nsearch.language = '../outside'\n",
+        ],
+    )
+    def test_brings_nothing_from_outside_into_the_memory(
+        self, home: Home, project: Project, text: str
+    ) -> None:
+        outside = Path(project.root).parent / "outside"
+        for directory in (outside, Path(project.memory)):
+            directory.mkdir(parents=True)
+            (directory / "note.md").write_text("# A note\n")
+        (Path(project.root) / "README.md").write_text("# Not memory\n")
+        (Path(project.memory) / "link.md").symlink_to(outside / "note.md")
+        allowed = set(read_files(project, home, load(home).settings))
+        assert allowed == {".memkit/memory/note.md"}
+        write_theirs(project, text)
+        assert set(read_files(project, home, load(home, project).settings)) <= allowed
 
     @pytest.mark.parametrize(
         ("text", "said"),
