@@ -46,9 +46,10 @@ def _entry(result: Result, room: int) -> str:
         "branch": chunk.branch,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)
-    breadcrumb = _inside(_short(chunk.breadcrumb, BREADCRUMB_CHARACTERS))
+    breadcrumb = " ".join(_short(chunk.breadcrumb, BREADCRUMB_CHARACTERS).split())
+    # Together: what ends the one could begin a tag that the other goes on with.
+    breadcrumb, _, content = _inside(f"{breadcrumb}\n{chunk.content.strip()}").partition("\n")
     before, after = f"<entry {opening}>\n{breadcrumb}\n", "\n</entry>"
-    content = _inside(chunk.content.strip())
     left = room - len(before) - len(after)
     if len(content) > left:
         hint = f" … (`memkit expand {result.id}` has it all)"
