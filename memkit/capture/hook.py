@@ -119,6 +119,7 @@ def spool_event(
     Raises `OSError`.
     """
     from memkit.capture import launch, spool
+    from memkit.capture.private_parts import without_unopened
     from memkit.capture.redact import SKIP, redact, skips
 
     settings = _settings(home)
@@ -133,7 +134,8 @@ def spool_event(
         if _text(data.get(field)):
             # The word alone tells the worker; what else was said is written nowhere.
             is_skipped = name == "prompt" and skips(data[field])
-            record[name] = SKIP if is_skipped else redact(data[field], patterns)
+            said = without_unopened(data[field]) if name == "prompt" else data[field]
+            record[name] = SKIP if is_skipped else redact(said, patterns)
     if record.get("session"):
         spool.put(home, record)
     launch.hand_over(home, bool(settings["service"]))

@@ -22,7 +22,9 @@ MAX_PASSES = 5
 SKIP = "#skip"
 """The word in a prompt that says: do not remember this turn."""
 
-_PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
+PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
+"""Begins what is not to be written, or, with the slash that is its group, ends it."""
+
 _SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
 MARK = re.compile(r"\[redacted:([a-z-]+)\]")
 """What stands in the place of a secret, with its kind as the only group."""
@@ -84,7 +86,7 @@ def without_private(text: str) -> str:
         return text
     kept: List[str] = []
     depth = position = 0
-    for match in _PRIVATE_TAG.finditer(text):
+    for match in PRIVATE_TAG.finditer(text):
         closing = match.group(1) == "/"
         if depth == 0:
             kept.append(text[position : match.start()])

@@ -18,7 +18,8 @@ from typing import Any
 from memkit.capture.hidden import asks_memory
 from memkit.capture.prompt import INTERRUPTED, human_text
 from memkit.capture.redact import skips, without_private
-from memkit.capture.transcript import Block, Entry, Transcript, subagent_path
+from memkit.capture.transcript import Block, Entry, Transcript
+from memkit.capture.transcript_files import subagent_path
 
 EXCERPT_CHARACTERS = 2000
 """Kept of each end of a tool's input and output; the digest shows a line of either."""

@@ -33,7 +33,7 @@ def import_command(context: Context, paths: tuple[str, ...]) -> None:
       memkit import ~/.claude/projects
     """
     from memkit.capture.capture import Capture
-    from memkit.capture.transcript import transcripts_in
+    from memkit.capture.transcript_files import transcripts_in
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
