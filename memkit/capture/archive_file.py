@@ -13,7 +13,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -124,7 +124,10 @@ class ArchiveFile:
     def _compact(self, session: str) -> None:
         """Write the file anew with the last line of each turn alone."""
         last = {turn: line for turn, line, _ in self._lines(self._read())}
-        data = _compressor().compress(b"".join([_header(session), *last.values()]))
+        self._replace(session, last.values())
+
+    def _replace(self, session: str, lines: Iterable[bytes]) -> None:
+        data = _compressor().compress(b"".join([_header(session), *lines]))
         write_durably(str(self.path), data)
 
     def turns(self) -> list[ArchivedTurn]:
@@ -136,6 +139,27 @@ class ArchiveFile:
             except msgspec.ValidationError as error:
                 logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
         return sorted(last.values(), key=lambda turn: turn.time.timestamp() if turn.time else 0.0)
+
+    def versions(self) -> Iterator[ArchivedTurn]:
+        """Every line that is a turn, those that a later one replaces as well. Raises `ArchiveError`."""
+        for _, _, value in self._lines(self._read()):
+            try:
+                yield msgspec.convert(value, ArchivedTurn)
+            except msgspec.ValidationError:  # `turns` says so
+                continue
+
+    def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn]) -> None:
+        """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
+
+        Raises `ArchiveError`; then the file is as it was.
+        """
+        lines = (_json_line(msgspec.to_builtins(change(turn))) for turn in self.turns())
+        try:
+            self._replace(self.session(), lines)
+        except OSError as error:
+            raise ArchiveError(
+                f"cannot write the archive {self.path}: {error.strerror or error}"
+            ) from error
 
     def session(self) -> str:
         """The session that the first line names. Raises `ArchiveError`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, sync_directory
 
@@ -103,6 +103,29 @@ def failed(home: Home) -> List[Item]:
         except (OSError, ValueError) as error:
             items.append(Item(name, {"error": "unreadable: {}".format(error)}))
     return items
+
+
+TEXT_FIELDS = ("prompt", "message", "error")
+"""Of a record: what was said, and what went wrong with it."""
+
+
+def stored(home: Home) -> Iterator[Tuple[str, Optional[Dict[str, Any]]]]:
+    """Every file of the spool, with its record; None for one that holds none."""
+    for folder in _FOLDERS:
+        for name in _names(home, folder):
+            path = _path(home, folder, name)
+            try:
+                yield path, _read(path)
+            except FileNotFoundError:  # taken in since the listing
+                continue
+            except (OSError, ValueError):
+                yield path, None
+
+
+def replace(home: Home, path: str, record: Dict[str, Any]) -> None:
+    """Replace a record that `stored` named. The caller holds the index lock. Raises `OSError`."""
+    folder, name = os.path.split(os.path.relpath(path, home.spool))
+    _write(home, folder, name, record)
 
 
 def _read(path: str) -> Dict[str, Any]:

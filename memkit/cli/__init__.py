@@ -28,6 +28,7 @@ _COMMANDS = {
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
     "config": ("configure", "Show and change settings."),
+    "audit": ("audit", "Look for secrets in what is remembered."),
     "on": ("switch", "Remember this project again."),
     "off": ("switch", "Stop remembering this project."),
     "demo": ("demo", "See the whole loop at work, in a throw-away home."),
@@ -80,10 +81,7 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
     try:
-        cli(prog_name="memkit", standalone_mode=False)
-        status = 0
-    except click.exceptions.Exit as stop:
-        status = stop.exit_code
+        status = cli(prog_name="memkit", standalone_mode=False) or 0  # what `Exit` was raised with
     except click.Abort:
         _complain("interrupted")
         status = 130

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memkit.capture.hook import DISABLE_VARIABLE
 from memkit.cli.context import Context, command, counted
 from memkit.errors import MemkitError, NotFoundError
 from memkit.project import Project
 
 if TYPE_CHECKING:
-    from memkit.capture.capture import Captured
+    from memkit.capture.captured import Captured
     from memkit.capture.turn import Turn
 
 LOCK_SECONDS = 600.0
@@ -32,11 +33,13 @@ def import_command(context: Context, paths: tuple[str, ...]) -> None:
       memkit import ~/.claude/projects
     """
     from memkit.capture.capture import Capture
-    from memkit.capture.transcript import transcripts_in
+    from memkit.capture.transcript_files import transcripts_in
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
 
+    if os.environ.get(DISABLE_VARIABLE):
+        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it to import")
     files = [found for path in paths for found in transcripts_in(Path(path))]
     if not files:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
@@ -86,6 +89,7 @@ def _report(
                         "file": str(path),
                         "turns": captured.turns,
                         "written": captured.written,
+                        "left_out": captured.left_out,
                         "skipped": captured.skipped,
                     }
                     for path, captured in reports
@@ -110,6 +114,9 @@ def _report(
         click.echo(
             f"{counted(turns, 'turn')} of {counted(len(reports), 'transcript')}, {written} new."
         )
+        left_out = sum(captured.left_out for _, captured in reports)
+        if left_out:
+            click.echo(f"{counted(left_out, 'turn')} left out: memkit is off there, or it is excluded.")
         for root in roots:
             click.echo(f"Remembered in {root}")
     for line in problems:

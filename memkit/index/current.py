@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, root_of
 from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
+from memkit.index.residue import COLLECTION_PREFIX
 from memkit.index.scanner import scan
 from memkit.paths import Home
 from memkit.project import Project, identity
@@ -86,7 +88,7 @@ def other_collections(project: Project, home: Home, name: str) -> list[str]:
 
 
 def _prefix(project: Project, home: Home) -> str:
-    return f"memkit-{identity(project, home)}-"
+    return f"{COLLECTION_PREFIX}{identity(project, home)}-"
 
 
 def snapshot_directory(home: Home, name: str) -> Path:
@@ -108,6 +110,12 @@ def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot 
 
 def _directory(project: Project, home: Home, settings: Settings) -> Path:
     return snapshot_directory(home, collection_name(project, home, space(settings.embedding)))
+
+
+def snapshots_of(home: Home, roots: Collection[str] | None) -> list[Path]:
+    """Where the snapshots of all collections lie whose projects have one of `roots`, of any if None."""
+    directories = sorted(Path(home.index, "snapshots").glob("*"))
+    return [path for path in directories if roots is None or root_of(path) in roots]
 
 
 def known_roots(home: Home) -> list[str]:

@@ -22,8 +22,10 @@ logger = logging.getLogger(__name__)
 TRY_SECONDS = 120.0
 """How long reading a whole index may take; a million vectors take less."""
 
+DATABASE = "chroma.sqlite3"
+"""The file in Chroma's directory that holds everything but the vectors."""
+
 _DAMAGED_SUFFIX = ".damaged"
-_DATABASE = "chroma.sqlite3"
 _IN_USE = "memkit-in-use"
 
 _READ_ALL = """
@@ -49,6 +51,11 @@ def in_use_marker(path: Path) -> Path:
     return path / _IN_USE
 
 
+def damaged_copy(path: Path) -> Path:
+    """Where the latest damaged index that lay at `path` is kept."""
+    return path.with_name(path.name + _DAMAGED_SUFFIX)
+
+
 def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], None]) -> bool:
     """Rename the index at `path` if it cannot be read; return whether it was.
 
@@ -63,7 +70,7 @@ def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], No
         raise IndexStoreError(
             f"{path} is no index ({problem}) and not memkit's; name another place as index.uri"
         )
-    aside = path.with_name(path.name + _DAMAGED_SUFFIX)
+    aside = damaged_copy(path)
     try:
         if aside.is_dir() and not aside.is_symlink():
             shutil.rmtree(aside)
@@ -84,11 +91,11 @@ def _problem(path: Path) -> str:
         return ""
     if not path.is_dir():
         return "no directory"
-    if not (path / _DATABASE).exists():
+    if not (path / DATABASE).exists():
         return ""
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", _READ_ALL, str(path), _DATABASE],
+            [sys.executable, "-c", _READ_ALL, str(path), DATABASE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TRY_SECONDS,
@@ -108,6 +115,6 @@ def _problem(path: Path) -> str:
 def _is_chroma_directory(path: Path) -> bool:
     """Whether it is a directory that holds only Chroma's database and directories of segments."""
     return path.is_dir() and all(
-        entry.name.startswith((_DATABASE, _IN_USE)) or (len(entry.name) == 36 and entry.is_dir())
+        entry.name.startswith((DATABASE, _IN_USE)) or (len(entry.name) == 36 and entry.is_dir())
         for entry in path.iterdir()
     )

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.capture import transcript as transcript_module
-from memkit.capture.transcript import Transcript, transcripts_in
+from memkit.capture.transcript import Transcript
+from memkit.capture.transcript_files import transcripts_in
 from memkit.capture.turn import Turn, read_turns
 
 from .builders import Lines
