@@ -133,17 +133,18 @@ def _text(value: object) -> str:
 
 
 def _session_start(home: Home, project: Project) -> Dict[str, Any]:
+    from memkit.capture import notices
     from memkit.capture.brief import session_brief
 
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
+    lines = notices.take(home, project.root)
     try:
-        notice = _environment_notice(home)
+        lines = [*filter(None, [_environment_notice(home)]), *lines]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
-        notice = None
-    if notice:
-        answer["systemMessage"] = notice
+    if lines:
+        answer["systemMessage"] = "\n".join(lines)
     return answer
 
 
@@ -259,7 +260,7 @@ def log_failure(event: str, error: BaseException) -> None:
     try:
         home = Home.from_environment()
         make_private_directory(home.log)
-        path = os.path.join(home.log, "hooks.log")
+        path = home.hook_log
         if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
             os.replace(path, path + ".1")
         line = {

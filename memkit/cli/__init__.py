@@ -24,6 +24,8 @@ _COMMANDS = {
     "service": ("service", "The process that keeps index and model warm."),
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
+    "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
+    "logs": ("logs", "What memkit's log says."),
     "config": ("configure", "Show and change settings."),
     "on": ("switch", "Remember this project again."),
     "off": ("switch", "Stop remembering this project."),
