@@ -79,10 +79,8 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
     try:
-        cli(prog_name="memkit", standalone_mode=False)
-        status = 0
-    except click.exceptions.Exit as stop:
-        status = stop.exit_code
+        # What a command asked for with click's `Exit` is returned.
+        status = cli(prog_name="memkit", standalone_mode=False) or 0
     except click.Abort:
         _complain("interrupted")
         status = 130

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from memkit import config
@@ -39,18 +39,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is examined: a memory home and a project.
+    """What is examined: a memory home and a project, at `now` (seconds since the epoch).
 
     `settings` are those in force, or the defaults if they cannot be read for the reason in `problem`;
-    `refused` is what the project's file may not set. `now` is in seconds since the epoch.
+    `refused` is what the project's file may not set.
     """
 
     home: Home
     project: Project
-    settings: Settings = field(default_factory=Settings)
+    now: float
+    settings: Settings
     problem: ConfigError | None = None
     refused: tuple[str, ...] = ()
-    now: float = field(default_factory=time.time)
 
 
 def open_subject(home: Home, project: Project) -> Subject:
@@ -59,5 +59,5 @@ def open_subject(home: Home, project: Project) -> Subject:
         loaded = config.load(home, project)
     except ConfigError as error:
         logger.info("examined with the default settings: %s", error)
-        return Subject(home, project, problem=error)
-    return Subject(home, project, loaded.settings, None, tuple(loaded.refused))
+        return Subject(home, project, time.time(), Settings(), error)
+    return Subject(home, project, time.time(), loaded.settings, None, tuple(loaded.refused))

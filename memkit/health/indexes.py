@@ -21,7 +21,7 @@ from memkit.index.current import (
     read_files,
     snapshot_directory,
 )
-from memkit.index.damage import Collection, in_use_marker, read_all
+from memkit.index.damage import Collection, in_use_marker, read_all, set_aside_if_damaged
 from memkit.index.embedding.models import space
 from memkit.index.embedding.providers import PROVIDERS
 from memkit.index.index_pass import chunks_of
@@ -190,8 +190,18 @@ def check_gone_projects(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def set_index_aside(subject: Subject) -> str:
+    """Move away an index that cannot be read. Raises `IndexStoreError`."""
+    path = directory(subject.home, subject.settings.index.uri)
+    said: list[str] = []
+    if path is not None:
+        with index_lock(subject.home, WAIT_SECONDS):
+            set_aside_if_damaged(path, not subject.settings.index.uri, said.append)
+    return "; ".join(said) or "the index can be read again"
+
+
 def mend_by_pass(subject: Subject) -> str:
-    """Set the index aside if it cannot be read, then bring it into step. Raises `MemkitError`."""
+    """Bring the project's index into step. Raises `MemkitError`."""
     return _index(subject, rebuild=False)
 
 
@@ -201,14 +211,10 @@ def mend_by_rebuild(subject: Subject) -> str:
 
 
 def _index(subject: Subject, rebuild: bool) -> str:
-    from memkit.index.damage import set_aside_if_damaged
     from memkit.index.sync import sync_project
 
     said: list[str] = []
-    path = directory(subject.home, subject.settings.index.uri)
     with index_lock(subject.home, WAIT_SECONDS):
-        if path is not None:
-            set_aside_if_damaged(path, not subject.settings.index.uri, said.append)
         report = sync_project(
             subject.project, subject.home, subject.settings, rebuild=rebuild, announce=said.append
         )

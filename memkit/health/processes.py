@@ -108,24 +108,39 @@ def remove_left_behind(subject: Subject) -> str:
 
 
 def check_locks(subject: Subject) -> Iterator[Finding]:
-    """Whether a lock is held for a process that is dead: by a child that inherited it."""
+    """Whether a lock is held by a process that is stopped, or for one that is dead by its child."""
     home = subject.home
-    for path in (home.index_lock, home.service_lock, environment.lock_file(home.root)):
+    for path in (home.index_lock, environment.lock_file(home.root)):
         if not launch.is_locked(path):
             continue
         holder = _holder(path)
-        if holder is None or psutil.pid_exists(holder):
+        if holder is None or holder == stopping.process_of(home):  # that is `check_service`'s
             continue
-        heirs = _with_open(path)
-        ending = f"`kill {' '.join(map(str, heirs))}`" if heirs else "end memkit's processes"
-        yield Finding(
-            "lock-orphaned",
-            "error",
-            f"{path} was locked by process {holder}, which is dead; "
-            f"{f'process {heirs[0]}, a child of it,' if heirs else 'another process'} keeps it",
-            "nothing can be taken in, indexed or started under that lock",
-            f"{ending}, then `memkit doctor` again",
-        )
+        meaning = "what needs that lock waits: nothing is taken in, indexed or built"
+        if not psutil.pid_exists(holder):
+            heirs = " ".join(map(str, _with_open(path)))
+            yield Finding(
+                "lock-orphaned",
+                "error",
+                f"process {holder}, which locked {path}, is dead; {heirs or 'a child of it'} still has it",
+                meaning,
+                f"wait for its end, or `kill {heirs}`" if heirs else "end memkit's processes",
+            )
+        elif _is_stopped(holder):
+            yield Finding(
+                "lock-stopped",
+                "error",
+                f"process {holder}, which has locked {path}, is stopped, as by Ctrl-Z",
+                meaning,
+                f"`kill -CONT {holder}` lets it go on, `kill -KILL {holder}` ends it and loses nothing",
+            )
+
+
+def _is_stopped(process: int) -> bool:
+    try:
+        return bool(psutil.Process(process).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:  # gone meanwhile
+        return False
 
 
 def _holder(path: str) -> int | None:

@@ -75,6 +75,7 @@ _MENDING: dict[Callable[[Subject], str], tuple[str, ...]] = {
     hooks.retry_events: ("event-failed",),
     hooks.take_events: ("event-failed", "worker-killed", "events-waiting"),
     transcripts.mend_archive: ("archive-gap",),
+    indexes.set_index_aside: ("index-damaged",),
     indexes.mend_by_rebuild: ("index-foreign", "index-dimensions", "index-differs"),
     indexes.mend_by_pass: (
         "snapshot-foreign",
