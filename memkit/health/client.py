@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 KEPT_DAYS = 30
 """After so long the client deletes a transcript, if its setting `cleanupPeriodDays` says nothing else."""
 
+_AGENT = "agent-"
+"""How the transcripts of sub-agents begin that older clients put beside those of sessions."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientTranscript:
@@ -33,6 +36,8 @@ def transcripts(project: Project | None = None) -> Iterator[ClientTranscript]:
     directory = client_projects()
     name = "*" if project is None else re.sub(r"[^A-Za-z0-9]", "-", project.root)
     for path in sorted(directory.glob(f"{name}/*.jsonl")) if directory.is_dir() else ():
+        if path.name.startswith(_AGENT):
+            continue
         try:
             yield ClientTranscript(path.stem, path, path.stat().st_mtime)
         except OSError:  # swept since the listing

@@ -124,7 +124,10 @@ def test_following(fresh: Memory) -> None:
     )
     assert following.stdout is not None
     try:
-        assert [following.stdout.readline() for _ in range(2)] == ["==> memkit.log <==\n", "before\n"]
+        assert [following.stdout.readline() for _ in range(2)] == [
+            "==> memkit.log <==\n",
+            "before\n",
+        ]
 
         def expect(text: str) -> None:
             assert following.stdout is not None

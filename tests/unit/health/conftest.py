@@ -22,7 +22,14 @@ from memkit.index.embedding import Embedder, sources, weights
 from memkit.paths import Home
 from memkit.recall.answers import Request
 from memkit.recall.opening import open_searcher
-from tests.unit.memory import CountingEmbedder, FakeEmbedder, Memory, day, make_memory, real_embedder
+from tests.unit.memory import (
+    CountingEmbedder,
+    FakeEmbedder,
+    Memory,
+    day,
+    make_memory,
+    real_embedder,
+)
 from tests.unit.remember.builders import Lines
 
 __all__ = ["real_embedder"]

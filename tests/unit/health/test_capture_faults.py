@@ -88,6 +88,7 @@ def test_hooks_that_never_fired(bare: Patient) -> None:
     assert bare.memory.project.root in last_events(bare.home)
     for path in Path(bare.home.sessions).iterdir():
         path.unlink()
+    (bare.client / "agent-1234.jsonl").write_text("{}\n")  # no session of its own
     finding = bare.finding("hooks-never-fired")
     assert finding.level == "error"
     assert "had a session there" in finding.what

@@ -102,7 +102,10 @@ def test_edits_that_are_not_indexed(indexed: Patient) -> None:
     finding = indexed.finding("not-indexed")
     assert indexed.memory.project.root in finding.what
     expect_mended(indexed, finding)
-    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {DAY_FILE, "2024-11-19.md"}
+    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {
+        DAY_FILE,
+        "2024-11-19.md",
+    }
 
 
 def test_a_memory_that_was_never_indexed(bare: Patient) -> None:
@@ -157,9 +160,7 @@ def test_what_was_paid_for_is_not_embedded_again_unasked(
     assert "memkit index --rebuild" in found[0].fix
 
 
-def test_an_index_that_is_being_written(
-    indexed: Patient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_is_being_written(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
     with index_lock(indexed.home, 5.0):
         assert indexed.finding("index-busy").level == "note"

@@ -26,7 +26,10 @@ def in_mounted_home(patient: Patient, place: Path) -> None:
 
 def test_a_full_disk(bare: Patient, mount: Mount) -> None:
     in_mounted_home(bare, mount("size=1m"))
-    with pytest.raises(OSError, match="No space"), Path(bare.home.root, "config.toml").open("wb") as file:
+    with (
+        pytest.raises(OSError, match="No space"),
+        Path(bare.home.root, "config.toml").open("wb") as file,
+    ):
         file.write(b"#" * 2_000_000)
     finding = bare.finding("disk-full")
     assert finding.level == "error"
@@ -34,7 +37,9 @@ def test_a_full_disk(bare: Patient, mount: Mount) -> None:
     assert "0 MB left" in finding.what
 
 
-@pytest.mark.parametrize(("free", "codes"), [(10**6, ["disk-full"]), (10**8, ["disk-low"]), (10**9, [])])
+@pytest.mark.parametrize(
+    ("free", "codes"), [(10**6, ["disk-full"]), (10**8, ["disk-low"]), (10**9, [])]
+)
 def test_how_much_room_is_enough(
     bare: Patient, monkeypatch: pytest.MonkeyPatch, free: int, codes: list[str]
 ) -> None:
@@ -53,7 +58,9 @@ def test_a_read_only_home(bare: Patient, mount: Mount) -> None:
     assert "mount" in finding.fix
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
 def test_a_wrong_owner(bare: Patient) -> None:
     session = next(Path(bare.home.sessions).iterdir())
     os.chown(session, 12345, 12345)
@@ -64,7 +71,9 @@ def test_a_wrong_owner(bare: Patient) -> None:
     assert bare.findings() == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
+)
 def test_the_home_of_another_user(bare: Patient) -> None:
     os.chown(bare.home.root, 12345, 12345)
     assert "belongs to the user 12345" in bare.finding("home-of-another").what

@@ -91,7 +91,9 @@ with index_lock(home, 5.0):
 def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
     """A worker that was killed in the middle of its work."""
     put(indexed)
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, indexed.home.root], stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, indexed.home.root], stdout=subprocess.PIPE
+    )
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"holds\n"
     holder.kill()
@@ -107,12 +109,12 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
 
 
 @pytest.mark.skipif(not processes.LOCKS.exists(), reason="no table of locks here")
-def test_a_stopped_holder_of_the_lock(
-    bare: Patient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_holder_of_the_lock(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
     Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
+    )
     assert holder.stdout is not None
     try:
         assert holder.stdout.readline() == b"holds\n"
@@ -216,4 +218,3 @@ def test_a_service_that_has_just_begun(bare: Patient) -> None:
         assert not [one for one in processes.check_service(subject) if one.code == "service-hung"]
     finally:
         running.stop()
-
