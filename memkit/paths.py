@@ -47,6 +47,8 @@ class Home:
         self.nowhere = os.path.join(self.run, "nowhere")
         self.log = os.path.join(root, "log")
         self.events_file = os.path.join(self.log, "events.jsonl")
+        self.hook_log = os.path.join(self.log, "hooks.log")
+        self.worker_log = os.path.join(self.log, "worker.log")
         self.log_file = os.path.join(self.log, "memkit.log")
 
     def __repr__(self) -> str:

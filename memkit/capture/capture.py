@@ -25,7 +25,7 @@ from memkit.capture.journal import Growing, Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.spool import PROMPT_EVENT
+from memkit.capture.spool import PROMPT_EVENT, time_of
 from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
@@ -71,6 +71,7 @@ class Capture:
         transcript = str(record.get("transcript", ""))
         session = self.sessions.load(Path(transcript).stem or str(record["session"]))
         session.project = project.root
+        session.told = max(session.told, time_of(record))
         if transcript != session.transcript and transcript:
             session.transcript = transcript
             session.read_again()

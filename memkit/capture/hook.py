@@ -165,17 +165,18 @@ def _text(value: object) -> str:
 
 
 def _session_start(home: Home, project: Project) -> Dict[str, Any]:
+    from memkit.capture import notices
     from memkit.capture.brief import session_brief
 
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
+    lines = notices.take(home, project.root)
     try:
-        notice = _environment_notice(home)
+        lines = [*filter(None, [_environment_notice(home)]), *lines]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
-        notice = None
-    if notice:
-        answer["systemMessage"] = notice
+    if lines:
+        answer["systemMessage"] = "\n".join(lines)
     return answer
 
 

@@ -19,7 +19,7 @@ def log_failure(event: str, error: BaseException) -> None:
     try:
         home = Home.from_environment()
         make_private_directory(home.log)
-        path = os.path.join(home.log, "hooks.log")
+        path = home.hook_log
         if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
             os.replace(path, path + ".1")
         line = {

@@ -36,8 +36,9 @@ class Session:
     `growing` maps the ids of turns that may be written again to what their section may hash to if
     nobody edited it; `written` are those of them that are certainly in the journal. `answers` maps
     turns whose final message the transcript lacked to that message, redacted, and the fingerprint of
-    the answer it showed instead. `prompts` maps prompt ids to their text, redacted; `recent` are the
-    ids of the latest turns read.
+    the answer it showed instead. `told` is when its last hook event happened, in seconds since the epoch,
+    0 if none did: an import makes sessions too. `prompts` maps prompt ids to their text, redacted;
+    `recent` are the ids of the latest turns read.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Session:
     project: str = ""
     offset: int = 0
     size: int = 0
+    told: float = 0.0
     growing: dict[str, list[str]] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     answers: dict[str, list[str]] = field(default_factory=dict)

@@ -27,6 +27,8 @@ _COMMANDS = {
     "service": ("service", "The process that keeps index and model warm."),
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
+    "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
+    "logs": ("logs", "What memkit's log says."),
     "config": ("configure", "Show and change settings."),
     "audit": ("audit", "Look for secrets in what is remembered."),
     "on": ("switch", "Remember this project again."),
@@ -81,7 +83,8 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
     try:
-        status = cli(prog_name="memkit", standalone_mode=False) or 0  # what `Exit` was raised with
+        # What a command asked for with click's `Exit` is returned.
+        status = cli(prog_name="memkit", standalone_mode=False) or 0
     except click.Abort:
         _complain("interrupted")
         status = 130

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memkit.config import Settings
 from memkit.index.chunk import digest
-from memkit.index.chunk_reader import ChunkReader, open_in_force, root_of
+from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
 from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
 from memkit.index.residue import COLLECTION_PREFIX
@@ -106,6 +106,14 @@ def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot 
     from memkit.index.snapshot import open_current  # numpy and BM25: only to search and to index
 
     return open_current(_directory(project, home, settings), settings.search.language)
+
+
+def inspect_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
+    """The same, but None only if none is in force. Raises `StaleSnapshotError`, which says why."""
+    from memkit.index.snapshot import Snapshot
+
+    directory = _directory(project, home, settings)
+    return open_trusted(directory, lambda path: Snapshot(path, settings.search.language))
 
 
 def _directory(project: Project, home: Home, settings: Settings) -> Path:
