@@ -16,6 +16,7 @@ from memkit.health import (
     model,
     places,
     processes,
+    summaries,
     transcripts,
     watches,
 )
@@ -59,6 +60,10 @@ CHECKS = (
     Check(model.check_hashes),
     Check(model.check_provider, is_cheap=True),
     Check(model.check_provider_answers),
+    Check(summaries.check_summarizer, is_cheap=True),
+    Check(summaries.check_summarizer_answers, is_cheap=True),
+    Check(summaries.check_budget),
+    Check(summaries.check_given_up, is_cheap=True),
     Check(indexes.check_snapshot, of_project=True),
     Check(indexes.check_store, of_project=True),
     Check(indexes.check_edits, of_project=True),
