@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memkit import pending
@@ -17,10 +17,10 @@ from memkit.config import Settings
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.settings import SummarizeSettings
 from memkit.summarize.bullets import Bullet, read_bullets
 from memkit.summarize.calls import BudgetReachedError, Calls
 from memkit.summarize.evidence import Evidence
+from memkit.summarize.groups import Candidate, grouped, in_order
 from memkit.summarize.model import ModelError
 from memkit.summarize.prompt import make_task, turn_numbers
 from memkit.summarize.reading import find_segments
@@ -31,9 +31,6 @@ logger = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 
-CALL_TOKENS = 12_000
-"""Of segments in one call: they share the instructions, and small models read so much with care."""
-
 QUIET_SECONDS = 5 * MINUTE
 """After so long without a turn, in a project without a live session, nothing more is waited for."""
 
@@ -42,19 +39,6 @@ AGAIN_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
 
 OUTAGE_SECONDS = 72 * HOUR
 """How long at least it is tried if the provider as a whole is at fault."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A closed segment that no summary stands for, and the waiting session it is of."""
-
-    waiting: Waiting
-    segment: Segment
-
-    @property
-    def tried(self) -> Try:
-        """What became of it so far."""
-        return self.waiting.tries.get(self.segment.id, Try())
 
 
 @dataclass(slots=True)
@@ -133,7 +117,7 @@ class Summarizer:
                 continue
             if own:
                 found.setdefault(project.root, []).extend(own)
-        return {root: _in_order(candidates) for root, candidates in found.items()}
+        return {root: in_order(candidates) for root, candidates in found.items()}
 
     def asked_for(self, project: Project, since: str) -> list[Candidate]:
         """The closed segments of one project that wait, whatever became of them so far; with a day
@@ -160,7 +144,7 @@ class Summarizer:
                     for one in segments
                     if one.is_closed(now, settings.summarize, is_live=session in live)
                 ]
-        return _in_order(found)
+        return in_order(found)
 
     def keep(self, candidates: Sequence[Candidate]) -> None:
         """Remember, durably, that these were asked for, and forget how earlier tries ended."""
@@ -268,45 +252,5 @@ class Summarizer:
             self.waiting.note(waiting, ())
 
 
-def _in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The sessions by when their first segment was, each with its segments in order."""
-    begun: dict[str, tuple[str, str]] = {}
-    for one in candidates:
-        when = (one.segment.day, one.segment.turns[0].time)
-        begun[one.segment.session] = min(when, begun.get(one.segment.session, when))
-    return sorted(
-        candidates,
-        key=lambda one: (
-            begun[one.segment.session], one.segment.session, one.segment.day, one.segment.turns[0].time,
-        ),
-    )  # fmt: skip
-
-
 def _concerns_all(error: MemkitError) -> bool:
     return isinstance(error, ModelError) and error.concerns_all
-
-
-def grouped(
-    candidates: Sequence[Candidate], settings: SummarizeSettings
-) -> Iterator[list[Candidate]]:
-    """Segments that go into one call each, those of a session one after the other. Those that failed
-    before go alone, so that what is wrong with one does not take the others with it.
-    """
-    group: list[Candidate] = []
-    for one in candidates:
-        if one.tried.count or settings.mode == "turn":
-            yield [one]
-            continue
-        if group and sum(each.segment.tokens for each in group) + one.segment.tokens > CALL_TOKENS:
-            yield group
-            group = []
-        group.append(_without_shown_context(group, one))
-    if group:
-        yield group
-
-
-def _without_shown_context(group: Sequence[Candidate], one: Candidate) -> Candidate:
-    """`one`, without its context if what went before it is in the same call."""
-    if group and group[-1].segment.session == one.segment.session:
-        return replace(one, segment=replace(one.segment, context=""))
-    return one
