@@ -119,7 +119,8 @@ def _read_bullet(
         return None
     place = known[0][0]
     turns = tuple(dict.fromkeys(turn for its, turn in known if its == place))[:MAX_TURNS]
-    plain = anchors.strip(" ".join(redact(text).split()))
+    whole = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
+    plain = anchors.strip(" ".join(redact(whole).split()))
     text = one_line(_LABEL.sub("", _PLAIN.sub("", plain)), MAX_CHARACTERS)
     if not any(letter.isalnum() for letter in text):
         return None
