@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.day_file import DayFile, Section
-from memkit.capture.digest import local_time
 from memkit.capture.journal import Journal
 from memkit.capture.markup import cut_middle
 from memkit.errors import ArchiveError
@@ -37,10 +36,11 @@ class _Clock:
         return cls({turn.id: turn for turn in archived}, [turn.id for turn in archived])
 
     def ended(self, turn: str, began: datetime) -> datetime:
+        """When it ended, by how long it took: the machine may be in another time zone since `began`."""
         known = self.turns.get(turn)
-        if known is None or known.finished is None:
+        if known is None or known.finished is None or known.time is None:
             return began
-        return max(began, local_time(known.finished).replace(tzinfo=None))
+        return began + max(timedelta(), known.finished - known.time)
 
     def is_compacted(self, turn: str, following: str) -> bool:
         """Whether there was a compaction from `turn` on and before `following` ("": the last one)."""
