@@ -100,6 +100,11 @@ def is_reached(spent: Total, settings: SummarizeSettings) -> bool:
 
 def check_budget(ledger: Ledger, settings: SummarizeSettings, call: Call, now: float) -> None:
     """Raise `BudgetReachedError` if `call`, as estimated, is more than is left of today's budget."""
+    if call.tokens > settings.daily_tokens:
+        raise BudgetReachedError(
+            f"a call may need {call.tokens:,} tokens, and a day has {settings.daily_tokens:,}; "
+            "raise summarize.daily_tokens"
+        )
     spent = ledger.today(now)
     if spent.tokens + call.tokens > settings.daily_tokens:
         raise BudgetReachedError(

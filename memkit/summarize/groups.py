@@ -10,7 +10,9 @@ from memkit.summarize.segments import Segment
 from memkit.waiting import Try, Waiting
 
 CALL_TOKENS = 12_000
-"""Of segments in one call: they share the instructions, and small models read so much with care."""
+"""Of segments in one call: they share the instructions, and small models read so much with care. Less where
+the whole budget of a day would hardly do for it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,16 @@ def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
 def grouped(
     candidates: Sequence[Candidate], settings: SummarizeSettings
 ) -> Iterator[list[Candidate]]:
-    """Segments that go into one call each, those of a session one after the other. Those that failed
-    before go alone, so that what is wrong with one does not take the others with it.
+    """Segments that go into one call each, those of a session one after the other. Those that may be
+    at fault themselves go alone, so that what is wrong with one does not take the others with it.
     """
+    room = min(CALL_TOKENS, settings.daily_tokens // 2)
     group: list[Candidate] = []
     for one in candidates:
-        if one.tried.count or settings.mode == "turn":
+        if one.tried.is_suspect or settings.mode == "turn":
             yield [one]
             continue
-        if group and sum(each.segment.tokens for each in group) + one.segment.tokens > CALL_TOKENS:
+        if group and sum(each.segment.tokens for each in group) + one.segment.tokens > room:
             yield group
             group = []
         group.append(_without_shown_context(group, one))

@@ -10,11 +10,12 @@ from datetime import datetime
 
 from memkit import pending
 from memkit.capture.archive import Archive
+from memkit.capture.exclusion import Exclusion
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
 from memkit.config import Settings
-from memkit.errors import MemkitError
+from memkit.errors import JournalError, MemkitError
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.summarize.bullets import Bullet, read_bullets
@@ -37,19 +38,28 @@ QUIET_SECONDS = 5 * MINUTE
 AGAIN_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
 """How long after each failure a segment is tried again; after one more it is given up."""
 
+LONGEST_PAUSE = 24 * HOUR
+"""However long a provider asks to wait, and however far the clock was ahead when that was noted."""
+
+GONE_SECONDS = 90 * 24 * HOUR
+"""How long a day that is gone from the memory, with its disk or by a checkout, may come back."""
+
 OUTAGE_SECONDS = 72 * HOUR
 """How long at least it is tried if the provider as a whole is at fault."""
 
 
 @dataclass(slots=True)
 class SummaryReport:
-    """What a run did: segments that got bullets, how many bullets, model calls, and lines for people."""
+    """What a run did: segments that got bullets, how many bullets, model calls, lines for people, the
+    roots of changed projects, and whether the budget ended it.
+    """
 
     segments: int = 0
     bullets: int = 0
     calls: int = 0
     failures: list[str] = field(default_factory=list)
     projects: set[str] = field(default_factory=set)
+    is_out_of_budget: bool = False
 
 
 class Summarizer:
@@ -75,6 +85,8 @@ class Summarizer:
             due = self._due(root, candidates)
             if due:
                 self.summarize(root, due, report, should_stop)
+            if report.is_out_of_budget:
+                return
 
     def summarize(
         self,
@@ -85,20 +97,27 @@ class Summarizer:
     ) -> None:
         """Summarize segments of one project, as many a call as fit."""
         settings = self.settings_of(Project(root))
-        for group in grouped(candidates, settings.summarize):
+        groups = list(grouped(candidates, settings.summarize))
+        for number, group in enumerate(groups):
             if should_stop():
                 return
             try:
                 self._summarize(root, group, settings, report)
             except BudgetReachedError as error:
                 report.failures.append(str(error))
+                report.is_out_of_budget = True
                 return
             except MemkitError as error:
                 logger.warning("%s: %s", root, error)
                 report.failures.append(str(error))
-                self._note_failure(candidates if _concerns_all(error) else group, error)
                 if _concerns_all(error):
+                    self._note_failure([one for rest in groups[number:] for one in rest], error)
                     return
+                self._note_failure(group, error)
+            except Exception as error:  # or the same call would be made and paid for each minute
+                logger.exception("%s: a summary failed", root)
+                report.failures.append(f"{type(error).__name__}: {error}")
+                self._note_failure(group, error)
 
     def closed(self) -> dict[str, list[Candidate]]:
         """All closed segments that may be tried now, by project, oldest first; what is done is forgotten."""
@@ -106,10 +125,10 @@ class Summarizer:
         live = {one.session for one in LiveSessions(self.home)}
         found: dict[str, list[Candidate]] = {}
         for waiting in list(self.waiting):
-            project = Project.at_root(waiting.root, self.home)
+            project = Project(waiting.root)
             try:
                 settings = self.settings_of(project)
-                if project.is_off or not settings.summarize.is_on:
+                if project.is_off or not settings.summarize.is_on or _is_excluded(project, settings):
                     continue
                 own = self._closed_of(project, waiting, settings, now, waiting.session in live)
             except (MemkitError, OSError) as error:  # one session's trouble is not another's
@@ -124,6 +143,8 @@ class Summarizer:
         `since` (ISO) also all others from then on. Oldest first.
         """
         settings = self.settings_of(project)
+        if _is_excluded(project, settings):
+            return []
         known = {one.session: one for one in self.waiting if one.root == project.root}
         wanted = {session: set(one.days) for session, one in known.items()}
         journal = Journal(project)
@@ -156,7 +177,10 @@ class Summarizer:
     def _closed_of(
         self, project: Project, waiting: Waiting, settings: Settings, now: float, is_live: bool
     ) -> list[Candidate]:
-        """The closed segments of one session; its days without any segment left are forgotten."""
+        """The closed segments of one session; its days without any segment left are forgotten.
+
+        One that is gone altogether may be on a disk that is out, or in another checkout.
+        """
         local = datetime.fromtimestamp(now)
         journal = Journal(project)
         found, finished = [], []
@@ -164,7 +188,8 @@ class Summarizer:
             segments = find_segments(
                 journal, self._archive, waiting.session, day, settings.summarize
             )
-            if not segments:
+            is_gone = not journal.path(day).exists()
+            if not segments and not (is_gone and now - waiting.changed < GONE_SECONDS):
                 finished.append(day)
             found += [
                 Candidate(waiting, segment)
@@ -173,7 +198,11 @@ class Summarizer:
             ]
         if finished:
             self.waiting.note(waiting, finished)
-        return [one for one in found if not one.tried.given_up and one.tried.again <= now]
+        return [
+            one
+            for one in found
+            if not one.tried.given_up and not now < one.tried.again <= now + LONGEST_PAUSE
+        ]
 
     def _due(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What is to be summarized now: all, if that has waited long enough or nothing more is to come
@@ -185,8 +214,9 @@ class Summarizer:
         oldest = min(one.segment.turns[-1].ended for one in candidates)
         is_live = any(one.root == root for one in LiveSessions(self.home))
         newest = max(one.waiting.changed for one in candidates)
-        is_quiet = not is_live and now - newest >= QUIET_SECONDS
-        if is_quiet or now - oldest.timestamp() >= wait:
+        # A time ahead of now is one of a clock that was wrong.
+        is_quiet = not is_live and not 0 <= now - newest < QUIET_SECONDS
+        if is_quiet or not 0 <= now - oldest.timestamp() < wait:
             return list(candidates)
         *full, _ = grouped(candidates, settings)
         return [one for group in full for one in group]
@@ -197,7 +227,11 @@ class Summarizer:
         """One call. Raises `BudgetReachedError`, `ModelError`, `JournalError`."""
         segments = [one.segment for one in group]
         patterns = settings.capture.compiled_patterns()
-        task = make_task(segments, settings.summarize)
+
+        def clean(text: str) -> str:
+            return redact(text, patterns)
+
+        task = make_task(segments, settings.summarize, clean)
         report.calls += 1
         journal = Journal(Project(root), shared=settings.memory.shared)
         with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
@@ -205,7 +239,7 @@ class Summarizer:
                 reply.value,
                 turn_numbers(segments),
                 self._evidence(journal, segments),
-                lambda text: redact(text, patterns),
+                clean,
             )
         pending.mark(self.home, root)
         for place, one in enumerate(group):
@@ -216,9 +250,12 @@ class Summarizer:
         self, journal: Journal, one: Candidate, bullets: Sequence[Bullet], report: SummaryReport
     ) -> None:
         turns = [turn.id for turn in one.segment.turns]
-        if journal.summarize(one.segment.day, turns, [bullet.line for bullet in bullets]):
-            report.segments += 1
-            report.bullets += len(bullets)
+        if not journal.summarize(one.segment.day, turns, [bullet.line for bullet in bullets]):
+            path = journal.path(one.segment.day)
+            self._note_failure([one], JournalError(f"{path} was changed meanwhile; tried again later"))
+            return
+        report.segments += 1
+        report.bullets += len(bullets)
         if one.waiting.tries.pop(one.segment.id, None) is not None:
             self.waiting.note(one.waiting, ())
 
@@ -237,7 +274,7 @@ class Summarizer:
 
         return evidence
 
-    def _note_failure(self, group: Sequence[Candidate], error: MemkitError) -> None:
+    def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
         """Say when each of the segments is tried again, or that it is given up."""
         now = self._clock()
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0
@@ -247,10 +284,16 @@ class Summarizer:
             since = one.tried.since or now
             is_last = count > len(AGAIN_SECONDS) and now - since >= patience
             pause = max(asked, AGAIN_SECONDS[min(count, len(AGAIN_SECONDS)) - 1])
-            one.waiting.tries[one.segment.id] = Try(count, since, now + pause, str(error), is_last)
+            again = now + min(pause, LONGEST_PAUSE)
+            suspect = one.tried.is_suspect or not _concerns_all(error)
+            one.waiting.tries[one.segment.id] = Try(count, since, again, str(error), is_last, suspect)
         for waiting in {id(one.waiting): one.waiting for one in group}.values():
             self.waiting.note(waiting, ())
 
 
-def _concerns_all(error: MemkitError) -> bool:
+def _is_excluded(project: Project, settings: Settings) -> bool:
+    return Exclusion(settings.capture.exclude, project.root).covers_session(project.root)
+
+
+def _concerns_all(error: Exception) -> bool:
     return isinstance(error, ModelError) and error.concerns_all
