@@ -14,6 +14,7 @@ from memkit.config import Settings
 from memkit.settings import CaptureSettings
 from memkit.summarize.ledger import Ledger
 from memkit.summarize.model import RateLimitedError, UnavailableError
+from memkit.summarize.providers.failures import too_slow
 from memkit.waiting import WaitingSessions
 
 from .stage import SESSION, START, SummaryStage, bullet, bullet_for_each
@@ -241,3 +242,16 @@ def test_an_end_is_told_by_how_long_a_turn_took(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_what_a_call_used_that_ran_out_of_time_counts_as_estimated(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = too_slow("anthropic", 60)
+    stage.run(30)
+    (call,) = Ledger(stage.home).calls()
+    assert (call.outcome, call.tokens_out) == ("unavailable", 4000)
+    assert call.tokens_in > 300
+    assert call.usd
+    stage.provider.answer = too_slow("anthropic", 60, was_asked=False)
+    stage.run(60)
+    assert Ledger(stage.home).calls()[-1].tokens == 0
