@@ -19,6 +19,9 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 60.0
 """How often it looks whether something is due, at most."""
 
+BUDGET_SECONDS = 900.0
+"""How long it does not look after the day's budget ended a round: all that waits would be read again."""
+
 
 class Summaries:
     """Starts a round of summaries when something waits."""
@@ -37,6 +40,7 @@ class Summaries:
         self._note_error = note_error
         self._thread: threading.Thread | None = None
         self._looked = 0.0
+        self._rests_until = 0.0
         self._is_stopping = False
 
     @property
@@ -51,7 +55,7 @@ class Summaries:
         """
         now = time.monotonic()
         pause = min(LOOK_SECONDS, idle_seconds)
-        if self.is_busy or self._is_stopping or now - self._looked < pause:
+        if self.is_busy or self._is_stopping or now - self._looked < pause or now < self._rests_until:
             return
         self._looked = now
         if WaitingSessions(self._home):
@@ -74,6 +78,8 @@ class Summaries:
             logger.exception("a round of summaries failed")
             self._note_error(f"summaries: {error}")
             return
+        if report.is_out_of_budget:
+            self._rests_until = time.monotonic() + BUDGET_SECONDS
         for line in report.failures:
             self._note_error(f"summaries: {line}")
         for root in sorted(report.projects):
