@@ -22,6 +22,11 @@ LOOK_SECONDS = 60.0
 BUDGET_SECONDS = 900.0
 """How long it does not look after the day's budget ended a round: all that waits would be read again."""
 
+REST_FACTOR = 20
+"""How many times the time that a round worked (calls are waiting, not work) it does not look afterwards: the
+days and archives of very many sessions may have to be read.
+"""
+
 
 class Summaries:
     """Starts a round of summaries when something waits."""
@@ -70,6 +75,7 @@ class Summaries:
         from memkit.summarize.providers import find_provider
         from memkit.summarize.run import run_due
 
+        began = time.thread_time()
         try:
             report = run_due(
                 self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping
@@ -78,8 +84,10 @@ class Summaries:
             logger.exception("a round of summaries failed")
             self._note_error(f"summaries: {error}")
             return
+        rest = (time.thread_time() - began) * REST_FACTOR
         if report.is_out_of_budget:
-            self._rests_until = time.monotonic() + BUDGET_SECONDS
+            rest = max(rest, BUDGET_SECONDS)
+        self._rests_until = time.monotonic() + rest
         for line in report.failures:
             self._note_error(f"summaries: {line}")
         for root in sorted(report.projects):
