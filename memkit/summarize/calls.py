@@ -107,6 +107,11 @@ def check_budget(ledger: Ledger, settings: SummarizeSettings, call: Call, now: f
             f"a call may need {call.tokens:,} tokens, and a day has {settings.daily_tokens:,}; "
             "raise summarize.daily_tokens"
         )
+    if settings.daily_usd and (call.usd or 0.0) > settings.daily_usd:
+        raise BudgetReachedError(
+            f"a call may cost ${call.usd:.4f}, and a day has ${settings.daily_usd:g}; raise "
+            "summarize.daily_usd"
+        )
     spent = ledger.today(now)
     if spent.tokens + call.tokens > settings.daily_tokens:
         raise BudgetReachedError(

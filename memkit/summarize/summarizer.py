@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
 from memkit.config import Settings
-from memkit.errors import JournalError, MemkitError
+from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.summarize.bullets import Bullet, read_bullets
@@ -226,11 +227,7 @@ class Summarizer:
     ) -> None:
         """One call. Raises `BudgetReachedError`, `ModelError`, `JournalError`."""
         segments = [one.segment for one in group]
-        patterns = settings.capture.compiled_patterns()
-
-        def clean(text: str) -> str:
-            return redact(text, patterns)
-
+        clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(segments, settings.summarize, clean)
         report.calls += 1
         journal = Journal(Project(root), shared=settings.memory.shared)
@@ -296,4 +293,5 @@ def _is_excluded(project: Project, settings: Settings) -> bool:
 
 
 def _concerns_all(error: Exception) -> bool:
-    return isinstance(error, ModelError) and error.concerns_all
+    """Whether it is no fault of a segment: the provider's, or that of the instructions."""
+    return error.concerns_all if isinstance(error, ModelError) else isinstance(error, ConfigError)

@@ -255,3 +255,25 @@ def test_what_a_call_used_that_ran_out_of_time_counts_as_estimated(stage: Summar
     stage.provider.answer = too_slow("anthropic", 60, was_asked=False)
     stage.run(60)
     assert Ledger(stage.home).calls()[-1].tokens == 0
+
+
+def test_instructions_that_cannot_be_read_are_no_fault_of_the_segments(
+    stage: SummaryStage, tmp_path: Path
+) -> None:
+    stage.change(prompt_file=str(tmp_path / "prompt.md"), daily_tokens=10_000_000)
+    for number in range(60):
+        stage.add_turn(number, "words " * 330)
+    assert len(stage.run(300).failures) == 1
+    for hours in range(6, 70):
+        stage.run(hours * HOURS)
+    (tmp_path / "prompt.md").write_text("In verse, please.")
+    report = stage.run(100 * HOURS)
+    assert len(stage.bullets) == 60
+    assert report.calls < report.segments
+
+
+def test_a_budget_in_dollars_that_no_call_fits_says_so(stage: SummaryStage) -> None:
+    stage.change(daily_usd=0.001)
+    stage.add_turn(0)
+    (line,) = stage.run(30).failures
+    assert "a day has $0.001; raise summarize.daily_usd" in line
