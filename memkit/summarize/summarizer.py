@@ -15,13 +15,14 @@ from memkit.capture.exclusion import Exclusion
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
+from memkit.capture.sessions import Sessions
 from memkit.config import Settings
 from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.summarize.bullets import Bullet, read_bullets
 from memkit.summarize.calls import BudgetReachedError, Calls
-from memkit.summarize.evidence import Evidence
+from memkit.summarize.evidence import evidence_for
 from memkit.summarize.groups import Candidate, grouped, in_order
 from memkit.summarize.model import ModelError
 from memkit.summarize.prompt import make_task, turn_numbers
@@ -160,7 +161,7 @@ class Summarizer:
             tries = known[session].tries if session in known else {}
             waiting = Waiting(project.root, session, sorted(days), self._clock(), tries)
             for day in sorted(days):
-                segments = find_segments(journal, self._archive, session, day, settings.summarize)
+                segments = self._segments(journal, session, day, settings)
                 found += [
                     Candidate(waiting, one)
                     for one in segments
@@ -186,9 +187,7 @@ class Summarizer:
         journal = Journal(project)
         found, finished = [], []
         for day in waiting.days:
-            segments = find_segments(
-                journal, self._archive, waiting.session, day, settings.summarize
-            )
+            segments = self._segments(journal, waiting.session, day, settings)
             is_gone = not journal.path(day).exists()
             if not segments and not (is_gone and now - waiting.changed < GONE_SECONDS):
                 finished.append(day)
@@ -204,6 +203,14 @@ class Summarizer:
             for one in found
             if not one.tried.given_up and not now < one.tried.again <= now + LONGEST_PAUSE
         ]
+
+    def _segments(
+        self, journal: Journal, session: str, day: str, settings: Settings
+    ) -> list[Segment]:
+        unanswered = Sessions(self.home).load(session).prompts
+        return find_segments(
+            journal, self._archive, session, day, settings.summarize, unanswered
+        )
 
     def _due(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What is to be summarized now: all, if that has waited long enough or nothing more is to come
@@ -235,7 +242,7 @@ class Summarizer:
             found = read_bullets(
                 reply.value,
                 turn_numbers(segments),
-                self._evidence(journal, segments),
+                evidence_for(journal, self._archive, segments),
                 clean,
             )
         pending.mark(self.home, root)
@@ -255,21 +262,6 @@ class Summarizer:
         report.bullets += len(bullets)
         if one.waiting.tries.pop(one.segment.id, None) is not None:
             self.waiting.note(one.waiting, ())
-
-    def _evidence(
-        self, journal: Journal, segments: Sequence[Segment]
-    ) -> Callable[[str], str]:
-        kept: dict[tuple[str, str], Evidence] = {}
-        place_of = {turn.id: segment for segment in segments for turn in segment.turns}
-
-        def evidence(turn: str) -> str:
-            segment = place_of[turn]
-            key = (segment.session, segment.day)
-            if key not in kept:
-                kept[key] = Evidence(journal, self._archive, *key)
-            return kept[key].of(turn)
-
-        return evidence
 
     def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
         """Say when each of the segments is tried again, or that it is given up."""

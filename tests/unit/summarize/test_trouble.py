@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memkit.capture.day_file import DayFile
+from memkit.capture.live import LiveSessions
+from memkit.capture.sessions import Sessions
 from memkit.config import Settings
 from memkit.settings import CaptureSettings
 from memkit.summarize.ledger import Ledger
@@ -277,3 +281,19 @@ def test_a_budget_in_dollars_that_no_call_fits_says_so(stage: SummaryStage) -> N
     stage.add_turn(0)
     (line,) = stage.run(30).failures
     assert "a day has $0.001; raise summarize.daily_usd" in line
+
+
+def test_a_turn_that_was_written_half_waits_for_its_answer(stage: SummaryStage) -> None:
+    """The client compacted in the middle of long work, and memkit wrote what there was by then."""
+    LiveSessions(stage.home).begin(SESSION, stage.project.root, os.getpid())
+    sessions = Sessions(stage.home)
+    state = sessions.load(SESSION)
+    state.remember_prompt("p1", "Long work")
+    sessions.save(state)
+    turn, archived = stage.turn(0, "Long work", "I begin.", session=SESSION)
+    stage.add({SESSION: [(turn, replace(archived, prompt_id="p1"))]})
+    assert stage.run(5 * HOURS).calls == 0
+    assert stage.run(30 * HOURS).calls == 0  # at midnight neither
+    state.prompts.clear()  # the client said that it has ended
+    sessions.save(state)
+    assert stage.run(31 * HOURS).segments == 1
