@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from memkit import pending
 from memkit.capture.archive import Archive
+from memkit.capture.captured import Captured, Choose
 from memkit.capture.digest import Digest, make_digest
 from memkit.capture.journal import Growing, Journal, section_hash
 from memkit.capture.live import LiveSessions
@@ -41,18 +41,6 @@ BATCH_TURNS = 50
 
 class NotYet(Exception):
     """The transcript does not show the event's turn yet; try again shortly."""
-
-
-@dataclass(slots=True)
-class Captured:
-    """What reading a transcript brought: turns worth remembering, how many of them were new, and the
-    lines that were skipped, by kind.
-    """
-
-    turns: int = 0
-    written: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    projects: set[str] = field(default_factory=set)
 
 
 class Capture:
@@ -117,15 +105,24 @@ class Capture:
                     logger.warning("session %s is not caught up: %s", session.id, error)
         return count
 
-    def import_file(self, path: Path, choose: Callable[[Turn], Project]) -> Captured:
-        """Remember a transcript from its start; `choose` says to which project a turn belongs."""
+    def import_file(
+        self, path: Path, choose: Choose, progress: Callable[[int], None] | None = None
+    ) -> Captured:
+        """Remember a transcript from its start; `progress` is told how many bytes of it were read."""
         session = self.sessions.load(path.stem)
         if session.transcript in ("", str(path)):
             session.transcript = str(path)
             session.read_again()
         else:  # another file of that name is the session's own; anchors alone keep this one's turns single
             session = Session("", str(path))
-        return self.read(session, choose)
+        return self.read(session, choose, progress)
+
+    def import_turns(self, turns: Iterable[Turn], choose: Choose) -> Captured:
+        """Remember turns of which there is no transcript."""
+        captured = Captured()
+        for batch in _batches(turns):
+            captured.add(self._write(Session("", ""), batch, choose))
+        return captured
 
     def _read_event(
         self, session: Session, project: Project, record: dict[str, Any], is_late: bool
@@ -222,24 +219,23 @@ class Capture:
             is_told=True,
         )
 
-    def read(self, session: Session, choose: Callable[[Turn], Project]) -> Captured:
+    def read(
+        self, session: Session, choose: Choose, progress: Callable[[int], None] | None = None
+    ) -> Captured:
         """Write all turns from the session's checkpoint on, and move the checkpoint."""
         transcript = _transcript(session)
         captured = Captured()
         for batch in _batches(read_turns(transcript)):
-            one = self._write(session, batch, choose)
-            captured.turns += one.turns
-            captured.written += one.written
-            captured.projects |= one.projects
+            captured.add(self._write(session, batch, choose))
+            if progress is not None:
+                progress(batch[-1].end)
         captured.skipped = dict(transcript.counts)
         session.size = max(session.size, transcript.end)
         if session.id:
             self.sessions.save(session)
         return captured
 
-    def _write(
-        self, session: Session, turns: list[Turn], choose: Callable[[Turn], Project]
-    ) -> Captured:
+    def _write(self, session: Session, turns: list[Turn], choose: Choose) -> Captured:
         """Write one batch of turns and note in `session` how far that is; the caller saves it."""
         captured = Captured()
         groups: dict[str, list[Digest]] = {}
@@ -247,8 +243,8 @@ class Capture:
         last: Digest | None = None
         for turn in turns:
             self._complete(turn, session)
-            if turn.is_memory:
-                project = choose(turn)
+            project = choose(turn) if turn.is_memory else None
+            if project is not None:
                 last = make_digest(turn, project.root, self.redact)
                 groups.setdefault(project.root, []).append(last)
                 kept.append((turn, project.root))

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from memkit.errors import NotFoundError, TranscriptError
+from memkit.errors import TranscriptError
 
 logger = logging.getLogger(__name__)
 
@@ -282,16 +282,3 @@ def subagent_path(transcript: Path, agent: str) -> Path | None:
         return None
     path = transcript.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
     return path if path.is_file() else None
-
-
-def transcripts_in(path: Path) -> list[Path]:
-    """The session transcripts at or below `path`, sorted; sub-agents' files belong to their sessions."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise NotFoundError(f"no such file or directory: {path}")
-    return sorted(
-        found
-        for found in path.rglob("*.jsonl")
-        if found.is_file() and "subagents" not in found.relative_to(path).parts
-    )
