@@ -53,6 +53,7 @@ class Capture:
         self.home = home
         self.settings = settings
         self.sessions = Sessions(home)
+        self._archive = Archive(home)
         self._patterns = settings.capture.compiled_patterns()
 
     def handle(self, record: dict[str, Any], now: float) -> None:
@@ -262,7 +263,7 @@ class Capture:
             captured.written += len(journal.write(digests, growing))
             captured.projects.add(root)
         if kept and self.settings.archive.enabled:
-            Archive(self.home).keep(kept, Path(session.transcript), self.redact)
+            self._archive.keep(kept, Path(session.transcript), self.redact)
         if last is not None and session.id:
             session.has_written(last.turn, section_hash(last.section))
         session.has_read([turn.id for turn in turns])

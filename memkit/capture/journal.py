@@ -22,6 +22,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ class _Day:
     def __init__(self, text: str) -> None:
         self.lines = text.rstrip("\n").split("\n")
 
-    @property
+    @cached_property
     def sections(self) -> list[_Section]:
         found = []
         for number, line in enumerate(self.lines):
@@ -96,6 +97,7 @@ class _Day:
     def replace(self, section: _Section, count: int, text: str) -> None:
         """Put `text` in the place of the section's first `count` lines."""
         self.lines[section.start : section.start + count] = text.split("\n")
+        del self.sections
 
     def insert(self, digest: Digest) -> None:
         """Put the turn into its session's section, in order of time; make that section if it is missing."""
@@ -122,6 +124,7 @@ class _Day:
         if section:
             block.append("")
         self.lines[position:position] = block
+        del self.sections
 
     def render(self) -> str:
         return "\n".join(self.lines) + "\n"
