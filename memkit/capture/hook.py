@@ -95,7 +95,7 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
         log_failure(event, error)
         record = {}
     if event == "SessionStart":
-        return _session_start(home, project)
+        return _session_start(home, project, _text(data.get("transcript_path")))
     if event == "UserPromptSubmit":
         return _prompt_submit(home, project, record)
     return {}
@@ -132,18 +132,19 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _session_start(home: Home, project: Project) -> Dict[str, Any]:
+def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, Any]:
     from memkit.capture.brief import session_brief
+    from memkit.capture.offer import import_offer
 
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
     try:
-        notice = _environment_notice(home)
+        notices = [_environment_notice(home), import_offer(home, transcript)]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
-        notice = None
-    if notice:
-        answer["systemMessage"] = notice
+        notices = []
+    if any(notices):
+        answer["systemMessage"] = "\n".join(filter(None, notices))
     return answer
 
 
