@@ -17,7 +17,7 @@ from memkit.project import Project
 logger = logging.getLogger(__name__)
 
 FIRST_ENTRIES = 50
-"""Looked at for where and when a session began; the first one that is spoken tells both."""
+"""Looked at for where and when a session began; usually the first one tells both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
     begin with the same entries, and the older one was written last at an earlier time. Raises
     `NotFoundError`.
     """
-    files = dict.fromkeys(found.resolve() for path in paths for found in transcripts_in(path))
+    # Not `resolve`: a live session is known by the path that the client says, links and all.
+    found = (file for path in paths for file in transcripts_in(Path(os.path.abspath(path))))
+    files = dict.fromkeys(found)
     return sorted(map(_source, files), key=lambda one: (one.time, one.modified, one.path))
 
 
@@ -89,12 +91,15 @@ def project_of(cwd: str, home: Home) -> Project | None:
 
 def _source(path: Path) -> Source:
     """What is known of a transcript beforehand; nothing of one that cannot be read, which reading it says."""
+    cwd, began = "", 0.0
     try:
         status = path.stat()
-        entries = list(islice(Transcript(path), FIRST_ENTRIES))
+        for entry in islice(Transcript(path), FIRST_ENTRIES):
+            cwd = cwd or entry.cwd
+            began = began or (entry.time.timestamp() if entry.time else 0.0)
+            if cwd and began:
+                break
     except (OSError, TranscriptError) as error:
         logger.warning("cannot look into %s: %s", path, error)
         return Source(path, 0, 0, "", 0.0)
-    cwd = next((entry.cwd for entry in entries if entry.cwd), "")
-    began = next((entry.time.timestamp() for entry in entries if entry.time), 0.0)
     return Source(path, status.st_size, status.st_mtime_ns, cwd, began)
