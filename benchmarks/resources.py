@@ -19,7 +19,8 @@ done = subprocess.run(json.loads(sys.argv[1]), input=sys.stdin.buffer.read(), ca
 seconds = time.perf_counter() - started
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
 cpu = usage.ru_utime + usage.ru_stime
-print(json.dumps([done.returncode, seconds, cpu, usage.ru_maxrss, done.stdout.decode(), done.stderr.decode()]))
+said = [done.stdout.decode(), done.stderr.decode()]
+print(json.dumps([done.returncode, seconds, cpu, usage.ru_maxrss, *said]))
 """
 """On Linux a process counts as its own what the one that started it held, so a small one starts it."""
 
