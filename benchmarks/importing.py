@@ -86,7 +86,8 @@ def section(megabytes: float, found: dict[str, dict[str, float]]) -> str:
             f"{megabytes:.0f} MB of synthetic sessions, {turns:.0f} turns; the bar is "
             f"{BAR_MEGABYTES_A_SECOND:.0f} MB/s read into turns. {report.machine()}.",
             report.table(["", "MB/s", "MB a CPU second", "most memory, MB"], rows),
-            "Most of the import is the search for secrets. Vectors come on top and take far longer.",
+            "Other work on the machine slows the seconds, not those of a CPU. Most of the import is the "
+            "search for secrets. Vectors come on top and take far longer.",
         )
     )
 
