@@ -68,9 +68,13 @@ def remembered(stage: Stage) -> dict[str, object]:
     """Every day file to the byte, every archived turn, every chunk of every index."""
     roots = [stage.project, *Path(stage.home.projects).glob("*/")]
     archive = Archive(stage.home)
-    snapshots = [p.parent / p.read_text() for p in Path(stage.home.index).glob("snapshots/*/current")]
+    snapshots = [
+        p.parent / p.read_text() for p in Path(stage.home.index).glob("snapshots/*/current")
+    ]
     return {
-        "days": {str(day): day.read_bytes() for root in roots for day in root.glob(".memkit/memory/*")},
+        "days": {
+            str(day): day.read_bytes() for root in roots for day in root.glob(".memkit/memory/*")
+        },
         "archive": {name: archive.turns(name) for name in sorted(archive.sessions())},
         "chunks": sorted(
             line for path in snapshots for line in (path / "chunks.jsonl").read_text().splitlines()
