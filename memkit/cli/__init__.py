@@ -13,6 +13,7 @@ import memkit
 from memkit.errors import MemkitError
 
 _COMMANDS = {
+    "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
     "search": ("search", "Find what was said and done."),
     "expand": ("expand", "Show the whole section around a result."),
     "grip": ("grip", "Show what a bullet of a summary rests on."),
