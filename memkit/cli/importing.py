@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.capture.hook import DISABLE_VARIABLE
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, about_dollars, command, counted, plain
 from memkit.errors import MemkitError, NotFoundError
 from memkit.project import Project
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memkit.capture.captured import Captured
     from memkit.capture.forecast import Forecast
     from memkit.capture.importing import ImportReport, Selection
+    from memkit.summarize.plan import Estimate
 
 LOCK_SECONDS = 600.0
 
@@ -136,12 +137,13 @@ def _day(text: str | None) -> date | None:
 
 
 def _print_forecast(context: Context, found: Forecast) -> None:
-    """What would come. What it would cost to have it summarized belongs here."""
+    """What would come, and what it would cost to have it summarized."""
     disk = {
         "memory": found.memory_bytes,
         "archive": found.archive_bytes if context.settings().archive.enabled else 0,
         "index": found.index_bytes,
     }
+    summaries = _summaries(context, found)
     value = {
         "sessions": found.sessions,
         "turns": found.turns,
@@ -149,6 +151,7 @@ def _print_forecast(context: Context, found: Forecast) -> None:
         "days": len(found.days),
         "projects": found.projects,
         "bytes": disk,
+        "summaries": summaries._asdict() if summaries else None,
         "skipped": found.skipped.skipped,
         "problems": found.problems,
     }
@@ -162,9 +165,34 @@ def _print_forecast(context: Context, found: Forecast) -> None:
     )
     sizes = (f"{name} {size / 1e6:.1f} MB" for name, size in disk.items())
     click.echo(f"Disk, about: {', '.join(sizes)}")
+    if summaries:
+        click.echo(
+            f"`memkit summarize` would take about {summaries.tokens:,} tokens, "
+            f"{about_dollars(summaries.usd)}; an import starts no model call."
+        )
     for root in found.projects:
         click.echo(plain(root))
     _print_problems(context, found.problems)
+
+
+def _summaries(context: Context, found: Forecast) -> Estimate | None:
+    """What summaries would take; None while they are off, or nobody is there to make them."""
+    settings = context.settings().summarize
+    if not settings.is_on:
+        return None
+    from memkit.summarize.model import NotConfiguredError
+    from memkit.summarize.plan import estimate
+    from memkit.summarize.providers import find_provider
+    from memkit.summarize.segments import CHARACTERS_PER_TOKEN
+    from memkit.summarize.summarizer import CALL_TOKENS
+
+    try:
+        provider = find_provider(settings)
+    except NotConfiguredError as error:
+        context.say(str(error))
+        return None
+    tokens = found.memory_bytes // CHARACTERS_PER_TOKEN
+    return estimate(tokens, 1 + tokens // CALL_TOKENS, settings, provider)
 
 
 def _print_report(
