@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from memkit.capture.fence import defuse
 from memkit.errors import ConfigError
 from memkit.settings import SummarizeSettings
 from memkit.summarize.model import Task
@@ -42,7 +42,7 @@ SCHEMA = {
     "required": ["bullets"],
 }
 
-_TAG = re.compile(r"<(/?)(record|segment|context|turn)\b", re.IGNORECASE)
+_TAGS = ("record", "segment", "context", "turn")
 
 
 def make_task(segments: Sequence[Segment], settings: SummarizeSettings) -> Task:
@@ -99,4 +99,6 @@ def _material(segments: Sequence[Segment]) -> str:
 
 
 def _data(text: str) -> str:
-    return _TAG.sub(r"< \1\2", text)
+    for tag in _TAGS:
+        text = defuse(text, tag)
+    return text
