@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from ..messages_api import Conversation, MessagesApi, text
+from ...messages_api import Conversation, MessagesApi, text
 from .user import MemkitUser
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
