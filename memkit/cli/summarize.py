@@ -103,7 +103,7 @@ def _show(plan: Plan) -> None:
     if not plan.segments:
         click.echo("Nothing waits to be summarized; `--since DAY` takes in older days.")
         return
-    price = "price unknown" if plan.usd is None else f"about ${_rounded(plan.usd)}"
+    price = "price unknown" if plan.usd is None else f"about ${rounded(plan.usd)}"
     click.echo(
         f"{counted(plan.segments, 'segment')} of {counted(plan.turns, 'turn')}: about "
         f"{plan.tokens:,} tokens in {counted(plan.calls, 'call')} of {plan.model}, {price}."
@@ -114,7 +114,7 @@ def _show(plan: Plan) -> None:
         )
 
 
-def _rounded(usd: float) -> str:
+def rounded(usd: float) -> str:
     """Two digits that say something."""
     return f"{usd:.2f}" if usd >= 0.1 or not usd else f"{usd:.{1 - math.floor(math.log10(usd))}f}"
 

@@ -139,8 +139,7 @@ class IndexPass:
         text, replaced = decode(file.data)
         if replaced:
             self.report.replaced[file.source] = replaced
-        cut = self.settings.chunking
-        options = ChunkOptions(cut.max_characters, cut.min_characters, cut.overlap_lines)
+        options = ChunkOptions.of(self.settings.chunking)
         return chunk_markdown(text, file.source, source_hash=file.hash, options=options)
 
     def _embed(

@@ -42,7 +42,7 @@ SCHEMA = {
     "required": ["bullets"],
 }
 
-_TAG = re.compile(r"<(/?)(record|segment|context|turn)\b", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)(record|segment|context|turn|memory|entry|fact)\b", re.IGNORECASE)
 
 
 def make_task(segments: Sequence[Segment], settings: SummarizeSettings) -> Task:
@@ -85,10 +85,10 @@ def _material(segments: Sequence[Segment]) -> str:
     for segment in segments:
         lines.append(f'<segment day="{segment.day}">')
         if segment.context:
-            lines += ["<context>", _data(segment.context), "</context>"]
+            lines += ["<context>", as_data(segment.context), "</context>"]
         for turn in segment.turns:
             number += 1
-            lines += [f'<turn number="{number}" time="{turn.time}">', _data(turn.text), "</turn>"]
+            lines += [f'<turn number="{number}" time="{turn.time}">', as_data(turn.text), "</turn>"]
         lines.append("</segment>")
     lines.append("</record>")
     lines.append(
@@ -98,5 +98,6 @@ def _material(segments: Sequence[Segment]) -> str:
     return "\n".join(lines)
 
 
-def _data(text: str) -> str:
+def as_data(text: str) -> str:
+    """`text` so that it can neither close nor open a tag of what a model is shown."""
     return _TAG.sub(r"< \1\2", text)

@@ -1,0 +1,34 @@
+"""What stood in a memory file before memkit changed it on a model's word: kept beside the archive."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from memkit.errors import ArchiveError
+from memkit.paths import Home, make_private_directory, write_durably
+from memkit.project import Project
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) -> Path | None:
+    """Keep `text`, which stood in the file `name` until `day` and is redacted; None if there is none.
+
+    The same text of the same day is kept once. Durable when it returns. Raises `ArchiveError`.
+    """
+    if not text.strip():
+        return None
+    data = text.encode("utf-8", "surrogateescape")
+    owner = hashlib.sha256(project.root.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    label = _UNSAFE.sub("-", Path(project.root).name)[:40]
+    directory = Path(home.replaced, f"{label}-{owner}")
+    own = name.removesuffix(".md")
+    path = directory / f"{own}-until-{day}-{hashlib.sha256(data).hexdigest()[:8]}.md"
+    try:
+        make_private_directory(str(directory))
+        write_durably(str(path), data)
+    except OSError as error:
+        raise ArchiveError(f"cannot keep the old text as {path}: {error.strerror}") from error
+    return path
