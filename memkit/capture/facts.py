@@ -2,7 +2,7 @@
 
     ## Facts <!-- compacted:2026-11-20 -->
 
-    - Decided: The staging gateway listens on 7443. (2026-11-20) <!-- fact:1f0c… grips:k3f9a1 turns:8ad3df7f -->
+    - Decided: The staging gateway listens on 7443. (2026-11-20) <!-- fact:1f0c… turns:8ad3df7f -->
     - Superseded: The staging gateway listened on 443. (2026-11-18) <!-- fact:77ab… chunks:20e3d2c8274c -->
 
 `compacted` is the last day that is condensed here. A fact's id is a hash of its line and of what it cites,
@@ -16,12 +16,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
 from memkit.capture.day_file import DayFile
 
-MEMORY_FILE = "MEMORY.md"
+MEMORY_FILE: Final = "MEMORY.md"
 """The file for durable facts, in the memory directory of a project."""
 
 SUPERSEDED = "superseded"

@@ -35,7 +35,8 @@ def compact_command(
     """Condense memory into lasting facts, preferences and decisions, by the model of your choice.
 
     Takes what is newer than the last compaction, or what you select. Says first how much that is and
-    what it costs, then shows the change it would make, and writes it when you agree. The old text is kept.
+    what it costs, then shows the change it would make, and writes it when you agree (with --json only
+    if there is --yes). The old text is kept.
 
     \b
       memkit compact --dry-run
@@ -65,11 +66,7 @@ def compact_command(
         if context.as_json:
             context.print_json(plan.as_dict())
         return
-    if plan.tokens > plan.left:
-        raise MemkitError(
-            f"about {plan.tokens:,} tokens do not fit into today's budget, of which {plan.left:,} are left, "
-            "and a part is no use: take less with --since or --path, or raise summarize.daily_tokens"
-        )
+    plan.check_budget()
     _confirm("Start?", yes)
     with calls_lock(context.home, WAIT_SECONDS):
         change = compaction.condense(work)
@@ -86,7 +83,7 @@ def compact_command(
     if change and not context.as_json:
         for line in diff:
             click.echo(styled(plain(line), fg=_COLOURS.get(line[:1])))
-    if change and (yes or _is_wanted(result["path"])):
+    if change and (yes or (not context.as_json and _is_wanted(result["path"]))):
         kept = compaction.write(work, change)
         result |= {"written": True, "kept": str(kept) if kept else None}
         from memkit.cli.index import index_project

@@ -18,7 +18,7 @@ from memkit.config import Settings
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.summarize.calls import Calls
+from memkit.summarize.calls import BudgetReachedError, Calls
 from memkit.summarize.entries import Entry, Selection, find_entries
 from memkit.summarize.fact_answers import (
     Answer,
@@ -105,6 +105,14 @@ class CompactPlan:
     def as_dict(self) -> dict[str, Any]:
         """As `memkit compact --dry-run --json` prints it."""
         return asdict(self)
+
+    def check_budget(self) -> None:
+        """Raise `BudgetReachedError` if it does not fit into today's budget: a part of it is no use."""
+        if self.tokens > self.left:
+            raise BudgetReachedError(
+                f"condensing takes about {self.tokens:,} tokens, of today's budget {self.left:,} are left, "
+                "and a part is no use: take less with --since or --path, or raise summarize.daily_tokens"
+            )
 
 
 def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
