@@ -109,7 +109,7 @@ def _show(plan: CompactPlan) -> None:
         return
     price = "price unknown" if plan.usd is None else f"about ${rounded(plan.usd)}"
     click.echo(
-        f"{plan.entries:,} entries and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
+        f"{plan.entries:,} {'entry' if plan.entries == 1 else 'entries'} and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
         f"in {counted(plan.calls, 'call')} of {plan.model}, {price}."
     )
 
