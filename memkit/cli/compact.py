@@ -108,8 +108,9 @@ def _show(plan: CompactPlan) -> None:
         click.echo("Nothing new to condense; `--since DAY` or `--path PATH` takes in older memory.")
         return
     price = "price unknown" if plan.usd is None else f"about ${rounded(plan.usd)}"
+    entries = "entry" if plan.entries == 1 else "entries"
     click.echo(
-        f"{plan.entries:,} {'entry' if plan.entries == 1 else 'entries'} and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
+        f"{plan.entries:,} {entries} and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
         f"in {counted(plan.calls, 'call')} of {plan.model}, {price}."
     )
 

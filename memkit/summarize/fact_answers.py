@@ -179,13 +179,20 @@ def _evidence(source: Statement | Entry) -> str:
 
 
 def merged(facts: Sequence[Statement], answers: Sequence[Answer]) -> list[Statement]:
-    """`facts` as they are after a model's answers: what it replaced is gone, what it made stands last."""
+    """`facts` as they are after a model's answers: what it replaced is gone, what it made stands last.
+
+    What says word for word what stands there already is left out.
+    """
     gone = {name for answer in answers for name in answer.replaces}
     kept = [one for one in facts if one.fact.id not in gone]
-    known = {one.fact.id for one in kept}
+    said = {_key(one.fact) for one in kept}
     for answer in answers:
         made = answer.statement
-        if made.fact.id not in known:
-            known.add(made.fact.id)
+        if _key(made.fact) not in said:
+            said.add(_key(made.fact))
             kept.append(made)
     return kept
+
+
+def _key(fact: Fact) -> tuple[str, str]:
+    return fact.kind, fact.text.casefold()

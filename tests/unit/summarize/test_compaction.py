@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from memkit.capture import replaced
 from memkit.capture.facts import FactChange, FactFile
 from memkit.errors import ArchiveError, JournalError
 from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.service.summaries import Summaries
 from memkit.summarize import compact_due as due
 from memkit.summarize import compaction as compaction_module
+from memkit.summarize import providers
 from memkit.summarize.calls import BudgetReachedError, Calls, calls_lock
 from memkit.summarize.compaction import Compaction, CompactionError, Target, Work
 from memkit.summarize.entries import Selection
@@ -546,6 +548,35 @@ def test_by_itself_only_where_it_was_asked_for(stage: SummaryStage, monkeypatch:
     stage.provider.answer = said("New it is", "It is new.")
     assert run_due(stage, monkeypatch).calls == 1
     assert len(facts(stage)) == 2
+
+
+def test_said_again_it_is_not_written_again(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Which port?", "Port 7443.")
+    stage.provider.answer = said("Port 7443", "The port is 7443.")
+    compact(stage)
+    stage.add_turn(30, "Still?", "Yes, Port 7443 as ever.", name="bbbbbbbb")
+    stage.provider.answer = said("as ever", "the Port is 7443.")
+    assert not compact(stage)
+    assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
+
+
+def test_the_service_condenses_in_its_thread_for_summaries(
+    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    when = datetime.now() - START
+    turn = stage.add_turn(when.total_seconds() / 60, "Which port?", "Port 7443.", is_live=False)
+    stage.change(compact_days=3)
+    stage.provider.answer = said("7443", "The port is 7443.")
+    monkeypatch.setattr(due, "known_projects", lambda home: [stage.project])
+    monkeypatch.setattr(providers, "find_provider", lambda settings: stage.provider)
+    indexed: list[str] = []
+    errors: list[str] = []
+    summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append)
+    summaries.look(0.0)
+    assert summaries._thread is not None
+    summaries._thread.join(60)
+    assert (indexed, errors) == ([stage.project.root], [])
+    assert f"turns:{turn} -->" in memory(stage)
 
 
 def test_by_itself_never_without_room_in_the_budget(
