@@ -195,6 +195,8 @@ def publish_hook_settings(home: Home, settings: Settings) -> None:
         "session_characters": recall.session_characters,
         "inject": recall.inject,
         "service": settings.service.enabled,
+        "redact": settings.capture.redact,
+        "exclude": settings.capture.exclude,
     }
     path = Path(home.hook_settings)
     try:

@@ -39,6 +39,10 @@ class StaleSnapshotError(IndexStoreError):
     """A snapshot is absent, damaged, or of another version, language or set of parameters."""
 
 
+class ForeignSnapshotError(StaleSnapshotError):
+    """A snapshot was written by another version of memkit."""
+
+
 class IndexBusyError(IndexStoreError):
     """Another process held the index for longer than we were willing to wait."""
 

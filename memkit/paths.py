@@ -15,7 +15,10 @@ MEMORY_DIRECTORY = os.path.join(".memkit", "memory")
 """The memory of a project, relative to its root."""
 
 OFF_MARKER = os.path.join(".memkit", "off")
-"""A project with this file is not remembered; `memkit off` writes it."""
+"""A project with this file is not remembered; `memkit off` writes it, with the time."""
+
+OFF_TIMES = os.path.join(".memkit", "off-times")
+"""From when to when a project was not remembered: two numbers a line, in seconds since the epoch."""
 
 
 class Home:
@@ -45,6 +48,8 @@ class Home:
         self.nowhere = os.path.join(self.run, "nowhere")
         self.log = os.path.join(root, "log")
         self.events_file = os.path.join(self.log, "events.jsonl")
+        self.hook_log = os.path.join(self.log, "hooks.log")
+        self.worker_log = os.path.join(self.log, "worker.log")
         self.log_file = os.path.join(self.log, "memkit.log")
 
     def __repr__(self) -> str:

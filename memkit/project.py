@@ -10,7 +10,16 @@ import os
 import re
 from typing import Optional
 
-from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, Home, make_private_directory, write_durably
+from memkit.paths import (
+    MEMORY_DIRECTORY,
+    OFF_MARKER,
+    OFF_TIMES,
+    Home,
+    make_private_directory,
+    write_durably,
+)
+
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
 
 
 class Project:
@@ -50,6 +59,49 @@ class Project:
     def is_off(self) -> bool:
         """Whether the user switched memkit off here (`memkit off`)."""
         return os.path.exists(os.path.join(self.root, OFF_MARKER))
+
+    def switch_off(self, now: float) -> None:
+        """Remember nothing from now on, in seconds since the epoch. Raises `OSError`."""
+        if not self.is_off:
+            marker = os.path.join(self.root, OFF_MARKER)
+            make_private_directory(os.path.dirname(marker))
+            write_durably(marker, "{}\n".format(now).encode("ascii"))
+
+    def switch_on(self, now: float) -> None:
+        """Remember again what is said from now on; what was said while it was off stays out.
+
+        Raises `OSError`.
+        """
+        marker = os.path.join(self.root, OFF_MARKER)
+        try:
+            with open(marker, encoding="utf-8", errors="replace") as file:
+                words = file.read().split()
+            since = os.path.getmtime(marker)
+        except FileNotFoundError:
+            return
+        if words and _NUMBER.match(words[0]):  # else an older memkit, or a person, made it
+            since = float(words[0])
+        times = os.path.join(self.root, OFF_TIMES)
+        line = "{} {}\n".format(since, now)
+        write_durably(times, (_read(times) + line).encode("ascii", "replace"))
+        os.unlink(marker)
+
+    def was_off(self, time: float) -> bool:
+        """Whether the project was switched off at `time`, in seconds since the epoch, and is on again."""
+        for line in _read(os.path.join(self.root, OFF_TIMES)).splitlines():
+            words = line.split()
+            is_whole = len(words) == 2 and all(map(_NUMBER.match, words))
+            if is_whole and float(words[0]) <= time < float(words[1]):
+                return True
+        return False
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
 
 
 def _git_root(directory: str) -> Optional[str]:

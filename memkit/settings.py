@@ -60,6 +60,12 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         list[str],
         Meta(description="regular expressions of your own; what they match is not written"),
     ] = []
+    exclude: Annotated[
+        list[str],
+        Meta(
+            description="paths and globs: sessions held there, and tool calls on them, are not kept"
+        ),
+    ] = []
 
     def __post_init__(self) -> None:
         for pattern in self.redact:

@@ -42,6 +42,10 @@ class BadValueError(ConfigError):
         self.name = name
 
 
+class UnknownSettingError(ConfigError):
+    """There is no setting of that name."""
+
+
 def every_key() -> Iterator[Key]:
     """Every setting there is."""
     for section, made in _SECTIONS.items():
@@ -98,7 +102,7 @@ def _check_known(found: Mapping[Key, Value]) -> None:
     known = set(every_key())
     for key, value in found.items():
         if key not in known:
-            raise ConfigError(
+            raise UnknownSettingError(
                 f"{value.origin}: unknown setting {name_of(key)}; "
                 "`memkit config list` shows those there are"
             )

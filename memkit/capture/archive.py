@@ -16,6 +16,7 @@ from pathlib import Path
 from memkit import anchors
 from memkit.capture.archive_file import ArchiveFile
 from memkit.capture.archived_turn import ArchivedTurn, make_archived_turn
+from memkit.capture.transcript import Entry
 from memkit.capture.turn import Turn
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home
@@ -40,11 +41,18 @@ class Archive:
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.archive)
+        self._last = ArchiveFile(self.directory)
 
     def keep(
-        self, turns: Iterable[tuple[Turn, str]], transcript: Path, redact: Callable[[str], str]
+        self,
+        turns: Iterable[tuple[Turn, str]],
+        transcript: Path,
+        redact: Callable[[str], str],
+        hide: Callable[[Entry], Entry] | None = None,
     ) -> int:
         """Keep turns read from `transcript`, each with the root of its project; all text is redacted.
+
+        `hide` is as for `Transcript`.
 
         Those that are there as they are count for nothing; returns how many others there were. Durable
         when it returns. A session whose file is a newer memkit's is logged and left out. Raises
@@ -55,7 +63,7 @@ class Archive:
             sessions.setdefault(anchors.safe(turn.session), []).append((turn, root))
         written = 0
         for name, group in sessions.items():
-            made = (make_archived_turn(turn, root, transcript, redact) for turn, root in group)
+            made = (make_archived_turn(turn, root, transcript, redact, hide) for turn, root in group)
             try:
                 written += self.append(name, made)
             except ArchiveVersionError as error:  # the memory itself is written all the same
@@ -64,7 +72,10 @@ class Archive:
 
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
         """Keep turns of one session; see `ArchiveFile.append`."""
-        return ArchiveFile(self.path(session)).append(session, turns)
+        path = self.path(session)
+        if self._last.path != path:  # a long session comes in many batches
+            self._last = ArchiveFile(path)
+        return self._last.append(session, turns)
 
     def turns(self, session: str) -> list[ArchivedTurn]:
         """The turns of a session in order of time, each as it was last; empty if it is not archived.
@@ -72,6 +83,14 @@ class Archive:
         Raises `ArchiveError`.
         """
         return ArchiveFile(self.path(session)).turns()
+
+    def versions(self, session: str) -> Iterator[ArchivedTurn]:
+        """The turns of a session as they were written, also those that count no more; see `turns`."""
+        return ArchiveFile(self.path(session)).versions()
+
+    def rewrite(self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn]) -> None:
+        """Write a session anew, each turn as `change` gives it; see `ArchiveFile.rewrite`."""
+        ArchiveFile(self.path(session)).rewrite(change)
 
     def find(self, session: str) -> str | None:
         """The archived session whose id is, or begins with, `session`; None if there is none.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from memkit.capture.exchange import Message, messages_of
+from memkit.capture.exchange import Message, messages_of, redacted_again
+from memkit.capture.transcript import Entry
 from memkit.capture.turn import Turn
 
 PIECE_CHARACTERS = 16_000
@@ -39,16 +40,20 @@ class ArchivedTurn:
 
 
 def make_archived_turn(
-    turn: Turn, root: str, transcript: Path, redact: Callable[[str], str]
+    turn: Turn,
+    root: str,
+    transcript: Path,
+    redact: Callable[[str], str],
+    hide: Callable[[Entry], Entry] | None = None,
 ) -> ArchivedTurn:
     """`turn`, which was read from `transcript` and belongs to the project at `root`, for the archive.
 
-    Raises `TranscriptError`.
+    `hide` is as for `Transcript`. Raises `TranscriptError`.
     """
     apply = bounded(redact)
     return ArchivedTurn(
         id=turn.id,
-        messages=tuple(messages_of(turn, transcript, apply)) if turn.is_memory else (),
+        messages=tuple(messages_of(turn, transcript, apply, hide)) if turn.is_memory else (),
         prompt_id=turn.prompt_id,
         uuid=turn.uuid,
         time=turn.time,
@@ -57,6 +62,16 @@ def make_archived_turn(
         cwd=apply(turn.cwd),
         branch=apply(turn.branch),
         compacted=turn.is_compacted,
+    )
+
+
+def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTurn:
+    """`turn` as today's rules and patterns would have it."""
+    return replace(
+        turn,
+        messages=tuple(redacted_again(message, redact) for message in turn.messages),
+        cwd=redact(turn.cwd),
+        branch=redact(turn.branch),
     )
 
 

@@ -10,12 +10,12 @@ import re
 from typing import Iterator, List, NamedTuple, Tuple
 
 from memkit import anchors
+from memkit.capture.fence import defuse
 from memkit.project import Project
 
 ANSWER_CHARACTERS = 280
 """How much of an entry's text is shown; the skill shows the rest."""
 
-_CLOSING = re.compile(r"</memory", re.IGNORECASE)
 _DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}\.md$")
 _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 
@@ -55,7 +55,7 @@ def session_brief(project: Project, limit: int) -> str:
         line = "{} {}{}\n".format(
             entry.day, entry.heading, " -> " + entry.answer if entry.answer else ""
         )
-        line = _CLOSING.sub("</ memory", line)
+        line = defuse(line, "memory")
         if len(line) > room:
             break
         room -= len(line)

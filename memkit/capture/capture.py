@@ -10,7 +10,6 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -18,13 +17,15 @@ from typing import Any
 
 from memkit import pending
 from memkit.capture.archive import Archive
+from memkit.capture.captured import Captured, Choose
 from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
+from memkit.capture.hidden import Hidden
 from memkit.capture.journal import Growing, Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.spool import PROMPT_EVENT
+from memkit.capture.spool import PROMPT_EVENT, time_of
 from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
@@ -46,18 +47,6 @@ class NotYet(Exception):
     """The transcript does not show the event's turn yet; try again shortly."""
 
 
-@dataclass(slots=True)
-class Captured:
-    """What reading a transcript brought: turns worth remembering, how many of them were new, and the
-    lines that were skipped, by kind.
-    """
-
-    turns: int = 0
-    written: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    projects: set[str] = field(default_factory=set)
-
-
 class Capture:
     """Captures into the journals of all projects of one memory home.
 
@@ -68,7 +57,9 @@ class Capture:
         self.home = home
         self.settings = settings
         self.sessions = Sessions(home)
+        self._archive = Archive(home)
         self._patterns = settings.capture.compiled_patterns()
+        self._hidden = Hidden(settings.capture.exclude)
 
     def handle(self, record: dict[str, Any], now: float) -> None:
         """Bring about the effect of one hook event; durable when it returns.
@@ -76,17 +67,18 @@ class Capture:
         Raises `NotYet` while the transcript is behind, `MemkitError` or `OSError` on failure.
         """
         project = Project.at_root(str(record.get("project") or record["cwd"]), self.home)
-        if project.is_off:
+        if self._is_left_out(project, str(record.get("cwd", "")), None):
             return
         transcript = str(record.get("transcript", ""))
         session = self.sessions.load(Path(transcript).stem or str(record["session"]))
         session.project = project.root
+        session.told = max(session.told, time_of(record))
         if transcript != session.transcript and transcript:
             session.transcript = transcript
             session.read_again()
         event = record["event"]
         if event == PROMPT_EVENT:
-            prompt = clean(str(record.get("prompt", "")))
+            prompt = self.redact(clean(str(record.get("prompt", ""))))
             session.remember_prompt(str(record.get("prompt_id", "")), prompt)
             self.sessions.save(session)
         elif event == "SessionStart":
@@ -120,15 +112,24 @@ class Capture:
                     logger.warning("session %s is not caught up: %s", session.id, error)
         return count
 
-    def import_file(self, path: Path, choose: Callable[[Turn], Project]) -> Captured:
-        """Remember a transcript from its start; `choose` says to which project a turn belongs."""
+    def import_file(
+        self, path: Path, choose: Choose, progress: Callable[[int], None] | None = None
+    ) -> Captured:
+        """Remember a transcript from its start; `progress` is told how many bytes of it were read."""
         session = self.sessions.load(path.stem)
         if session.transcript in ("", str(path)):
             session.transcript = str(path)
             session.read_again()
         else:  # another file of that name is the session's own; anchors alone keep this one's turns single
             session = Session("", str(path))
-        return self.read(session, choose)
+        return self.read(session, choose, progress)
+
+    def import_turns(self, turns: Iterable[Turn], choose: Choose) -> Captured:
+        """Remember turns of which there is no transcript."""
+        captured = Captured()
+        for batch in _batches(turns):
+            captured.add(self._write(Session("", ""), batch, choose))
+        return captured
 
     def _read_event(
         self, session: Session, project: Project, record: dict[str, Any], is_late: bool
@@ -136,11 +137,12 @@ class Capture:
         """Write the turns up to the event's own one, whose final message is in the event."""
         turns: list[Turn] = []
         try:
-            turns = list(read_turns(_transcript(session)))
+            turns = list(read_turns(self._transcript(session)))
         except TranscriptError:
             logger.info("session %s has no transcript at %s", session.id, session.transcript)
         # The message of a failure is the error.
-        message = "" if record["event"] == "StopFailure" else clean(str(record.get("message", "")))
+        said = "" if record["event"] == "StopFailure" else str(record.get("message", ""))
+        message = self.redact(clean(said))
         own = self._own_turn(turns, record, message)
         if own is None and self._was_read(session, turns, record, message):
             return
@@ -177,7 +179,7 @@ class Capture:
             )
         said = " ".join(message.split())
         for turn in reversed(turns):
-            if said and said == " ".join(redact(turn.answer).split()):
+            if said and said == " ".join(self.redact(turn.answer).split()):
                 return turn
         for turn in reversed(turns):
             if self._shows(turn, message):
@@ -201,8 +203,8 @@ class Capture:
         return any(turn.end <= session.offset and self._shows(turn, message) for turn in earlier)
 
     def _shows(self, turn: Turn, message: str) -> bool:
-        """Whether the turn's answer holds `message` (redacted by the hook, so compared redacted)."""
-        return " ".join(message.split()) in " ".join(redact(turn.answer).split())
+        """Whether the turn's answer holds `message` (redacted, so compared redacted)."""
+        return " ".join(message.split()) in " ".join(self.redact(turn.answer).split())
 
     def _turn_id(self, record: dict[str, Any], message: str) -> str:
         said = hashlib.sha256(f"{record['time']}\0{message}".encode()).hexdigest()
@@ -226,19 +228,24 @@ class Capture:
         )
 
     def read(
-        self, session: Session, choose: Callable[[Turn], Project], *, is_live: bool = False
+        self,
+        session: Session,
+        choose: Choose,
+        progress: Callable[[int], None] | None = None,
+        *,
+        is_live: bool = False,
     ) -> Captured:
         """Write all turns from the session's checkpoint on, and move the checkpoint.
 
-        Those of a session that `is_live` are summarized in time, if the settings say so.
+        `progress` is told up to which byte that is done. Turns of a session that `is_live` are summarized
+        in time, if the settings say so.
         """
-        transcript = _transcript(session)
+        transcript = self._transcript(session)
         captured = Captured()
         for batch in _batches(read_turns(transcript)):
-            one = self._write(session, batch, choose, is_live=is_live)
-            captured.turns += one.turns
-            captured.written += one.written
-            captured.projects |= one.projects
+            captured.add(self._write(session, batch, choose, is_live=is_live))
+            if progress is not None:
+                progress(batch[-1].end)
         captured.skipped = dict(transcript.counts)
         session.size = max(session.size, transcript.end)
         if session.id:
@@ -246,12 +253,7 @@ class Capture:
         return captured
 
     def _write(
-        self,
-        session: Session,
-        turns: list[Turn],
-        choose: Callable[[Turn], Project],
-        *,
-        is_live: bool,
+        self, session: Session, turns: list[Turn], choose: Choose, *, is_live: bool = False
     ) -> Captured:
         """Write one batch of turns and note in `session` how far that is; the caller saves it."""
         captured = Captured()
@@ -260,15 +262,19 @@ class Capture:
         last: Digest | None = None
         for turn in turns:
             self._complete(turn, session)
+            project = choose(turn)
+            if project is None:
+                continue
             if not turn.is_memory:
                 if turn.is_compacted:  # where a segment ends
-                    kept.append((turn, choose(turn).root))
-                continue
-            project = choose(turn)
-            last = make_digest(turn, project.root, self.redact)
-            groups.setdefault(project.root, []).append(last)
-            kept.append((turn, project.root))
-            captured.turns += 1
+                    kept.append((turn, project.root))
+            elif self._is_left_out(project, turn.cwd, turn.time):
+                captured.left_out += 1
+            else:
+                last = make_digest(turn, project.root, self.redact)
+                groups.setdefault(project.root, []).append(last)
+                kept.append((turn, project.root))
+                captured.turns += 1
         if last is not None and session.id:
             session.will_write(last.turn, section_hash(last.section))
             self.sessions.save(session)
@@ -284,7 +290,7 @@ class Capture:
             if is_live and self.settings.summarize.is_on:
                 self._mark_for_summary(root, digests)
         if kept and self.settings.archive.enabled:
-            Archive(self.home).keep(kept, Path(session.transcript), self.redact)
+            self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
         if last is not None and session.id:
             session.has_written(last.turn, section_hash(last.section))
         session.has_read([turn.id for turn in turns])
@@ -306,17 +312,22 @@ class Capture:
         if told and is_behind and not self._shows(turn, told):
             turn.answer, turn.is_told = told, True
 
+    def _is_left_out(self, project: Project, directory: str, time: datetime | None) -> bool:
+        """Whether nothing of what is done in `directory`, or was at that time, is remembered."""
+        if project.is_off or (time is not None and project.was_off(time.timestamp())):
+            return True
+        return self._hidden.excludes(directory, project.root)
+
+    def _transcript(self, session: Session) -> Transcript:
+        """The session's transcript from its checkpoint on; from its start if it is shorter than that."""
+        path = Path(session.transcript)
+        if session.offset and path.is_file() and path.stat().st_size < session.offset:
+            session.read_again()
+        return Transcript(path, session.offset, self._hidden)
+
     def redact(self, text: str) -> str:
         """`text` without secrets, the user's own patterns included."""
         return redact(text, self._patterns)
-
-
-def _transcript(session: Session) -> Transcript:
-    """The session's transcript from its checkpoint on; from its start if it is shorter than that."""
-    path = Path(session.transcript)
-    if session.offset and path.is_file() and path.stat().st_size < session.offset:
-        session.read_again()
-    return Transcript(path, session.offset)
 
 
 def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

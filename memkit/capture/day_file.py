@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -102,6 +102,42 @@ class DayFile:
             if _shown(read) in hashes:
                 count = number
         return count
+
+    def redact(
+        self, redact: Callable[[int, str], str], growing: Mapping[str, Iterable[str]]
+    ) -> dict[str, str]:
+        """Pass all text through `redact`, each piece with the number of its first line, from 1.
+
+        A piece is what stands before the first section, a heading without its anchor, or what is below
+        it; of a section that may grow (see `written_lines` for its hashes) what memkit wrote is a piece
+        of its own. Returns the new hashes of those growing sections, by turn, that nobody edited.
+        """
+        hashes = {}
+        for section in reversed(self.sections):
+            turn = section.pairs.get("turn", "")
+            written = self.written_lines(section, growing[turn]) if turn in growing else 0
+            heading = anchors.strip(section.heading)
+            shown = redact(section.start + 1, heading)
+            if shown != heading:
+                shown = " ".join(shown.split())
+                line = f"{shown} {anchors.render(**section.pairs)}"
+                self._put(section.start, section.start + 1, [line])
+            middle = section.start + max(written, 1)
+            self._redact_lines(middle, section.end, redact)
+            length = len(self.lines)
+            self._redact_lines(section.start + 1, middle, redact)
+            if written:
+                end = middle + len(self.lines) - length
+                hashes[turn] = section_hash("\n".join(self.lines[section.start : end]))
+        sections = self.sections
+        self._redact_lines(0, sections[0].start if sections else len(self.lines), redact)
+        return hashes
+
+    def _redact_lines(self, start: int, end: int, redact: Callable[[int, str], str]) -> None:
+        text = "\n".join(self.lines[start:end])
+        redacted = redact(start + 1, text)
+        if redacted != text:
+            self._put(start, end, redacted.split("\n"))
 
     def replace(self, section: Section, count: int, text: str) -> None:
         """Put `text` in the place of the section's first `count` lines."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,15 @@ class Message:
         }
 
 
-def messages_of(turn: Turn, path: Path, redact: Callable[[str], str]) -> list[Message]:
+def messages_of(
+    turn: Turn,
+    path: Path,
+    redact: Callable[[str], str],
+    hide: Callable[[Entry], Entry] | None = None,
+) -> list[Message]:
     """The messages of a turn that was read from the transcript at `path`; all text passes `redact`.
+
+    `hide` is as for `Transcript`.
 
     A turn known from events alone has its prompt and its answer. Raises `TranscriptError`.
     """
@@ -75,7 +82,7 @@ def messages_of(turn: Turn, path: Path, redact: Callable[[str], str]) -> list[Me
     if turn.entries:
         names: dict[str, str] = {}
         wanted = frozenset(turn.entries)
-        for entry in Transcript(path, turn.entries[0]):
+        for entry in Transcript(path, turn.entries[0], hide):
             if entry.start in wanted:
                 messages.append(message_of(entry, turn.id, names, redact))
             if entry.start >= turn.entries[-1]:
@@ -109,6 +116,19 @@ def message_of(
     text = "" if is_silent and not tools else redact(typed or entry.text)
     role = "tool" if entry.role == "user" and tools else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
+
+
+def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
+    """A message that was kept redacted, as today's rules and patterns would have it."""
+    tools = tuple(
+        replace(
+            tool,
+            input=redacted(tool.input, redact),
+            result=None if tool.result is None else redact(tool.result),
+        )
+        for tool in message.tools
+    )
+    return replace(message, text=redact(message.text), tools=tools)
 
 
 def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:

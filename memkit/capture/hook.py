@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional, Pattern
 
+from memkit.capture.hook_log import log_failure
 from memkit.paths import Home, make_private_directory
 from memkit.project import Project
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
-MAX_LOG_BYTES = 1024 * 1024
 
 CHILD_VARIABLE = "MEMKIT_CHILD"
 """Set for every client that memkit itself starts, so that its hooks do nothing."""
@@ -36,7 +37,13 @@ POINTER_SECONDS = 0.12
 PROMPT_CHARACTERS = 2000
 """How much of a prompt is looked up: the model that embeds it reads no more."""
 
-DEFAULT_SETTINGS = {"session_characters": 2000, "inject": "pointers", "service": True}
+DEFAULT_SETTINGS = {
+    "session_characters": 2000,
+    "inject": "pointers",
+    "service": True,
+    "redact": [],
+    "exclude": [],
+}  # type: Dict[str, Any]
 """Used until the settings' module has written `run/hooks.json` for the first time."""
 
 _KEPT = {
@@ -89,13 +96,16 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
     if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
         return {}
     home = Home.from_environment()
+    settings = _settings(home)
+    if settings["exclude"] and _is_excluded(settings["exclude"], directory, project):
+        return {}
     try:
         record = spool_event(home, event, data, project)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
         record = {}
     if event == "SessionStart":
-        return _session_start(home, project)
+        return _session_start(home, project, _text(data.get("transcript_path")))
     if event == "UserPromptSubmit":
         return _prompt_submit(home, project, record)
     return {}
@@ -109,8 +119,11 @@ def spool_event(
     Raises `OSError`.
     """
     from memkit.capture import launch, spool
+    from memkit.capture.private_parts import without_unopened
     from memkit.capture.redact import SKIP, redact, skips
 
+    settings = _settings(home)
+    patterns = _patterns(settings["redact"])
     record: Dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
     for name, field in _KEPT.items():
         if _text(data.get(field)):
@@ -121,29 +134,51 @@ def spool_event(
         if _text(data.get(field)):
             # The word alone tells the worker; what else was said is written nowhere.
             is_skipped = name == "prompt" and skips(data[field])
-            record[name] = SKIP if is_skipped else redact(data[field])
+            said = without_unopened(data[field]) if name == "prompt" else data[field]
+            record[name] = SKIP if is_skipped else redact(said, patterns)
     if record.get("session"):
         spool.put(home, record)
-    launch.hand_over(home, bool(_settings(home)["service"]))
+    launch.hand_over(home, bool(settings["service"]))
     return record
+
+
+def _is_excluded(patterns: List[Any], directory: str, project: Project) -> bool:
+    from memkit.capture.exclusion import Exclusion
+
+    known = [pattern for pattern in patterns if isinstance(pattern, str)]
+    return Exclusion(known, project.root).covers_session(directory)
+
+
+def _patterns(given: List[Any]) -> List[Pattern[str]]:
+    """The user's own patterns; one that this Python does not know is left to the worker."""
+    found = []
+    for pattern in given:
+        try:
+            found.append(re.compile(str(pattern)))
+        except re.error as error:
+            log_failure("settings", error)
+    return found
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _session_start(home: Home, project: Project) -> Dict[str, Any]:
+def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, Any]:
+    from memkit.capture import notices
     from memkit.capture.brief import session_brief
+    from memkit.capture.offer import import_offer
 
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
+    lines = notices.take(home, project.root)
     try:
-        notice = _environment_notice(home)
+        own = [_environment_notice(home), import_offer(home, transcript)]
+        lines = [*filter(None, own), *lines]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
-        notice = None
-    if notice:
-        answer["systemMessage"] = notice
+    if lines:
+        answer["systemMessage"] = "\n".join(lines)
     return answer
 
 
@@ -252,25 +287,6 @@ def _read(path: str) -> str:
             return file.read()
     except FileNotFoundError:
         return ""
-
-
-def log_failure(event: str, error: BaseException) -> None:
-    """Append one line to `log/hooks.log`, which `memkit status` counts."""
-    try:
-        home = Home.from_environment()
-        make_private_directory(home.log)
-        path = os.path.join(home.log, "hooks.log")
-        if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
-            os.replace(path, path + ".1")
-        line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "event": event,
-            "error": "{}: {}".format(type(error).__name__, error),
-        }
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-    except OSError:  # a full or read-only disk: there is nowhere left to say it
-        pass
 
 
 if (

@@ -65,9 +65,9 @@ class Journal:
     def day(self, day: str) -> DayFile:
         """One day as it is in its file. Raises `JournalError`."""
         try:
-            return DayFile(_read(self._path(day)) or f"# {day}")
+            return DayFile(_read(self.path(day)) or f"# {day}")
         except OSError as error:
-            raise JournalError(f"cannot read {self._path(day)}: {error.strerror}") from error
+            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
 
     def write(
         self, digests: Iterable[Digest], growing: Mapping[str, Growing] | None = None
@@ -88,6 +88,38 @@ class Journal:
                 for day, group in sorted(by_day.items())
                 for digest in self._write_day(day, group, growing or {})
             ]
+
+    def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
+        """Pass the text of a day through `redact`, as `redact` does, and change nothing.
+
+        Raises `JournalError`.
+        """
+        self.day(day).redact(redact, {})
+
+    def redact(
+        self,
+        day: str,
+        redact: Callable[[int, str], str],
+        growing: Mapping[str, Growing],
+        will_write: Callable[[str, str], None],
+    ) -> bool:
+        """Pass the text of a day through `redact`, piece by piece; return whether that changed the file.
+
+        Anchors stay, and so does all that `redact` gives back as it was, by whomever it is. A `growing`
+        section that nobody edited stays one: `will_write` is told its turn and the hash that it is about
+        to have. Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            content = self.day(day)
+            before = list(content.lines)
+            known = {turn: one.hashes for turn, one in growing.items()}
+            hashes = content.redact(redact, known)
+            if content.lines == before:
+                return False
+            for turn, section in hashes.items():
+                will_write(turn, section)
+            self._save(day, content)
+            return True
 
     def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
         """Put the bullets of a segment, a line each, above its turns; see `DayFile.summarize`.
@@ -166,7 +198,7 @@ class Journal:
         return changed
 
     def _save(self, day: str, content: DayFile) -> None:
-        self._replace(self._path(day), content.render())
+        self._replace(self.path(day), content.render())
 
     def _replace(self, path: Path, text: str) -> None:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
@@ -194,12 +226,13 @@ class Journal:
         """
         day = date.fromisoformat(digest.day)
         for days in (-1, 1, -2, 2):
-            text = _read(self._path((day + timedelta(days)).isoformat()))
+            text = _read(self.path((day + timedelta(days)).isoformat()))
             if f"turn:{digest.turn} " in text and DayFile(text).find_turn(digest.turn) is not None:
                 return True
         return False
 
-    def _path(self, day: str) -> Path:
+    def path(self, day: str) -> Path:
+        """The file of a day, an ISO date."""
         return self.directory / f"{day}.md"
 
 

@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Optional
 
 from memkit import environment, pending
 from memkit.capture import spool
-from memkit.paths import Home, make_private_directory
+from memkit.paths import PRIVATE_FILE, Home, create_private, make_private_directory
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The directory that holds the package: the plugin's root, or site-packages."""
@@ -122,10 +122,8 @@ def start(home: Home, *arguments: str) -> None:
     import subprocess  # only a hook that starts something pays for this import
 
     make_private_directory(home.log)
-    path = os.path.join(home.log, "worker.log")
-    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
-        os.replace(path, path + ".1")
-    with open(path, "ab") as log:
+    bound_worker_log(home)
+    with open(home.worker_log, "ab", opener=_open_private) as log:
         subprocess.Popen(
             [*memkit_command(), *arguments],
             stdin=subprocess.DEVNULL,
@@ -136,6 +134,25 @@ def start(home: Home, *arguments: str) -> None:
             start_new_session=True,
             close_fds=True,
         )
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE_FILE)
+
+
+def bound_worker_log(home: Home) -> None:
+    """Begin `worker.log` anew if it is too long; the last one is kept as `worker.log.1`. Raises `OSError`.
+
+    It is copied and emptied, not renamed: a service writes into it as long as it lives.
+    """
+    path = home.worker_log
+    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+        import shutil  # only for a log that is too long
+
+        with open(path, "rb+") as log, create_private(path + ".1") as kept:
+            log.seek(-MAX_LOG_BYTES, os.SEEK_END)
+            shutil.copyfileobj(log, kept)
+            log.truncate(0)
 
 
 def memkit_command() -> List[str]:

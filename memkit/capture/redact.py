@@ -22,9 +22,13 @@ MAX_PASSES = 5
 SKIP = "#skip"
 """The word in a prompt that says: do not remember this turn."""
 
-_PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
+PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
+"""Begins what is not to be written, or, with the slash that is its group, ends it."""
+
 _SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
-_MARK = re.compile(r"\[redacted:[a-z-]+\]")
+MARK = re.compile(r"\[redacted:([a-z-]+)\]")
+"""What stands in the place of a secret, with its kind as the only group."""
+
 
 
 def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
@@ -58,7 +62,7 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
     found = [match.span() for match in pattern.finditer(text) if match.group()]
     if not found:
         return text
-    marks = deque(match.span() for match in _MARK.finditer(text))
+    marks = deque(match.span() for match in MARK.finditer(text))
     kept: List[str] = []
     done = 0
     for start, end in found:
@@ -82,7 +86,7 @@ def without_private(text: str) -> str:
         return text
     kept: List[str] = []
     depth = position = 0
-    for match in _PRIVATE_TAG.finditer(text):
+    for match in PRIVATE_TAG.finditer(text):
         closing = match.group(1) == "/"
         if depth == 0:
             kept.append(text[position : match.start()])

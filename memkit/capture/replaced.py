@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from memkit.errors import ArchiveError
@@ -21,9 +22,7 @@ def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) 
     if not text.strip():
         return None
     data = text.encode("utf-8", "surrogateescape")
-    owner = hashlib.sha256(project.root.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    label = _UNSAFE.sub("-", Path(project.root).name)[:40]
-    directory = Path(home.replaced, f"{label}-{owner}")
+    directory = _directory(home, project.root)
     own = name.removesuffix(".md")
     path = directory / f"{own}-until-{day}-{hashlib.sha256(data).hexdigest()[:8]}.md"
     try:
@@ -32,3 +31,14 @@ def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) 
     except OSError as error:
         raise ArchiveError(f"cannot keep the old text as {path}: {error.strerror}") from error
     return path
+
+
+def replaced_files(home: Home, roots: Collection[str] | None) -> list[Path]:
+    """What is kept of the projects at `roots`, of all if None."""
+    above = [Path(home.replaced)] if roots is None else [_directory(home, root) for root in roots]
+    return sorted(path for directory in above for path in directory.rglob("*.md"))
+
+
+def _directory(home: Home, root: str) -> Path:
+    owner = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return Path(home.replaced, f"{_UNSAFE.sub('-', Path(root).name)[:40]}-{owner}")

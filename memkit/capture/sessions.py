@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,8 +36,9 @@ class Session:
     `growing` maps the ids of turns that may be written again to what their section may hash to if
     nobody edited it; `written` are those of them that are certainly in the journal. `answers` maps
     turns whose final message the transcript lacked to that message, redacted, and the fingerprint of
-    the answer it showed instead. `prompts` maps prompt ids to their text, redacted; `recent` are the
-    ids of the latest turns read.
+    the answer it showed instead. `told` is when its last hook event happened, in seconds since the epoch,
+    0 if none did: an import makes sessions too. `prompts` maps prompt ids to their text, redacted;
+    `recent` are the ids of the latest turns read.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Session:
     project: str = ""
     offset: int = 0
     size: int = 0
+    told: float = 0.0
     growing: dict[str, list[str]] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     answers: dict[str, list[str]] = field(default_factory=dict)
@@ -91,6 +93,13 @@ class Session:
         if turn not in self.written:
             self.written.append(turn)
 
+    def redact(self, redact: Callable[[str], str]) -> None:
+        """Pass what was said, as far as it is kept, through `redact`."""
+        self.prompts = {name: redact(prompt) for name, prompt in self.prompts.items()}
+        self.answers = {
+            turn: [redact(message), *rest] for turn, (message, *rest) in self.answers.items()
+        }
+
     @property
     def has_unread_transcript(self) -> bool:
         """Whether the transcript grew since it was last read, as after a crash of the client."""
@@ -108,13 +117,17 @@ class Sessions:
 
     def load(self, session: str) -> Session:
         """The state of `session`, a fresh one if there is none or it is damaged."""
-        return _read(self._path(session)) or Session(session)
+        return _read(self.path(session)) or Session(session)
+
+    def knows(self, session: str) -> bool:
+        """Whether anything is kept of `session`."""
+        return self.path(session).is_file()
 
     def save(self, session: Session) -> None:
         """Store the state durably. Raises `OSError`."""
         make_private_directory(str(self.directory))
         data = json.dumps(dataclasses.asdict(session)).encode("ascii")
-        write_durably(str(self._path(session.id)), data)
+        write_durably(str(self.path(session.id)), data)
 
     def __iter__(self) -> Iterator[Session]:
         for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else ():
@@ -122,7 +135,8 @@ class Sessions:
             if session is not None:
                 yield session
 
-    def _path(self, session: str) -> Path:
+    def path(self, session: str) -> Path:
+        """The file of a session."""
         # Session ids come from outside: one that is no plain name is hashed.
         if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", session):
             return self.directory / f"{session}.json"

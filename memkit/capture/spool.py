@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, sync_directory
 
@@ -96,13 +96,52 @@ def waiting(home: Home) -> List[str]:
 
 def failed(home: Home) -> List[Item]:
     """The events given up, oldest first, each with its `error`."""
+    return _items(home, "failed")
+
+
+def unfinished(home: Home) -> List[Item]:
+    """The events that wait or are being worked on, oldest first; one that cannot be read has an `error`."""
+    return sorted(_items(home, "claimed") + _items(home, "new"), key=lambda item: item.name)
+
+
+def claimed(home: Home) -> List[str]:
+    """Names of the events that a worker has in hand, or had when it was killed."""
+    return _names(home, "claimed")
+
+
+def _items(home: Home, folder: str) -> List[Item]:
     items = []
-    for name in _names(home, "failed"):
+    for name in _names(home, folder):
         try:
-            items.append(Item(name, _read(_path(home, "failed", name))))
+            items.append(Item(name, _read(_path(home, folder, name))))
+        except FileNotFoundError:  # done since the listing
+            continue
         except (OSError, ValueError) as error:
             items.append(Item(name, {"error": "unreadable: {}".format(error)}))
     return items
+
+
+TEXT_FIELDS = ("prompt", "message", "error")
+"""Of a record: what was said, and what went wrong with it."""
+
+
+def stored(home: Home) -> Iterator[Tuple[str, Optional[Dict[str, Any]]]]:
+    """Every file of the spool, with its record; None for one that holds none."""
+    for folder in _FOLDERS:
+        for name in _names(home, folder):
+            path = _path(home, folder, name)
+            try:
+                yield path, _read(path)
+            except FileNotFoundError:  # taken in since the listing
+                continue
+            except (OSError, ValueError):
+                yield path, None
+
+
+def replace(home: Home, path: str, record: Dict[str, Any]) -> None:
+    """Replace a record that `stored` named. The caller holds the index lock. Raises `OSError`."""
+    folder, name = os.path.split(os.path.relpath(path, home.spool))
+    _write(home, folder, name, record)
 
 
 def _read(path: str) -> Dict[str, Any]:
@@ -176,9 +215,9 @@ def claim(home: Home, name: str, now: float) -> Optional[Item]:
     return item
 
 
-def _time(item: Item) -> float:
-    """When the event happened; 0 if it does not say."""
-    time_of_event = item.record.get("time")
+def time_of(record: Dict[str, Any]) -> float:
+    """When the event happened, in seconds since the epoch; 0 if it does not say."""
+    time_of_event = record.get("time")
     return float(time_of_event) if isinstance(time_of_event, (int, float)) else 0.0
 
 
@@ -222,7 +261,9 @@ def retry_failed(home: Home, since: float = 0.0) -> int:
 
     Those that happened before `since`, in seconds since the epoch, are left.
     """
-    items = [item for item in failed(home) if "event" in item.record and _time(item) >= since]
+    items = [
+        item for item in failed(home) if "event" in item.record and time_of(item.record) >= since
+    ]
     for item in items:
         kept = {
             k: v for k, v in item.record.items() if k not in ("attempts", "not_before", "error")

@@ -10,13 +10,14 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from memkit.errors import NotFoundError, TranscriptError
+from memkit.capture.private_parts import close_private
+from memkit.errors import TranscriptError
 
 logger = logging.getLogger(__name__)
 
@@ -88,13 +89,21 @@ class Transcript:
     the file cannot be opened.
     """
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
+    def __init__(
+        self, path: Path, offset: int = 0, hide: Callable[[Entry], Entry] | None = None
+    ) -> None:
+        """`hide` takes out of each entry what is not to be read; see `memkit.capture.hidden`."""
         self.path = path
+        self.hide = hide
         self.offset = offset
         self.end = offset
         self.counts: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Entry]:
+        entries = close_private(self._entries())
+        return entries if self.hide is None else map(self.hide, entries)
+
+    def _entries(self) -> Iterator[Entry]:
         for start, end, line in self._lines():
             value = self._decode(line)
             if value is None:
@@ -271,27 +280,3 @@ def parse_time(value: object) -> datetime | None:
     if not _YEARS[0] <= parsed.year <= _YEARS[1]:
         return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)
-
-
-def subagent_path(transcript: Path, agent: str) -> Path | None:
-    """The transcript of a sub-agent that `transcript` started; None if it has none of its own.
-
-    Today's client writes `<session>/subagents/agent-<id>.jsonl` beside `<session>.jsonl`.
-    """
-    if not agent or not agent.replace("-", "").isalnum():
-        return None
-    path = transcript.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
-    return path if path.is_file() else None
-
-
-def transcripts_in(path: Path) -> list[Path]:
-    """The session transcripts at or below `path`, sorted; sub-agents' files belong to their sessions."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise NotFoundError(f"no such file or directory: {path}")
-    return sorted(
-        found
-        for found in path.rglob("*.jsonl")
-        if found.is_file() and "subagents" not in found.relative_to(path).parts
-    )

@@ -15,9 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memkit.capture.hidden import asks_memory
 from memkit.capture.prompt import INTERRUPTED, human_text
 from memkit.capture.redact import skips, without_private
-from memkit.capture.transcript import Block, Entry, Transcript, subagent_path
+from memkit.capture.transcript import Block, Entry, Transcript
+from memkit.capture.transcript_files import subagent_path
 
 EXCERPT_CHARACTERS = 2000
 """Kept of each end of a tool's input and output; the digest shows a line of either."""
@@ -26,7 +28,6 @@ _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECA
 # A question to the memory is no memory: it would be the best match of the same question next time.
 _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 _SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
-_RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
 _COMMAND_OUTPUT = re.compile(r"^\s*<local-command-stdout>(.*)</local-command-stdout>\s*$", re.DOTALL)
 _FILE_FIELDS = ("file_path", "notebook_path")
 _WRITING_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
@@ -45,9 +46,7 @@ class ToolCall:
     @property
     def is_recall(self) -> bool:
         """Whether it asked memkit: what that returned is memory already, and is not remembered again."""
-        if self.name == "Skill":
-            return self.input.get("skill") in _RECALL_SKILLS
-        return self.name == "Bash" and str(self.input.get("command", "")).startswith("memkit ")
+        return asks_memory(self.name, self.input)
 
 
 @dataclass(slots=True)
@@ -159,7 +158,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         if text is not None:
             current.prompt = f"{current.prompt}\n\n{text}" if current.prompt else text
         else:
-            _follow(current, entry, pending, transcript.path)
+            _follow(current, entry, pending, transcript)
             current.is_compacted |= entry.is_compact_summary
     if current is not None:
         yield current
@@ -200,7 +199,9 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
     )
 
 
-def _follow(turn: Turn, entry: Entry, pending: dict[str, ToolCall], path: Path) -> None:
+def _follow(
+    turn: Turn, entry: Entry, pending: dict[str, ToolCall], transcript: Transcript
+) -> None:
     """Add what an entry after the prompt tells."""
     output = _COMMAND_OUTPUT.match(entry.text)
     if output and turn.prompt.startswith("/") and not turn.is_command and not turn.answer:
@@ -221,7 +222,7 @@ def _follow(turn: Turn, entry: Entry, pending: dict[str, ToolCall], path: Path) 
             if done is not None:
                 done.result, done.is_error = _excerpt(block.text), block.is_error
                 if not done.is_recall:
-                    turn.tools.extend(_agent_calls(path, entry.agent))
+                    turn.tools.extend(_agent_calls(transcript, entry.agent))
     said = entry.text.strip() if entry.role == "assistant" and not entry.is_sidechain else ""
     if said:
         # Text between tool calls is narration; what stands last is the answer. One message may
@@ -249,18 +250,19 @@ def _excerpt(text: str) -> str:
         text = without_private(text)
     if len(text) <= 2 * EXCERPT_CHARACTERS:
         return text
-    head = re.sub(r"\S{1,200}\Z", "", text[:EXCERPT_CHARACTERS])
+    head = text[:EXCERPT_CHARACTERS]
+    head = head[:-200] + re.sub(r"\S+\Z", "", head[-200:])  # over all of it it would be slow
     tail = re.sub(r"\A\S{1,200}", "", text[-EXCERPT_CHARACTERS:])
     return f"{head}\n…\n{tail}"
 
 
-def _agent_calls(path: Path, agent: str) -> list[ToolCall]:
+def _agent_calls(transcript: Transcript, agent: str) -> list[ToolCall]:
     """What a sub-agent did, from its own transcript; it belongs to the turn that started it."""
-    found = subagent_path(path, agent)
+    found = subagent_path(transcript.path, agent)
     if found is None:
         return []
     calls: dict[str, ToolCall] = {}
-    for entry in Transcript(found):
+    for entry in Transcript(found, hide=transcript.hide):
         for block in entry.blocks:
             if block.kind == "tool_use":
                 calls[block.tool_id] = _call(block, by_agent=True)

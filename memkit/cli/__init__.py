@@ -13,6 +13,7 @@ import memkit
 from memkit.errors import MemkitError
 
 _COMMANDS = {
+    "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
     "search": ("search", "Find what was said and done."),
     "expand": ("expand", "Show the whole section around a result."),
     "grip": ("grip", "Show what a bullet of a summary rests on."),
@@ -28,7 +29,10 @@ _COMMANDS = {
     "service": ("service", "The process that keeps index and model warm."),
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
+    "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
+    "logs": ("logs", "What memkit's log says."),
     "config": ("configure", "Show and change settings."),
+    "audit": ("audit", "Look for secrets in what is remembered."),
     "on": ("switch", "Remember this project again."),
     "off": ("switch", "Stop remembering this project."),
     "demo": ("demo", "See the whole loop at work, in a throw-away home."),
@@ -81,10 +85,8 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
     try:
-        cli(prog_name="memkit", standalone_mode=False)
-        status = 0
-    except click.exceptions.Exit as stop:
-        status = stop.exit_code
+        # What a command asked for with click's `Exit` is returned.
+        status = cli(prog_name="memkit", standalone_mode=False) or 0
     except click.Abort:
         _complain("interrupted")
         status = 130

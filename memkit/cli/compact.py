@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain, styled
+from memkit.cli.context import Context, about_dollars, command, counted, plain, styled
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -102,16 +102,13 @@ def _say_off(context: Context) -> None:
 
 
 def _show(plan: CompactPlan) -> None:
-    from memkit.cli.summarize import rounded
-
     if not plan.entries:
         click.echo("Nothing new to condense; `--since DAY` or `--path PATH` takes in older memory.")
         return
-    price = "price unknown" if plan.usd is None else f"about ${rounded(plan.usd)}"
     entries = "entry" if plan.entries == 1 else "entries"
     click.echo(
         f"{plan.entries:,} {entries} and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
-        f"in {counted(plan.calls, 'call')} of {plan.model}, {price}."
+        f"in {counted(plan.calls, 'call')} of {plan.model}, {about_dollars(plan.usd)}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from pathlib import Path
 
@@ -9,6 +10,16 @@ from memkit.paths import Home, make_private_directory
 
 LOG_BYTES = 1_000_000
 LOG_FILES = 3
+"""Older files that are kept beside `memkit.log`, as `memkit.log.1` and so on."""
+
+RECORD_CHARACTERS = 20_000
+"""Of a longer record, such as one that quotes what a library said, the rest is left out."""
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if len(text) <= RECORD_CHARACTERS else f"{text[:RECORD_CHARACTERS]} …"
 
 
 class _LogFile(logging.Handler):
@@ -17,23 +28,29 @@ class _LogFile(logging.Handler):
     def __init__(self, home: Home) -> None:
         super().__init__(logging.INFO)
         self.home = home
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        self.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
         self._file: logging.Handler | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        from logging.handlers import RotatingFileHandler  # 20 ms, mostly of its network handlers
-
         try:
             if self._file is None:
                 make_private_directory(self.home.log)
-                Path(self.home.log_file).touch(0o600)
-                self._file = RotatingFileHandler(
-                    self.home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
-                )
+                self._file = _rotating_file(self.home)
                 self._file.setFormatter(self.formatter)
             self._file.emit(record)
         except OSError:  # a read-only home: the command itself says what it could not do
             pass
+
+
+def _rotating_file(home: Home) -> logging.Handler:
+    from logging.handlers import RotatingFileHandler  # 20 ms, mostly of its network handlers
+
+    class PrivateFile(RotatingFileHandler):
+        def _open(self) -> io.TextIOWrapper:  # after each rotation too
+            Path(self.baseFilename).touch(0o600)
+            return super()._open()
+
+    return PrivateFile(home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
 
 
 def log_to_file(home: Home) -> None:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import signal
-from pathlib import Path
 from typing import Any
 
 import click
 
 from memkit.cli.context import Context, command, counted, plain
-from memkit.errors import MemkitError
 
 STATUS_SECONDS = 5.0
 START_SECONDS = 30.0
-STOP_SECONDS = 10.0
-"""How long a service that answers may take to end."""
-
-TERM_SECONDS = 3.0
-"""How long one that does not may take after SIGTERM, before it is killed, which loses nothing."""
-
-POLL_SECONDS = 0.05
-SHOWN_LINES = 50
 
 
 @command("service")
@@ -42,10 +30,14 @@ def service_command(context: Context, action: str) -> None:
         _run(context)
         return
     if action == "logs":
-        _logs(context)
+        from memkit.cli.logs import show_logs
+
+        show_logs(context)
         return
     if action in ("stop", "restart"):
-        _stop(context)
+        from memkit.service.stopping import stop
+
+        stop(context.home)
     if action in ("start", "restart"):
         _start(context)
     value = _status(context)
@@ -84,54 +76,10 @@ def _status(context: Context) -> dict[str, Any]:
 
 def _start(context: Context) -> None:
     from memkit.capture import launch
+    from memkit.service.stopping import wait_for
 
     launch.start(context.home, "service", "run")
-    _wait(lambda: _status(context)["answers"], START_SECONDS, "the service has not started")
-
-
-def _stop(context: Context) -> None:
-    from memkit.capture import launch
-    from memkit.service.client import request
-
-    def has_ended() -> bool:
-        return not launch.service_is_running(context.home)
-
-    if has_ended():
-        return
-    try:
-        request(context.home, "drain", {}, STATUS_SECONDS)
-        _wait(has_ended, STOP_SECONDS, "the service has not ended")
-    except MemkitError:  # it is not there to be asked, or does not end
-        process = _holder(context)
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            # The lock is held, so who wrote its number when it took it is alive, and is the one.
-            if not has_ended():
-                os.kill(process, number)
-                with contextlib.suppress(MemkitError):
-                    _wait(has_ended, TERM_SECONDS, "")
-        _wait(has_ended, TERM_SECONDS, f"the service, process {process}, does not end")
-
-
-def _holder(context: Context) -> int:
-    """The process that holds the service's lock. Raises `MemkitError` if it has not said which it is."""
-    try:
-        return int(Path(context.home.service_process).read_text())
-    except (OSError, ValueError) as error:
-        raise MemkitError(
-            "the service does not answer, and does not say which process it is"
-        ) from error
-
-
-def _wait(is_done: Any, seconds: float, problem: str) -> None:
-    import time
-
-    deadline = time.monotonic() + seconds
-    while not is_done():
-        if time.monotonic() > deadline:
-            raise MemkitError(
-                f"{problem} within {seconds:.0f} s; `memkit service logs` may say why"
-            )
-        time.sleep(POLL_SECONDS)
+    wait_for(lambda: _status(context)["answers"], START_SECONDS, "the service has not started")
 
 
 def _show(value: dict[str, Any]) -> None:
@@ -162,14 +110,3 @@ def _span(seconds: float) -> str:
     if minutes < 1:
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
-
-
-def _logs(context: Context) -> None:
-    paths = [Path(context.home.log_file), Path(context.home.log, "worker.log")]
-    found = [path for path in paths if path.exists()]
-    if not found:
-        click.echo("There is no log yet.")
-    for path in found:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        for line in lines[-SHOWN_LINES:]:
-            click.echo(plain(line))

@@ -128,7 +128,7 @@ def _status(context: Context) -> dict[str, Any]:
             }
             for item in spool.failed(home)
         ],
-        "hook_errors": _count_lines(Path(home.log) / "hooks.log"),
+        "hook_errors": _count_lines(Path(home.hook_log)),
     }
 
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import time
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.paths import OFF_MARKER, make_private_directory
 
 
 @command("off")
 def off_command(context: Context) -> None:
     """Stop remembering this project's sessions. What is remembered stays, and stays searchable."""
-    marker = os.path.join(context.project.root, OFF_MARKER)
-    make_private_directory(os.path.dirname(marker))
-    Path(marker).touch(0o600)
+    context.project.switch_off(time.time())
     _tell(context, "off")
 
 
 @command("on")
 def on_command(context: Context) -> None:
-    """Remember this project's sessions again."""
-    Path(context.project.root, OFF_MARKER).unlink(missing_ok=True)
+    """Remember this project's sessions again; what is said until then stays out."""
+    context.project.switch_on(time.time())
     _tell(context, "on")
 
 

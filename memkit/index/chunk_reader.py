@@ -15,7 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
-from memkit.errors import AmbiguousIdError, NotFoundError, StaleSnapshotError
+from memkit.errors import (
+    AmbiguousIdError,
+    ForeignSnapshotError,
+    NotFoundError,
+    StaleSnapshotError,
+)
 from memkit.index.chunk import Chunk
 
 logger = logging.getLogger(__name__)
@@ -129,15 +134,23 @@ class ChunkReader:
 
 def open_in_force(directory: Path, open_at: Callable[[Path], Opened]) -> Opened | None:
     """What `open_at` makes of the snapshot in force in `directory`; None if none can be trusted."""
+    try:
+        return open_trusted(directory, open_at)
+    except StaleSnapshotError as error:
+        logger.warning("%s; it is made anew", error)
+        return None
+
+
+def open_trusted(directory: Path, open_at: Callable[[Path], Opened]) -> Opened | None:
+    """The same, but None only if none is in force. Raises `StaleSnapshotError`, which says why."""
     name = _current(directory)
     while name:
         try:
             return open_at(directory / name)
-        except StaleSnapshotError as error:
+        except StaleSnapshotError:
             before, name = name, _current(directory)
             if name == before:  # else a writer has put another one in force meanwhile
-                logger.warning("%s; it is made anew", error)
-                break
+                raise
     return None
 
 
@@ -146,7 +159,7 @@ def root_of(directory: Path) -> str:
     name = _current(directory)
     try:
         return str(_read_manifest(directory / name)["root"]) if name else ""
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, StaleSnapshotError) as error:
         logger.info("snapshot %s cannot be read: %s", directory, error)
         return ""
 
@@ -175,7 +188,8 @@ def _current(directory: Path) -> str:
 def _read_manifest(path: Path) -> dict[str, Any]:
     checksum, _, data = (path / MANIFEST).read_bytes().partition(b"\n")
     manifest: dict[str, Any] = json.loads(data)
-    is_ours = (manifest["format"], manifest["fields"]) == (FORMAT, list(CHUNK_FIELDS))
-    if int(checksum) != zlib.crc32(data) or not is_ours:
-        raise ValueError("its manifest is damaged or of another version")
+    if int(checksum) != zlib.crc32(data):
+        raise ValueError("its manifest is damaged")
+    if (manifest["format"], manifest["fields"]) != (FORMAT, list(CHUNK_FIELDS)):
+        raise ForeignSnapshotError(f"snapshot {path} is of another version of memkit")
     return manifest

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.config import Settings
 from memkit.index.chunk import digest
-from memkit.index.chunk_reader import ChunkReader, open_in_force, root_of
+from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
 from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
+from memkit.index.residue import COLLECTION_PREFIX
 from memkit.index.scanner import scan
 from memkit.paths import Home
 from memkit.project import Project, identity
@@ -86,7 +88,7 @@ def other_collections(project: Project, home: Home, name: str) -> list[str]:
 
 
 def _prefix(project: Project, home: Home) -> str:
-    return f"memkit-{identity(project, home)}-"
+    return f"{COLLECTION_PREFIX}{identity(project, home)}-"
 
 
 def snapshot_directory(home: Home, name: str) -> Path:
@@ -106,8 +108,22 @@ def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot 
     return open_current(_directory(project, home, settings), settings.search.language)
 
 
+def inspect_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
+    """The same, but None only if none is in force. Raises `StaleSnapshotError`, which says why."""
+    from memkit.index.snapshot import Snapshot
+
+    directory = _directory(project, home, settings)
+    return open_trusted(directory, lambda path: Snapshot(path, settings.search.language))
+
+
 def _directory(project: Project, home: Home, settings: Settings) -> Path:
     return snapshot_directory(home, collection_name(project, home, space(settings.embedding)))
+
+
+def snapshots_of(home: Home, roots: Collection[str] | None) -> list[Path]:
+    """Where the snapshots of all collections lie whose projects have one of `roots`, of any if None."""
+    directories = sorted(Path(home.index, "snapshots").glob("*"))
+    return [path for path in directories if roots is None or root_of(path) in roots]
 
 
 def known_roots(home: Home) -> list[str]:

@@ -136,11 +136,10 @@ class IndexPass:
         return rows
 
     def _chunks(self, file: MemoryFile) -> list[Chunk]:
-        text, replaced = decode(file.data)
+        chunks, replaced = chunks_of(file, self.settings)
         if replaced:
             self.report.replaced[file.source] = replaced
-        options = ChunkOptions.of(self.settings.chunking)
-        return chunk_markdown(text, file.source, source_hash=file.hash, options=options)
+        return chunks
 
     def _embed(
         self,
@@ -203,6 +202,14 @@ class IndexPass:
         for other in other_collections(self.project, self.home, name):
             store.drop(other)
             shutil.rmtree(snapshot_directory(self.home, other), ignore_errors=True)
+
+
+def chunks_of(file: MemoryFile, settings: Settings) -> tuple[list[Chunk], int]:
+    """A memory file cut as the settings say, and how many of its bytes were no UTF-8."""
+    text, replaced = decode(file.data)
+    cut = settings.chunking
+    options = ChunkOptions(cut.max_characters, cut.min_characters, cut.overlap_lines)
+    return chunk_markdown(text, file.source, source_hash=file.hash, options=options), replaced
 
 
 def _put(store: Store, rows: list[Row], old: dict[str, Row]) -> None:

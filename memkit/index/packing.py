@@ -9,7 +9,6 @@ from math import ceil
 
 from memkit.errors import ConfigError
 from memkit.index.blocks import TEXT, Document, Span
-from memkit.settings import ChunkingSettings
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _NEWLINE = re.compile(r"\n")
@@ -33,11 +32,6 @@ class ChunkOptions:
     max_characters: int = 1500
     min_characters: int = 100
     overlap_lines: int = 2
-
-    @classmethod
-    def of(cls, settings: ChunkingSettings) -> ChunkOptions:
-        """As the settings say."""
-        return cls(settings.max_characters, settings.min_characters, settings.overlap_lines)
 
     def __post_init__(self) -> None:
         if 4 * self.min_characters > self.max_characters:

@@ -120,10 +120,15 @@ def write(
         raise IndexStoreError(
             f"cannot write the index in {directory}: {error.strerror or error}"
         ) from error
+    remove_others(directory, path.name)
+
+
+def remove_others(directory: Path, name: str) -> None:
+    """Remove all snapshots of a collection but `name`, and what killed writers left."""
     for other in directory.iterdir():
-        if other.is_dir() and other != path:
+        if other.is_dir() and other.name != name:
             shutil.rmtree(other, ignore_errors=True)
-        elif other.name.endswith(".tmp"):  # left by a killed writer
+        elif other.name.endswith(".tmp"):
             other.unlink(missing_ok=True)
 
 

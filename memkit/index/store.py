@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from memkit.errors import IndexStoreError
 from memkit.index.chunk import Chunk
 from memkit.index.damage import in_use_marker
+from memkit.index.residue import cut_off_unused_memory
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
 from memkit.settings import CLOUD
 
@@ -93,6 +94,7 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._marker is not None:
+            _call(cut_off_unused_memory, path=self._marker.parent)
             self._marker.unlink(missing_ok=True)
 
     @property

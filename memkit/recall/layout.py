@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
+from memkit.capture.fence import defuse
 from memkit.recall.answers import Answer, Result
 from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE
 
 BREADCRUMB_CHARACTERS = 300
 NOTE_CHARACTERS = 300
-
-_TAG = re.compile(r"<(?=\s*/?\s*entry\b)", re.IGNORECASE)
 
 
 def lay_out(answer: Answer, budget_tokens: int) -> str:
@@ -50,9 +47,10 @@ def _entry(result: Result, room: int) -> str:
         "branch": chunk.branch,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)
-    breadcrumb = _inside(_short(chunk.breadcrumb, BREADCRUMB_CHARACTERS))
+    breadcrumb = " ".join(_short(chunk.breadcrumb, BREADCRUMB_CHARACTERS).split())
+    # Together: what ends the one could begin a tag that the other goes on with.
+    breadcrumb, _, content = _inside(f"{breadcrumb}\n{chunk.content.strip()}").partition("\n")
     before, after = f"<entry {opening}>\n{breadcrumb}\n", "\n</entry>"
-    content = _inside(chunk.content.strip())
     left = room - len(before) - len(after)
     if len(content) > left:
         hint = f" … (`memkit expand {result.id}` has it all)"
@@ -73,4 +71,4 @@ def _attribute(value: str) -> str:
 
 def _inside(text: str) -> str:
     """No text can end the entry that quotes it, or begin another."""
-    return _TAG.sub("&lt;", text)
+    return defuse(text, "entry")

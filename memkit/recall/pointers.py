@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ pointers, of others 0.4 to 3 %, of usual coding prompts ("run the tests") 0 to 7
 LEAST_WORDS = 3
 """A prompt of fewer words (`go on`, `yes, please`) says nothing of what it is about."""
 
+_QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 _OPENING = "Earlier work on this: "
 _CLOSING = ". `memkit expand ID` shows an entry."
 
@@ -75,7 +77,7 @@ def _pointer(result: Result) -> Pointer:
         heading = OPENING_HEADINGS.sub("", chunk.content).removeprefix("- ")
     # It may be a stranger's text: one line, no control characters, nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)
-    plain = " ".join(plain.replace("“", '"').replace("”", '"').split())
+    plain = " ".join(_QUOTES.sub('"', plain).split())
     if len(plain) > HEADING_CHARACTERS:
         plain = plain[: HEADING_CHARACTERS - 1].rstrip() + "…"
     return Pointer(result.id, chunk.date, plain)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
-from memkit.capture.exchange import Message, message_of, redacted
+from memkit.capture.client_files import client_projects
+from memkit.capture.exchange import Message, message_of, redacted_again
 from memkit.capture.sessions import Sessions
 from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
-
-
-def client_projects() -> Path:
-    """Where Claude Code keeps its transcripts."""
-    base = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    return Path(base).expanduser() / "projects"
 
 
 def find_transcript(home: Home, session: str) -> Path | None:
@@ -80,7 +74,7 @@ class Original:
             return
         for turn in self.archive.turns(self.session):
             for message in turn.messages:
-                yield _redacted_again(message, redact)
+                yield redacted_again(message, redact)
 
 
 def find_original(home: Home, session: str) -> Original | None:
@@ -162,15 +156,3 @@ def around(messages: Iterator[Message], turn: str, context: int) -> list[Message
         else:
             before = [*before, message][-context:] if context else []
     return before + own
-
-
-def _redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
-    tools = tuple(
-        replace(
-            tool,
-            input=redacted(tool.input, redact),
-            result=None if tool.result is None else redact(tool.result),
-        )
-        for tool in message.tools
-    )
-    return replace(message, text=redact(message.text), tools=tools)

@@ -1,7 +1,7 @@
 """What recurs: small jobs with a period each, run by the service, or without one by `memkit work`.
 
 Each can be run twice, or be cut short and run again. When a job last ended stands in `run/jobs.json`,
-written after it, so one that was killed is due again. Four jobs with fixed periods and no concurrency need
+written after it, so one that was killed is due again. Five jobs with fixed periods and no concurrency need
 no scheduler library: the largest part of one, its stores and triggers, would stand idle.
 """
 
@@ -89,6 +89,12 @@ def _tidy(around: Surroundings) -> str:
     return f"{notes} old notes and {archives} archived sessions removed"
 
 
+def _health(around: Surroundings) -> str:
+    from memkit.health.telling import tell_next_session  # much that nobody else needs
+
+    return f"{tell_next_session(around.home)} findings for the next session"
+
+
 def _remove_leftovers(directory: Path) -> int:
     """Remove what killed processes left half-written; how many files those were."""
     removed = 0
@@ -107,6 +113,7 @@ JOBS = (
         "reconcile", "read what crashed sessions left in their transcripts", 10 * MINUTE, _reconcile
     ),
     Job("retry", "try the events again that were given up", 6 * HOUR, _retry),
+    Job("health", "look for what a person should hear of", HOUR, _health),
     Job("index", "bring the index of every project into step", DAY, _index),
     Job("tidy", "remove notes and archives of sessions long past", DAY, _tidy),
 )

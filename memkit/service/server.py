@@ -147,12 +147,19 @@ class _Server:
             except asyncio.TimeoutError:
                 if not os.path.isdir(self.home.root):
                     os._exit(0)  # memkit was removed; even a line in the log would bring it back
+                self._bound_log()
                 self._start_due_jobs()
                 self.operations.summaries.look(idle)
                 if self._is_idle(idle):
                     return
                 if launch.work_waits(self.home):  # what failed before, or nobody could tell us of
                     self.operations.work({})
+
+    def _bound_log(self) -> None:
+        try:
+            launch.bound_worker_log(self.home)  # our own stderr, for days
+        except OSError as error:
+            logger.warning("worker.log cannot be begun anew: %s", error)
 
     def _start_due_jobs(self) -> None:
         for job in JobBook(self.home).due(time.time()):

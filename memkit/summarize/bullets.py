@@ -27,7 +27,7 @@ _LABELS = {
     "change": "Changed",
     "finding": "Found",
     "problem": "Problem",
-    "preference": "Prefers",
+    "preference": "Preference",
     "open": "Open",
 }
 

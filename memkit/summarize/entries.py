@@ -13,8 +13,9 @@ from memkit.capture.markup import cut_middle
 from memkit.config import Settings
 from memkit.index.chunk import OPENING_HEADINGS, Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
-from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
+from memkit.index.chunker import decode
 from memkit.index.current import MemoryFile, read_files
+from memkit.index.index_pass import chunks_of
 from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.project import Project
 from memkit.summarize.segments import estimate_tokens
@@ -92,7 +93,6 @@ def find_entries(
 def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
     """The chunks of a file that say something, without facts."""
     text, _ = decode(file.data)
-    options = ChunkOptions.of(settings.chunking)
     facts = {
         number
         for number, line in enumerate(text.split("\n"), start=1)
@@ -100,7 +100,7 @@ def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
     }
     return [
         chunk
-        for chunk in chunk_markdown(text, file.source, source_hash=file.hash, options=options)
+        for chunk in chunks_of(file, settings)[0]
         if OPENING_HEADINGS.sub("", chunk.content).strip()
         and facts.isdisjoint(range(chunk.start_line, chunk.end_line + 1))
     ]

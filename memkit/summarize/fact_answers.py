@@ -16,6 +16,8 @@ from memkit.summarize.segments import estimate_tokens
 
 TOOL = "record_facts"
 
+_TAGS = ("memory", "entry", "fact")
+
 MAX_REPLACED = 8
 """Facts whose place one other may take: more are never the same thing said again."""
 
@@ -94,11 +96,11 @@ def make_task(known: Sequence[Statement], entries: Sequence[Entry]) -> Task:
         kept = ' kept="yes"' if one.is_own else ""
         lines += [
             f'<fact number="{number}" kind="{fact.kind}" date="{fact.date}"{kept}>',
-            as_data(fact.text),
+            as_data(fact.text, _TAGS),
             "</fact>",
         ]
     for number, entry in enumerate(entries, start=len(known) + 1):
-        lines += [f'<entry number="{number}" date="{entry.date}">', as_data(entry.text), "</entry>"]
+        lines += [f'<entry number="{number}" date="{entry.date}">', as_data(entry.text, _TAGS), "</entry>"]
     lines.append("</memory>")
     lines.append(
         f"Record what lasts of the {len(entries)} entries and {len(known)} facts above with {TOOL}. "

@@ -93,7 +93,8 @@ def _turn_text(
     turn = section.pairs["turn"]
     minute = section.minute or "00:00"
     began = datetime.fromisoformat(f"{day} {minute}")
-    text = anchors.strip(content.text(section))
+    heading, _, body = anchors.strip(content.text(section)).partition("\n")
+    text = body.strip() or heading  # which repeats the prompt
     return TurnText(
         id=turn,
         time=minute,

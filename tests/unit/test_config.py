@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memkit import config
 from memkit.errors import ConfigError
+from memkit.index.current import read_files
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.settings_file import read_settings
@@ -305,6 +306,31 @@ class TestFileOfAProject:
             assert loaded.refused[number - 1].startswith(place)
 
     @pytest.mark.parametrize(
+        "text",
+        [
+            "memory.exclude = ['!/etc', '../', '~/', '/', '', '../outside/*', '!../outside']\n",
+            "search.domains = ['src=../outside', '../outside=docs', '/=/', 'src=~']\n",
+            "[memory]\npaths = ['../outside']\nexclude = []\n",
+            "memory.paths = ['../outside']\n",
+            "['memory']\n'paths' = ['../outside']\n",
+            "chunking.max_characters = 100000\nsearch.language = '../outside'\n",
+        ],
+    )
+    def test_brings_nothing_from_outside_into_the_memory(
+        self, home: Home, project: Project, text: str
+    ) -> None:
+        outside = Path(project.root).parent / "outside"
+        for directory in (outside, Path(project.memory)):
+            directory.mkdir(parents=True)
+            (directory / "note.md").write_text("# A note\n")
+        (Path(project.root) / "README.md").write_text("# Not memory\n")
+        (Path(project.memory) / "link.md").symlink_to(outside / "note.md")
+        allowed = set(read_files(project, home, load(home).settings))
+        assert allowed == {".memkit/memory/note.md"}
+        write_theirs(project, text)
+        assert set(read_files(project, home, load(home, project).settings)) <= allowed
+
+    @pytest.mark.parametrize(
         ("text", "said"),
         [
             ("[search]\nk = 0\n", ":2: search.k = 0"),
@@ -459,7 +485,8 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
     config.publish_hook_settings(home, load(home).settings)
     path = Path(home.hook_settings)
-    assert json.loads(path.read_bytes()) == {"session_characters": 10, "inject": "off", "service": True}
+    wanted = {"session_characters": 10, "inject": "off", "service": True, "redact": [], "exclude": []}
+    assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
     config.publish_hook_settings(home, load(home).settings)

@@ -91,6 +91,43 @@ def ensure_weights(
         ) from error
 
 
+def examine(home: Home) -> tuple[list[str], list[str]]:
+    """The names of the files missing in the model's directory, and of those that are not the upstream ones.
+
+    Hashes them, whatever was remembered of an earlier time.
+    """
+    missing, refused = [], []
+    for file in FILES:
+        path = model_directory(home) / file.name
+        if not path.is_file():
+            missing.append(file.name)
+            continue
+        try:
+            _read_verified(path, file)
+        except SourceError:
+            refused.append(file.name)
+    return missing, refused
+
+
+def is_at_hand(home: Home) -> bool:
+    """Whether this machine has the files, as far as can be told without hashing them."""
+
+    def holds(source: Callable[[], Path]) -> bool:
+        try:
+            directory = source()
+        except SourceError:
+            return False
+        return all((directory / file.name).is_file() for file in FILES)
+
+    kept = partial(model_directory, home)
+    return any(holds(source) for source in (kept, sources.installed_package, sources.hub_cache))
+
+
+def forget_verified(home: Home) -> None:
+    """Have the files hashed at their next use, and replaced if they are not the upstream ones."""
+    (model_directory(home) / _VERIFIED_FILE).unlink(missing_ok=True)
+
+
 def _find(
     directory: Path, started: float, allow_download: bool, announce: Announce, retry: bool
 ) -> Path:

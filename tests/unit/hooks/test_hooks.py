@@ -115,6 +115,34 @@ def test_nothing_happens_in_a_child_or_where_it_is_off(stage: Stage, script: str
     assert stage.started == []
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("pattern", ["{root}/project", "{root}/p*", "./sub", "sub"])
+def test_nothing_happens_where_it_is_excluded(stage: Stage, script: str, pattern: str) -> None:
+    stage.remember("2026-01-01", "the answer")
+    (stage.home / "run").mkdir(parents=True)
+    settings = json.dumps({"exclude": [pattern.format(root=stage.root), 7]})
+    (stage.home / "run" / "hooks.json").write_text(settings)
+    (stage.project / ".git").mkdir()
+    (stage.project / "sub").mkdir()
+    event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
+    event["cwd"] = str(stage.project / "sub")
+    environment = {"CLAUDE_PROJECT_DIR": str(stage.project)}
+    assert stage.run(script, event, environment=environment).json == {}
+    assert [path.name for path in stage.home.rglob("*")] == ["run", "hooks.json"]
+    assert stage.started == []
+
+
+def test_ones_own_patterns_hold_in_the_spool(stage: Stage) -> None:
+    (stage.home / "run").mkdir(parents=True)
+    settings = json.dumps({"redact": ["zq[a-z]+zq", "(?P<broken", 7], "exclude": "no list"})
+    (stage.home / "run" / "hooks.json").write_text(settings)
+    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="the zqhorseradishzq", prompt_id="p"))
+    stage.run("stop", stage.event("Stop", last_assistant_message="a zqhorseradishzq", prompt_id="p"))
+    told = [record.get("prompt") or record.get("message") for record in stage.spooled()]
+    assert told == ["the [redacted:custom]", "a [redacted:custom]"]
+    assert "unterminated name" in stage.errors()
+
+
 def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) -> None:
     event = stage.event("Stop", prompt_id="p1", last_assistant_message="Done: 7443.", extra=1)
     assert stage.run("stop", event).json == {}

@@ -35,7 +35,7 @@ def test_when_they_are_due(memory: Memory) -> None:
     for job in JOBS:
         book.save(job.name, JobState(last=now))
     assert book.due(now) == []
-    assert [job.name for job in book.due(now + 3 * 3600)] == ["reconcile"]
+    assert [job.name for job in book.due(now + 3 * 3600)] == ["reconcile", "health"]
     assert book.due(now + 2 * 86400) == list(JOBS)
     assert book.due(now - 60) == list(JOBS)  # the clock was set back
     book.pause("reconcile", True)
@@ -67,6 +67,7 @@ def test_each_does_what_it_says(memory: Memory) -> None:
         assert item is not None
         spool.give_up(memory.home, item, "broken")
     results = {job.name: run_job(job, around(memory)) for job in JOBS}
+    assert results.pop("health").result.endswith("findings for the next session")
     assert {name: state.result for name, state in results.items()} == {
         "reconcile": "0 sessions caught up",
         "retry": "1 given-up events tried again",

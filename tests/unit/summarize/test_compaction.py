@@ -13,7 +13,9 @@ import pytest
 
 from memkit import anchors
 from memkit.capture import replaced
+from memkit.capture.audit_places import look_through, state_places
 from memkit.capture.facts import FactChange, FactFile
+from memkit.capture.findings import Finder
 from memkit.errors import ArchiveError, JournalError
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.service.summaries import Summaries
@@ -295,6 +297,20 @@ def test_secrets_in_an_answer_and_in_the_old_text_are_hidden(stage: SummaryStage
     (copy,) = kept(stage)
     assert key not in copy.read_text()
     assert "Mine: [redacted:" in copy.read_text()
+
+
+def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
+    one, work, change = prepared(stage)
+    one.write(work, change)
+    (copy,) = kept(stage)
+    copy.write_text("Of mine: hunter-0042\n")  # a pattern that the person thought of later
+    for roots, expected in ((None, 1), ({stage.project.root}, 1), ({"/elsewhere"}, 0)):
+        finder = Finder(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
+        places = look_through(list(state_places(stage.home, roots)), finder, [])
+        assert len(places) == expected
+    places = look_through(list(state_places(stage.home, None)), finder, [])
+    places[0].fix(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
+    assert copy.read_text() == "Of mine: [redacted:custom]\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,114 @@
+"""`memkit logs`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from memkit.cli.context import Context, command, plain
+from memkit.cli.log import LOG_FILES
+from memkit.paths import Home
+
+SHOWN_LINES = 50
+LOOK_SECONDS = 0.3
+"""How often a followed log is looked at."""
+
+
+@command("logs")
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(min=0),
+    default=SHOWN_LINES,
+    show_default=True,
+    help="How many lines of each log.",
+)
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+def logs_command(context: Context, lines: int, follow: bool) -> None:
+    """Show the last lines of memkit's logs: its own, that of its hooks, and of what they started.
+
+    \b
+      memkit logs
+      memkit logs --lines 200
+      memkit logs --follow
+    """
+    if follow and context.as_json:
+        raise click.UsageError("--follow prints lines, not one JSON object")
+    follower = _Follower(context.home) if follow else None
+    show_logs(context, lines)
+    if follower is not None:
+        while True:
+            for name, line in follower.new_lines():
+                click.echo(plain(f"{name}: {line}"))
+            time.sleep(LOOK_SECONDS)
+
+
+def show_logs(context: Context, count: int = SHOWN_LINES) -> None:
+    """Print the last `count` lines of each log there is."""
+    found = {path.name: _last_lines(path, count) for path in _logs(context.home)}
+    found = {name: lines for name, lines in found.items() if lines}
+    if context.as_json:
+        context.print_json(found)
+        return
+    if not found:
+        click.echo("There is nothing in the logs.")
+    for name, lines in found.items():
+        click.echo(f"==> {name} <==")
+        for line in lines:
+            click.echo(plain(line))
+
+
+def _logs(home: Home) -> list[Path]:
+    return [Path(home.hook_log), Path(home.worker_log), Path(home.log_file)]
+
+
+def _last_lines(path: Path, count: int) -> list[str]:
+    """The last lines of a log, going back to its older files as far as need be. They are bounded."""
+    lines: list[str] = []
+    older = [path.with_name(f"{path.name}.{number}") for number in range(1, LOG_FILES + 1)]
+    for one in (path, *older):
+        if len(lines) >= count or not one.exists():
+            break
+        lines = one.read_text(encoding="utf-8", errors="replace").splitlines() + lines
+    return lines[-count:] if count else []
+
+
+class _Follower:
+    """What is added to the logs from now on; they may appear, be begun anew or be emptied meanwhile."""
+
+    def __init__(self, home: Home) -> None:
+        self._open: dict[Path, BinaryIO] = {}
+        self._paths = _logs(home)
+        for path in self._paths:
+            if path.exists():
+                self._open[path] = path.open("rb")
+                self._open[path].seek(0, os.SEEK_END)
+
+    def new_lines(self) -> Iterator[tuple[str, str]]:
+        """Each whole line that was added since the last call, with the name of its log."""
+        for path in self._paths:
+            file = self._open.get(path)
+            if file is not None:
+                yield from self._rest(path, file)
+            if path.exists() and (
+                file is None or not os.path.samestat(os.fstat(file.fileno()), path.stat())
+            ):
+                if file is not None:
+                    file.close()
+                self._open[path] = path.open("rb")
+                yield from self._rest(path, self._open[path])
+
+    @staticmethod
+    def _rest(path: Path, file: BinaryIO) -> Iterator[tuple[str, str]]:
+        if os.fstat(file.fileno()).st_size < file.tell():
+            file.seek(0)
+        while line := file.readline():
+            if not line.endswith(b"\n"):  # the rest of it is under way
+                file.seek(-len(line), os.SEEK_CUR)
+                return
+            yield path.name, line.decode("utf-8", "replace").rstrip("\n")

@@ -1,0 +1,139 @@
+"""The client's transcripts: can they be read, and are they archived before the client deletes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from memkit import anchors
+from memkit.capture.archive import Archive
+from memkit.capture.live import LiveSessions
+from memkit.capture.redact import redact
+from memkit.capture.sessions import Session, Sessions
+from memkit.capture.transcript import Transcript
+from memkit.capture.turn import read_turns
+from memkit.errors import TranscriptError
+from memkit.health.client import ClientTranscript, kept_days, transcripts
+from memkit.health.finding import MEND, Finding, Subject
+from memkit.index.lock import index_lock
+from memkit.project import Project
+
+DAY = 86_400.0
+
+AHEAD_DAYS = 5.0
+"""How long before the client deletes a transcript that is told of."""
+
+LOCK_SECONDS = 30.0
+
+
+def check_transcripts(subject: Subject) -> Iterator[Finding]:
+    """Whether what sessions have written since they were last read can be read."""
+    live = {one.session for one in LiveSessions(subject.home)}
+    for session in Sessions(subject.home):
+        path = Path(session.transcript)
+        if not session.transcript or not os.path.lexists(path):
+            continue  # there was none, or the client has deleted it
+        problem = _unreadable(path) or ("" if session.id in live else _damage(session))
+        if problem:
+            yield Finding(
+                "transcript-unreadable",
+                "warning",
+                f"the transcript {path} {problem}",
+                "what was said there since it was last read is not in the memory",
+                f"make it readable (`ls -l {path}`); memkit then reads on by itself",
+            )
+
+
+def _unreadable(path: Path) -> str:
+    """Why the file cannot be opened; "" if it can. A pipe would be waited for, so none is opened."""
+    if not path.is_file():
+        return "is no file"
+    try:
+        with path.open("rb"):
+            return ""
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+
+
+def _damage(session: Session) -> str:
+    """What is wrong in what was not read yet."""
+    if not session.has_unread_transcript:
+        return ""
+    transcript = Transcript(Path(session.transcript), session.offset)
+    spoken = sum(1 for _ in transcript)
+    broken = transcript.counts["broken"] + transcript.counts["too long"]
+    return f"has {broken} lines that are no JSON" if broken and not spoken else ""
+
+
+def check_archive(subject: Subject) -> Iterator[Finding]:
+    """Whether the client will soon delete transcripts that are in no archive."""
+    if not subject.settings.archive.enabled:
+        return
+    remembered, unknown = _soon_swept(subject)
+    days = f"within {AHEAD_DAYS:.0f} days"
+    if remembered:
+        yield Finding(
+            "archive-gap",
+            "warning",
+            f"the client deletes the transcripts of {len(remembered)} remembered sessions {days}, and "
+            f"they are not archived: {remembered[0].id}",
+            "their digests stay, but the exchanges themselves will be gone",
+            MEND,
+            fixable=True,
+        )
+    if unknown:
+        yield Finding(
+            "never-imported",
+            "note",
+            f"the client deletes {len(unknown)} transcripts {days} that memkit never read",
+            "nothing will be known of those sessions",
+            f"`memkit import {unknown[0].path.parent}`, for this and each other project you want to keep",
+        )
+
+
+def mend_archive(subject: Subject) -> str:
+    """Archive them; their memory stays as it is. Raises `ArchiveError`, `TranscriptError`."""
+    patterns = subject.settings.capture.compiled_patterns()
+    archive, home = Archive(subject.home), subject.home
+    remembered, _ = _soon_swept(subject)
+    with index_lock(home, LOCK_SECONDS):
+        for session in remembered:
+            root = Project.at_root(session.project, home).root
+            path = Path(session.transcript)
+            turns = ((turn, root) for turn in read_turns(Transcript(path)) if turn.is_memory)
+            archive.keep(turns, path, lambda text: redact(text, patterns))
+    return f"{len(remembered)} sessions archived"
+
+
+def _soon_swept(subject: Subject) -> tuple[list[Session], list[ClientTranscript]]:
+    """Of what is swept soon and not archived: the sessions memkit knows, and the others' transcripts."""
+    before = subject.now - (kept_days() - AHEAD_DAYS) * DAY
+    known = {session.id: session for session in Sessions(subject.home)}
+    archive = Archive(subject.home)
+    remembered, unknown = [], []
+    for one in transcripts():
+        if one.changed > before or archive.path(anchors.safe(one.session)).is_file():
+            continue
+        session = known.get(one.session)
+        if session is None:
+            unknown.append(one)
+        elif (
+            session.project
+            and not Project(session.project).is_off
+            and session.transcript == str(one.path)
+            and _is_missing(one.path, archive)
+        ):
+            remembered.append(session)
+    return remembered, unknown
+
+
+def _is_missing(path: Path, archive: Archive) -> bool:
+    """Whether a transcript has turns of a session that is not archived."""
+    try:
+        return any(
+            turn.is_memory and not archive.path(anchors.safe(turn.session)).is_file()
+            for turn in read_turns(Transcript(path))
+        )
+    except TranscriptError:  # told of by `check_transcripts`
+        return False
