@@ -557,10 +557,10 @@ def test_by_itself_only_where_it_was_asked_for(stage: SummaryStage, monkeypatch:
     assert (report.calls, report.projects) == (1, {stage.project.root})
     assert "long ago" not in stage.provider.tasks[-1].material
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
+    stage.add_turn(6 * 24 * 60, "New?", "New it is.")
     stage.now += timedelta(days=6)
     assert run_due(stage, monkeypatch).calls == 0
     stage.now += timedelta(days=2)
-    stage.add_turn(8 * 24 * 60, "New?", "New it is.")
     stage.provider.answer = said("New it is", "It is new.")
     assert run_due(stage, monkeypatch).calls == 1
     assert len(facts(stage)) == 2
