@@ -22,6 +22,7 @@ _COMMANDS = {
     "index": ("index", "Bring the index into step with the markdown."),
     "import": ("importing", "Remember existing transcripts."),
     "summarize": ("summarize", "Have bullets written above the digests."),
+    "compact": ("compact", "Condense the memory into lasting facts."),
     "cost": ("cost", "What model calls took."),
     "work": ("work", "Take waiting events into the memory and index them."),
     "watch": ("watch", "Keep the index in step while you edit."),

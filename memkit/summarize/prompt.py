@@ -85,10 +85,10 @@ def _material(segments: Sequence[Segment]) -> str:
     for segment in segments:
         lines.append(f'<segment day="{segment.day}">')
         if segment.context:
-            lines += ["<context>", _data(segment.context), "</context>"]
+            lines += ["<context>", as_data(segment.context), "</context>"]
         for turn in segment.turns:
             number += 1
-            lines += [f'<turn number="{number}" time="{turn.time}">', _data(turn.text), "</turn>"]
+            lines += [f'<turn number="{number}" time="{turn.time}">', as_data(turn.text), "</turn>"]
         lines.append("</segment>")
     lines.append("</record>")
     lines.append(
@@ -98,7 +98,8 @@ def _material(segments: Sequence[Segment]) -> str:
     return "\n".join(lines)
 
 
-def _data(text: str) -> str:
-    for tag in _TAGS:
+def as_data(text: str, tags: Sequence[str] = _TAGS) -> str:
+    """`text` so that it can neither close nor open one of the tags it is shown in."""
+    for tag in tags:
         text = defuse(text, tag)
     return text
