@@ -143,7 +143,7 @@ class Capture:
         # The message of a failure is the error.
         said = "" if record["event"] == "StopFailure" else str(record.get("message", ""))
         message = self.redact(clean(said))
-        own = self._own_turn(turns, record, message)
+        own = self._own_turn(session, turns, record, message)
         if own is None and self._was_read(session, turns, record, message):
             return
         if own is not None and self._shows(own, message):
@@ -164,7 +164,9 @@ class Capture:
             session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
 
-    def _own_turn(self, turns: list[Turn], record: dict[str, Any], message: str) -> Turn | None:
+    def _own_turn(
+        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
+    ) -> Turn | None:
         """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
         prompt_id = record.get("prompt_id")
         if prompt_id and any(turn.prompt_id for turn in turns):
@@ -177,6 +179,8 @@ class Capture:
                 ),
                 None,
             )
+        if prompt_id and self._turn_id(record, message) in session.recent:
+            return None  # what follows it, `/exit` for one, is not its turn
         said = " ".join(message.split())
         for turn in reversed(turns):
             if said and said == " ".join(self.redact(turn.answer).split()):
