@@ -243,7 +243,10 @@ def test_a_message_is_not_given_to_the_command_after_its_turn(stage: Stage) -> N
     with pytest.raises(NotYet):
         stage.handle("Stop", prompt_id=prompt_id(1), message="Port 7443.")
     lines.answer("Port 7443.")
-    lines.add("system", subtype="local_command", content="<command-name>/exit</command-name>")
+    typed = "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
+    lines.entries.append({**lines.entries[-1], "type": "system", "subtype": "local_command"})
+    lines.entries[-1] |= {"uuid": "e71f", "content": typed}
+    del lines.entries[-1]["message"]
     stage.write(lines)
     stage.handle("SessionEnd", prompt_id=prompt_id(1))
     stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="Port 7443.")
