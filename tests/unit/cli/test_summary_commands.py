@@ -1,132 +1,136 @@
-"""`memkit summarize`, `grip`, `cost` and what `status` says of summaries."""
+"""`memkit summarize`, `cost` and `grip`, with a scripted model."""
 
 from __future__ import annotations
 
-import threading
-import time
+import re
 from pathlib import Path
 
 import pytest
 
-from memkit.capture.redact import redact
-from memkit.recall.grip import find_grip
+from memkit.config import Settings
 from memkit.summarize import providers
-from memkit.summarize.calls import calls_lock
-from memkit.summarize.ledger import Call, Ledger
-from memkit.summarize.summarizer import SummaryReport
-from memkit.waiting import WaitingSessions
-from tests.unit.cli.conftest import Run
-from tests.unit.memory import Memory, make_memory
-from tests.unit.summarize.stage import START, SummaryStage, bullet
-
-ESCAPE = "\x1b]0;owned\x07"  # not what click takes off by itself
+from memkit.summarize.ledger import Ledger
+from memkit.summarize.model import UnavailableError
+from tests.unit.cli.conftest import Outcome, Run
+from tests.unit.memory import Memory
+from tests.unit.summarize.stage import ScriptedProvider, bullet
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
-    """A session that waits, a model that answers, and settings that name it."""
-    stage = SummaryStage(tmp_path)
-    stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
-    stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1], "decision")]}
-    Path(stage.home.root, "config.toml").write_text('[summarize]\nprovider = "anthropic"\n')
-    monkeypatch.setattr(providers, "find_provider", lambda *_, **__: stage.provider)
-    return stage
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
+    """Summaries are on, and this model writes them."""
+    provider = ScriptedProvider()
+    monkeypatch.setattr(providers, "find_provider", lambda settings: provider)
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "anthropic")
+    return provider
 
 
-@pytest.fixture
-def memory(stage: SummaryStage, tmp_path: Path, model_home: object) -> Memory:
-    return make_memory(tmp_path, home=stage.home, models=model_home.models)  # type: ignore[attr-defined]
+def journal(memory: Memory) -> str:
+    return "".join(path.read_text() for path in sorted(Path(memory.project.memory).glob("*.md")))
 
 
-def test_it_tells_the_price_and_then_does_it(run: Run, memory: Memory, stage: SummaryStage) -> None:
-    told = run(memory, "summarize", "--dry-run")
-    assert told.output.startswith("1 segment of 1 turn: about ")
-    assert stage.provider.tasks == []
-    done = run(memory, "summarize", "--yes")
-    assert (done.status, done.output.splitlines()[-1]) == (0, "1 segment summarized: 1 bullet in 1 call.")
-    assert run(memory, "summarize", "--yes").output.startswith("Nothing waits")
-    assert len(stage.provider.tasks) == 1
+def summarize(run: Run, memory: Memory, *arguments: str) -> Outcome:
+    return run(memory, "summarize", "--since", "2026-11-18", *arguments)
 
 
-def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
-    run: Run, memory: Memory, stage: SummaryStage
-) -> None:
-    for number in range(1, 8):
-        stage.add_turn(number, "words " * 330)
-    assert "today's budget is reached" not in run(memory, "status").output
-    spent = Call("c", time.time(), "summarize", "anthropic", "m", "/p", 193_000, 0, 0.0, "ok")
-    Ledger(stage.home).end(spent)
-    assert "today's budget is reached, they go on tomorrow" in run(memory, "status").output
+def test_off_is_no_error(run: Run, fresh: Memory) -> None:
+    for command in ("summarize", "cost", "status"):
+        found = run(fresh, command)
+        assert (found.status, found.errors) == (0, "")
+    assert "Summaries are off." in run(fresh, "summarize").output
+    assert run(fresh, "summarize", "--json").json == {"off": True}
+    assert run(fresh, "cost").output == "No model was called.\n"
 
 
-def test_a_grip_shows_its_proof(run: Run, memory: Memory, stage: SummaryStage) -> None:
-    stage.run(60)
-    grip = stage.bullets[0].split("grip:")[1].split()[0]
-    shown = run(memory, "grip", grip[:5])
-    assert (shown.status, shown.errors) == (0, "")
-    first, second, _, excerpt, source, *events = shown.output.splitlines()
-    assert first == f"{grip}  Decided: The gateway listens on 7443."
-    assert second == f"2026-11-20, session {stage.journal.day('2026-11-20').sessions()[0]}"
-    assert excerpt == "“Port 7443, since 443 is taken.”"
-    assert source == "from the archive, turns 00000000"
-    assert events == ["  user      Which port?", "> assistant Port 7443, since 443 is taken."]
-    found = find_grip(stage.project, stage.home, grip, 0, redact)
-    assert (found.place, len(found.events)) == (0, 1)
-    # Without an archive the digest tells.
-    for path in Path(stage.home.archive).iterdir():
-        path.unlink()
-    found = find_grip(stage.project, stage.home, grip, 3, redact)
-    assert (found.source, found.events, found.place) == ("journal", (), -1)
-    assert "Port 7443" in found.excerpt
-    assert run(memory, "grip", "zz").complaint.endswith("has the grip 'zz'")
-
-
-def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummaryStage) -> None:
-    """A repository brings memory with it, and a server the names of its models."""
-    stage.run(60)
-    day = Path(stage.project.memory) / "2026-11-20.md"
-    day.write_text(
-        day.read_text()
-        + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}1 turns:0000{ESCAPE},00000000 -->"
-        + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}2 turns:00000000 -->\n"
+def test_a_dry_run_tells_and_does_nothing(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+    before = journal(fresh)
+    said = summarize(run, fresh, "--dry-run").output
+    assert re.fullmatch(
+        r"3 segments of 6 turns: about [\d,]+ tokens in 1 call of claude-haiku-4-5, about \$0\.\d+\.\n", said
     )
-    call = Call("c", START.timestamp(), "summarize", f"x{ESCAPE}", f"y{ESCAPE}", f"/p{ESCAPE}")
-    Ledger(stage.home).end(call)
-    (waiting,) = WaitingSessions(stage.home)
-    assert waiting.root == stage.project.root
-    for command in (
-        ("grip", f"abc{ESCAPE}1"),
-        ("grip", "abc"),
-        ("cost", "--by", "model"),
-        ("cost", "--by", "project"),
-        ("status",),
-    ):
-        shown = run(memory, *command)
-        assert shown.output or shown.errors
-        assert "\x1b" not in shown.output + shown.errors, command
+    plan = summarize(run, fresh, "--dry-run", "--json").json
+    assert (plan["segments"], plan["turns"], plan["calls"]) == (3, 6, 1)
+    assert plan["left"] == Settings().summarize.daily_tokens
+    assert (model.tasks, journal(fresh)) == ([], before)
+    assert Ledger(fresh.home).calls() == []
 
 
-def test_what_a_round_under_way_does_is_not_paid_for_twice(
-    run: Run, memory: Memory, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+def test_nobody_is_asked_without_a_terminal(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+    found = summarize(run, fresh)
+    assert found.status == 1
+    assert found.errors == "memkit: nobody is there to be asked; `--yes` starts it\n"
+    assert model.tasks == []
+
+
+def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+    model.answer = {
+        "bullets": [
+            bullet("The staging gateway listens on 7443.", [1], "decision"),
+            bullet("Build 9911 was slow.", [2], "problem"),
+        ]
+    }
+    assert "3 segments summarized: 2 bullets in 1 call.\n" in summarize(run, fresh, "--yes").output
+    assert journal(fresh).count("grip:") == 2
+    found = run(fresh, "search", "staging gateway port", "--json").json["results"]
+    summary = next(one for one in found if one["kind"] == "summary")
+    (grip,) = summary["grips"]
+
+    proof = run(fresh, "grip", grip[:5], "--json").json
+    assert proof["bullet"] == "Decided: The staging gateway listens on 7443."
+    assert proof["verified"] is True
+    assert (proof["source"], proof["events"]) == ("journal", [])  # neither transcript nor archive
+    assert "It listens on 7443, 443 is taken." in proof["excerpt"]
+    said = run(fresh, "grip", grip).output
+    assert "“" in said
+    assert "from the journal, turns" in said
+
+    doubtful = run(fresh, "search", "slow build 9911", "--kind", "unverified", "--json").json
+    assert [one["content"] for one in doubtful["results"]] == ["- Problem: Build 9911 was slow. (unverified)"]
+    assert f"memkit grip {grip}" in run(fresh, "expand", summary["id"]).output
+
+    # Once more there is nothing to do, and nothing is paid.
+    assert "Nothing waits" in summarize(run, fresh, "--yes").output
+    assert len(model.tasks) == 1
+
+
+def test_the_cost_is_told(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+    summarize(run, fresh, "--yes")
+    (usage,) = model.used
+    value = run(fresh, "cost", "--by", "model", "--json").json
+    (group,) = value["groups"]
+    assert group["model"] == "anthropic claude-haiku-4-5"
+    assert (group["tokens_in"], group["tokens_out"]) == (usage.tokens_in, usage.tokens_out)
+    dollars = (usage.tokens_in + 5 * usage.tokens_out) / 1_000_000
+    assert group["usd"] == pytest.approx(dollars)
+    said = run(fresh, "cost", "--by", "project").output
+    assert fresh.project.root.rsplit("/", 1)[-1] in said.replace("\n", "")
+    assert "1 call, " in said
+    assert run(fresh, "cost", "--since", "2100-01-01").output == "No model was called.\n"
+
+
+def test_a_failure_is_told_and_leaves_the_memory(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+    model.answer = UnavailableError("anthropic is overloaded; try again later")
+    before = journal(fresh)
+    found = summarize(run, fresh, "--yes")
+    assert found.status == 1
+    assert "memkit: anthropic is overloaded; try again later\n" in found.errors
+    assert journal(fresh) == before
+    status = run(fresh, "status")
+    assert "by anthropic; 3 segments waiting" in status.output
+    assert "not summarized yet: anthropic is overloaded" in status.errors
+
+
+def test_the_budget_is_told(
+    run: Run, fresh: Memory, model: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, may_go = threading.Event(), threading.Event()
-    stage.now = START.replace(hour=12)
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "100")
+    found = summarize(run, fresh, "--yes")
+    assert "Today's budget has 100 tokens left" in found.output
+    assert "a day has 100; raise summarize.daily_tokens" in found.errors
+    assert model.tasks == []
+    assert "today's budget is reached, they go on tomorrow" in run(fresh, "status").output
 
-    def round_of_the_service() -> None:
-        with calls_lock(stage.home):
-            held.set()
-            may_go.wait(60)
-            stage.summarizer.run_due(SummaryReport(), lambda: False)
 
-    thread = threading.Thread(target=round_of_the_service)
-    thread.start()
-    assert held.wait(60)
-    # The command has made its plan when it asks whether to start.
-    monkeypatch.setattr("memkit.cli.summarize._confirm", lambda yes: may_go.set())
-    try:
-        assert run(memory, "summarize").status == 0
-    finally:
-        may_go.set()
-        thread.join(60)
-    assert len(stage.provider.tasks) == 1
-    assert len(stage.bullets) == 1
+def test_an_unknown_grip(run: Run, fresh: Memory) -> None:
+    assert "has the grip 'abc'" in run(fresh, "grip", "abc").complaint
+    assert "has the grip ''" in run(fresh, "grip", "").complaint
