@@ -244,6 +244,8 @@ class Summarizer:
                 turn_numbers(segments),
                 evidence_for(journal, self._archive, segments),
                 clean,
+                # Small talk deserves no bullet; a model that says so twice is believed.
+                may_be_empty=any(one.tried.count for one in group),
             )
         pending.mark(self.home, root)
         for place, one in enumerate(group):
