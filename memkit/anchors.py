@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Dict
 
-KEYS = ("session", "branch", "summary", "turn", "turns", "grip", "check")
+KEYS = ("session", "branch", "summary", "turn", "turns", "grip", "check", "note")
 
 _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 # Not from the middle of a run of blanks: a long run would be tried again from each of them.

@@ -31,6 +31,7 @@ class Home:
         self.archive = os.path.join(root, "archive")
         self.sessions = os.path.join(root, "sessions")
         self.summaries = os.path.join(root, "summaries")
+        self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
         self.projects = os.path.join(root, "projects")
         self.index = os.path.join(root, "index")

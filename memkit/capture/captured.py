@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 @dataclass(slots=True)
 class Captured:
     """How many turns were worth remembering, how many of them were new, how many others were left out
-    because memkit is off there or the place is excluded, the lines that were skipped, by kind, and the
+    because memkit is off there, the place is excluded or they were forgotten, the lines that were skipped, by kind, and the
     roots of the projects.
     """
 

@@ -25,9 +25,11 @@ from typing import NamedTuple
 
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
+from memkit.capture.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.capture.digest import Digest
+from memkit.capture.note import Note
 from memkit.errors import JournalError
-from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.project import Project
 
 LOCK_SECONDS = 30.0
@@ -132,6 +134,58 @@ class Journal:
             self._save(day, content)
             return True
 
+    def add_note(self, note: Note) -> bool:
+        """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
+        with self._locked():
+            content = self.day(note.day)
+            if not content.insert_note(note):
+                return False
+            self._save(note.day, content)
+            return True
+
+    def remove(self, day: str, removal: Removal) -> bool:
+        """Take what `removal` names out of a day, and the file itself if nothing else is in it.
+
+        Returns whether anything was there. Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            content = self.day(day)
+            if not remove(content, removal):
+                return False
+            self._keep_rest(self.path(day), content)
+            return True
+
+    def remove_lines(self, path: Path, start: int, end: int) -> bool:
+        """Take the lines `start` to `end` (from 1, inclusive) out of a markdown file of the memory directory.
+
+        What bounds the sections of turns, and bullets, stays. Raises `JournalError`.
+        """
+        with self._locked():
+            content = DayFile(_read(path))
+            if not remove_lines(content, start, end):
+                return False
+            self._keep_rest(path, content)
+            return True
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a file of the memory directory. Raises `JournalError`."""
+        with self._locked():
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+
+    def remove_left_behind(self) -> None:
+        """Remove what writers that were killed left half-written. Raises `JournalError`."""
+        with self._locked():
+            for path in self.directory.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    def _keep_rest(self, path: Path, content: DayFile) -> None:
+        if is_empty(content):
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+        else:
+            self._replace(path, content)
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Alone among memkit's processes. Raises `JournalError`, for what fails inside too."""
@@ -173,7 +227,9 @@ class Journal:
         return changed
 
     def _save(self, day: str, content: DayFile) -> None:
-        path = self.path(day)
+        self._replace(self.path(day), content)
+
+    def _replace(self, path: Path, content: DayFile) -> None:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
         write_durably(os.path.realpath(path), encoded(content.render()), mode)
 

@@ -145,7 +145,7 @@ def _read(path: Path) -> Session | None:
         session = Session("")
         for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
             if type(value[name]) is not type(getattr(session, name)):
-                raise TypeError(f"{name} is {value[name]!r}")
+                raise TypeError(f"{name} is no {type(getattr(session, name)).__name__}")
             setattr(session, name, value[name])
         if not session.id:
             raise ValueError("it names no session")

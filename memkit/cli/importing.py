@@ -116,7 +116,10 @@ def _report(
         )
         left_out = sum(captured.left_out for _, captured in reports)
         if left_out:
-            click.echo(f"{counted(left_out, 'turn')} left out: memkit is off there, or it is excluded.")
+            click.echo(
+                f"{counted(left_out, 'turn')} left out: memkit is off there, it is excluded, or was "
+                "forgotten."
+            )
         for root in roots:
             click.echo(f"Remembered in {root}")
     for line in problems:
