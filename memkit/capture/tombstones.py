@@ -20,16 +20,21 @@ VERSION = 1
 """Of the file's format; one of a newer memkit is neither read nor written."""
 
 
+_HISTORY_SECONDS = 5.0
+
+
 class Period(msgspec.Struct, frozen=True, kw_only=True):
     """All turns that began from `since` on and before `until` (seconds since the epoch).
 
-    `project` is a root directory, `session` an id as in the journal's anchors; "" stands for any.
+    `project` is a root directory, `session` an id as in the journal's anchors; "" stands for any. `whole`
+    says that the markdown of a project's memory went with them.
     """
 
     since: float = 0.0
     until: float
     project: str = ""
     session: str = ""
+    whole: bool = False
 
     def covers(self, project: str, session: str, time: float) -> bool:
         """Whether a turn of that project and session, begun at that time, is in it."""
@@ -41,13 +46,15 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 class Forgotten(msgspec.Struct, frozen=True):
     """Turns, bullets (by grip) and notes by their ids, and periods of turns.
 
-    `roots` are those of the projects where something of it was found.
+    `minutes` (since the epoch) are those in which the turns began: the client's history of prompts tells
+    no more of them. `roots` are those of the projects where something was found.
     """
 
     turns: frozenset[str] = frozenset()
     grips: frozenset[str] = frozenset()
     notes: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
+    minutes: frozenset[int] = frozenset()
     roots: frozenset[str] = frozenset()
 
     def __or__(self, other: Forgotten) -> Forgotten:
@@ -56,6 +63,7 @@ class Forgotten(msgspec.Struct, frozen=True):
             self.grips | other.grips,
             self.notes | other.notes,
             tuple(dict.fromkeys(self.periods + other.periods)),
+            self.minutes | other.minutes,
             self.roots | other.roots,
         )
 
@@ -68,6 +76,14 @@ class Forgotten(msgspec.Struct, frozen=True):
         began = time.timestamp() if isinstance(time, datetime) else time or 0.0
         name = anchors.safe(session)
         return any(period.covers(project, name, began) for period in self.periods)
+
+    def covers_typed(self, time: datetime | None) -> bool:
+        """Whether a prompt of which only that is known was one of a forgotten turn."""
+        if time is None or not self.minutes:
+            return False
+        # The history notes the time a moment before the transcript does.
+        seconds = (time.timestamp() + late for late in (-_HISTORY_SECONDS, 0.0, _HISTORY_SECONDS))
+        return any(int(second // 60) in self.minutes for second in seconds)
 
 
 class _Content(msgspec.Struct):

@@ -13,6 +13,7 @@ import memkit
 from memkit.errors import MemkitError
 
 _COMMANDS = {
+    "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
     "search": ("search", "Find what was said and done."),
     "expand": ("expand", "Show the whole section around a result."),
     "grip": ("grip", "Show what a bullet of a summary rests on."),
@@ -20,6 +21,9 @@ _COMMANDS = {
     "recall": ("recall", "Search, laid out for a model (the skill's first step)."),
     "index": ("index", "Bring the index into step with the markdown."),
     "import": ("importing", "Remember existing transcripts."),
+    "remember": ("remember", "Write a note into the memory."),
+    "edit": ("edit", "Open a day in your editor."),
+    "forget": ("forget", "Erase something for good."),
     "summarize": ("summarize", "Have bullets written above the digests."),
     "cost": ("cost", "What model calls took."),
     "work": ("work", "Take waiting events into the memory and index them."),

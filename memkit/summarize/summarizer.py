@@ -13,6 +13,7 @@ from memkit.capture.archive import Archive
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
+from memkit.capture.tombstones import Tombstones
 from memkit.config import Settings
 from memkit.errors import MemkitError
 from memkit.paths import Home
@@ -232,9 +233,11 @@ class Summarizer:
         self, journal: Journal, one: Candidate, bullets: Sequence[Bullet], report: SummaryReport
     ) -> None:
         turns = [turn.id for turn in one.segment.turns]
-        if journal.summarize(one.segment.day, turns, [bullet.line for bullet in bullets]):
+        forgotten = Tombstones(self.home).forgotten().grips
+        lines = [bullet.line for bullet in bullets if bullet.grip not in forgotten]
+        if journal.summarize(one.segment.day, turns, lines):
             report.segments += 1
-            report.bullets += len(bullets)
+            report.bullets += len(lines)
         if one.waiting.tries.pop(one.segment.id, None) is not None:
             self.waiting.note(one.waiting, ())
 
