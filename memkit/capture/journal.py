@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
+from memkit.capture.day_merge import merge
 from memkit.capture.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.capture.digest import Digest
 from memkit.capture.note import Note
@@ -143,6 +144,23 @@ class Journal:
             self._save(note.day, content)
             return True
 
+    def read(self, day: str) -> bytes:
+        """The file of a day as it is; empty if there is none. Raises `JournalError`."""
+        try:
+            return encoded(_read(self.path(day)))
+        except OSError as error:
+            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
+
+    def edit(self, day: str, before: bytes, edited: bytes) -> None:
+        """Take over what a person made of a day that read `before`; see `merge` for what came meanwhile.
+
+        Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
+            text = merge(old, new, _read(self.path(day)))
+            self._write_text(self.path(day), text)
+
     def remove(self, day: str, removal: Removal) -> bool:
         """Take what `removal` names out of a day, and the file itself if nothing else is in it.
 
@@ -230,8 +248,11 @@ class Journal:
         self._replace(self.path(day), content)
 
     def _replace(self, path: Path, content: DayFile) -> None:
+        self._write_text(path, content.render())
+
+    def _write_text(self, path: Path, text: str) -> None:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
-        write_durably(os.path.realpath(path), encoded(content.render()), mode)
+        write_durably(os.path.realpath(path), encoded(text), mode)
 
     def _apply(self, content: DayFile, digest: Digest, known: Growing | None) -> bool:
         present = content.find_turn(digest.turn)

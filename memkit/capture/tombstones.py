@@ -86,6 +86,9 @@ class Forgotten(msgspec.Struct, frozen=True):
         return any(int(second // 60) in self.minutes for second in seconds)
 
 
+NOTHING = Forgotten()
+
+
 class _Content(msgspec.Struct):
     version: int = VERSION
     all: Forgotten = Forgotten()

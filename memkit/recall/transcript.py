@@ -13,7 +13,7 @@ from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.client_files import client_projects
 from memkit.capture.exchange import Message, message_of, redacted_again
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import Forgotten, Tombstones
+from memkit.capture.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
@@ -59,7 +59,7 @@ class Original:
     session: str
     path: Path
     archive: Archive | None = None
-    forgotten: Forgotten = Forgotten()
+    forgotten: Forgotten = NOTHING
 
     def find_turn(self, turn: str) -> str:
         """The id of the turn whose id, prompt id or uuid is, or begins with, `turn`.
@@ -103,7 +103,7 @@ def find_archived(home: Home, session: str) -> Original | None:
     return Original(found, archive.path(found), archive) if found is not None else None
 
 
-def find_turn(path: Path, turn: str, forgotten: Forgotten = Forgotten()) -> Turn:
+def find_turn(path: Path, turn: str, forgotten: Forgotten = NOTHING) -> Turn:
     """The turn of a transcript whose id, prompt id or uuid is, or begins with, `turn`.
 
     One that is `forgotten` is not found. Raises `NotFoundError` or `AmbiguousIdError`.
@@ -136,7 +136,7 @@ def _named(turns: Iterable[_AnyTurn], turn: str, path: Path) -> _AnyTurn:
 
 
 def read_messages(
-    path: Path, redact: Callable[[str], str], forgotten: Forgotten = Forgotten()
+    path: Path, redact: Callable[[str], str], forgotten: Forgotten = NOTHING
 ) -> Iterator[Message]:
     """All that was said in a transcript, in order, redacted; entries repeated by a resume once.
 
