@@ -42,6 +42,6 @@ def _pieces(text: str) -> dict[_Key, str]:
     for section in sections:
         kind = next(key for key in ("turn", "note", "session") if key in section.pairs)
         name = (kind, section.pairs[kind])
-        found[*name, seen[name]] = "\n".join(content.lines[section.start : section.end])
+        found[(*name, seen[name])] = "\n".join(content.lines[section.start : section.end])
         seen[name] += 1
     return found
