@@ -41,7 +41,7 @@ def _pieces(text: str) -> dict[_Key, str]:
     seen: Counter[tuple[str, str]] = Counter()
     for section in sections:
         kind = next(key for key in ("turn", "note", "session") if key in section.pairs)
-        name = (kind, section.pairs[kind])
-        found[(*name, seen[name])] = "\n".join(content.lines[section.start : section.end])
-        seen[name] += 1
+        name = section.pairs[kind]
+        found[kind, name, seen[kind, name]] = "\n".join(content.lines[section.start : section.end])
+        seen[kind, name] += 1
     return found

@@ -49,7 +49,8 @@ def forget(
     found = find_holdings(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
     found = find_holdings(home, project, Selection(unfinished, selection.passages))
-    problems = _Eraser(home, found, settings_of, announce).run()
+    uri = settings_of(project).index.uri
+    problems = _Eraser(home, found, settings_of, uri, announce).run()
     if not problems:
         tombstones.finish()
     return problems
@@ -61,9 +62,11 @@ class _Eraser:
         home: Home,
         found: Holdings,
         settings_of: Callable[[Project], Settings],
+        uri: str,
         announce: Callable[[str], None],
     ) -> None:
         self._home = home
+        self._uri = uri
         self._found = found
         self._forgotten: Forgotten = found.forgotten
         self._settings_of = settings_of
@@ -155,22 +158,31 @@ class _Eraser:
 
     def _index(self) -> None:
         """Bring the index into step, and leave nothing in its files that is not in it."""
-        uri = ""
         for root in sorted(self._forgotten.roots):
             project = Project(root)
             settings = self._settings_of(project)
-            uri = settings.index.uri
             name = collection_name(project, self._home, space(settings.embedding))
             if Path(root).is_dir():
                 sync_project(project, self._home, settings, announce=self._announce)
             for other in other_collections(project, self._home, name):
-                forget_collection(self._home, uri, other)
+                forget_collection(self._home, self._uri, other)
         for directory in snapshots_of(self._home, None):
             chunks = open_in_force(directory, ChunkReader)
             if chunks is not None:
                 remove_others(directory, chunks.path.name)
-        if self._forgotten.roots and not erase_deleted(self._home, uri):
+                if not Path(chunks.root).is_dir() and self._is_in(chunks):
+                    forget_collection(self._home, self._uri, directory.name)
+        if not erase_deleted(self._home, self._uri):
             self._announce(
-                f"the Chroma server {uri} may keep what was deleted in its own files; run "
+                f"the Chroma server {self._uri} may keep what was deleted in its own files; run "
                 "`chroma vacuum` there"
             )
+
+    def _is_in(self, chunks: ChunkReader) -> bool:
+        """Whether the index of a project that is gone, which nobody brings into step, holds some of it."""
+        return any(
+            self._forgotten.turns.intersection(chunk.turns)
+            or self._forgotten.grips.intersection(chunk.grips)
+            or any(period.project == chunks.root for period in self._forgotten.periods)
+            for chunk in chunks.chunks()
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -223,6 +224,15 @@ def test_the_clients_own_transcript_is_not_shown(remembered: Remembered) -> None
     said = [message.as_dict() for message in original.messages(str)]
     assert WORD not in json.dumps(said)
     assert "parsnip" in json.dumps(said)
+
+
+def test_the_index_of_a_project_that_is_gone_goes_too(remembered: Remembered) -> None:
+    project, second = remembered.stage.project, remembered.turns[1]
+    selection = remembered.select(second)
+    shutil.rmtree(project.root)
+    assert any("chroma" in name for name in remembered.holders())
+    assert remembered.forget(selection) == []
+    assert remembered.holders() == []
 
 
 STEPS = {
