@@ -31,6 +31,10 @@ class ArchiveVersionError(ArchiveError):
     """The archive of a session was written by a newer memkit."""
 
 
+class TombstoneError(MemkitError):
+    """What was forgotten is not known: the file that says so cannot be read."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 

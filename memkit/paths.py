@@ -32,6 +32,7 @@ class Home:
         self.replaced = os.path.join(self.archive, "replaced")
         self.sessions = os.path.join(root, "sessions")
         self.summaries = os.path.join(root, "summaries")
+        self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
         self.projects = os.path.join(root, "projects")
         self.index = os.path.join(root, "index")

@@ -169,14 +169,20 @@ class ArchiveFile:
             except msgspec.ValidationError:  # `turns` says so
                 continue
 
-    def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn]) -> None:
+    def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
         """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
 
-        Raises `ArchiveError`; then the file is as it was.
+        A turn for which `change` gives None is left out; the file goes with the last one. Raises
+        `ArchiveError`; then the file is as it was.
         """
-        lines = (_json_line(msgspec.to_builtins(change(turn))) for turn in self.turns())
+        changed = [made for turn in self.turns() if (made := change(turn)) is not None]
         try:
-            self._replace(self.session(), lines)
+            if changed:
+                lines = (_json_line(msgspec.to_builtins(turn)) for turn in changed)
+                self._replace(self.session(), lines)
+            else:
+                self.path.unlink(missing_ok=True)
+                sync_directory(str(self.path.parent))
         except OSError as error:
             raise ArchiveError(
                 f"cannot write the archive {self.path}: {error.strerror or error}"

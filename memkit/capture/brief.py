@@ -21,7 +21,7 @@ _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 
 
 class Entry(NamedTuple):
-    """One remembered turn: its day, its heading ("14:02 Which port …") and the start of its answer."""
+    """One remembered turn, or a note: its day, its heading ("14:02 Which port …"), the answer's start."""
 
     day: str
     heading: str
@@ -77,7 +77,7 @@ def prompt_hint(project: Project, today: str) -> str:
 
 
 def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
-    """The remembered turns, newest first."""
+    """The remembered turns and notes, newest first."""
     for day in reversed(known):
         try:
             with open(
@@ -92,14 +92,15 @@ def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
 
 
 def _turns(text: str) -> Iterator[Tuple[str, str]]:
-    """Heading and body of each turn section; as in the journal, only anchors bound them."""
+    """Heading and body of each turn and note; as in the journal, only anchors bound them."""
     heading, body = "", []  # type: Tuple[str, List[str]]
     for line in text.splitlines():
-        is_turn = line.startswith("### ") and "turn" in anchors.parse(line)
-        if is_turn or (line.startswith("## ") and "session" in anchors.parse(line)):
+        found = anchors.parse(line) if line.startswith(("## ", "### ")) else {}
+        is_entry = ("turn" if line.startswith("### ") else "note") in found
+        if is_entry or (line.startswith("## ") and "session" in found):
             if heading:
                 yield heading, "\n".join(body)
-            heading, body = anchors.strip(line)[4:].strip() if is_turn else "", []
+            heading, body = anchors.strip(line).lstrip("#").strip() if is_entry else "", []
         else:
             body.append(line)
     if heading:

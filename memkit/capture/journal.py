@@ -25,10 +25,13 @@ from typing import NamedTuple
 
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
+from memkit.capture.day_merge import merge
+from memkit.capture.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.capture.digest import Digest
 from memkit.capture.facts import FactChange
+from memkit.capture.note import Note
 from memkit.errors import JournalError
-from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.project import Project
 
 LOCK_SECONDS = 30.0
@@ -156,6 +159,75 @@ class Journal:
             keep(before)
             self._replace(self.directory / name, after)
             return True
+
+    def add_note(self, note: Note) -> bool:
+        """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
+        with self._locked():
+            content = self.day(note.day)
+            if not content.insert_note(note):
+                return False
+            self._save(note.day, content)
+            return True
+
+    def read(self, day: str) -> bytes:
+        """The file of a day as it is; empty if there is none. Raises `JournalError`."""
+        try:
+            return encoded(_read(self.path(day)))
+        except OSError as error:
+            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
+
+    def edit(self, day: str, before: bytes, edited: bytes) -> None:
+        """Take over what a person made of a day that read `before`; see `merge` for what came meanwhile.
+
+        Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
+            text = merge(old, new, _read(self.path(day)))
+            self._replace(self.path(day), text)
+
+    def remove(self, day: str, removal: Removal) -> bool:
+        """Take what `removal` names out of a day, and the file itself if nothing else is in it.
+
+        Returns whether anything was there. Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            content = self.day(day)
+            if not remove(content, removal):
+                return False
+            self._keep_rest(self.path(day), content)
+            return True
+
+    def remove_lines(self, path: Path, start: int, end: int) -> bool:
+        """Take the lines `start` to `end` (from 1, inclusive) out of a markdown file of the memory directory.
+
+        What bounds the sections of turns, and bullets, stays. Raises `JournalError`.
+        """
+        with self._locked():
+            content = DayFile(_read(path))
+            if not remove_lines(content, start, end):
+                return False
+            self._keep_rest(path, content)
+            return True
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a file of the memory directory. Raises `JournalError`."""
+        with self._locked():
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+
+    def remove_left_behind(self) -> None:
+        """Remove what writers that were killed left half-written. Raises `JournalError`."""
+        with self._locked():
+            for path in self.directory.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    def _keep_rest(self, path: Path, content: DayFile) -> None:
+        if is_empty(content):
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+        else:
+            self._replace(path, content.render())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -226,7 +226,7 @@ def _print_report(
     click.echo(f"{counted(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
     if total.left_out:
         left_out = counted(total.left_out, "turn")
-        click.echo(f"{left_out} left out: memkit is off there, or it is excluded.")
+        click.echo(f"{left_out} left out: off there, excluded, or forgotten.")
     for root in roots:
         click.echo(plain(f"Remembered in {root}"))
     _print_problems(context, report.problems)

@@ -67,7 +67,7 @@ def transcript_command(
 
 
 def _locate(context: Context, session: str | None, turn: str | None) -> Original:
-    from memkit.recall.transcript import Original, find_archived, find_original
+    from memkit.recall.transcript import find_archived, find_original, original_at
 
     if session is None and turn is not None:
         session = _session_of(context, turn)
@@ -76,7 +76,7 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Original
     if session.endswith(".jsonl") or "/" in session:
         path = Path(session)
         if path.is_file():
-            return Original(path.stem, path)
+            return original_at(context.home, path)
         found = find_archived(context.home, path.stem)
         if found is None or found.session != path.stem:
             raise NotFoundError(f"no such transcript: {session}")
@@ -109,7 +109,7 @@ def _remembered(context: Context) -> list[Chunk]:
 
 def _latest(context: Context) -> Original:
     from memkit.capture.sessions import Sessions
-    from memkit.recall.transcript import Original, find_original
+    from memkit.recall.transcript import find_original, original_at
 
     mine = [
         Path(state.transcript)
@@ -118,7 +118,7 @@ def _latest(context: Context) -> Original:
     ]
     if mine:
         path = max(mine, key=lambda path: path.stat().st_mtime)
-        return Original(path.stem, path)
+        return original_at(context.home, path)
     # Of imported sessions, and those whose transcript is gone, only the memory tells whose they are.
     for session in dict.fromkeys(chunk.session for chunk in reversed(_remembered(context))):
         found = find_original(context.home, session)

@@ -16,6 +16,7 @@ from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
 from memkit.capture.sessions import Sessions
+from memkit.capture.tombstones import Tombstones
 from memkit.config import Settings
 from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.paths import Home
@@ -256,12 +257,14 @@ class Summarizer:
         self, journal: Journal, one: Candidate, bullets: Sequence[Bullet], report: SummaryReport
     ) -> None:
         turns = [turn.id for turn in one.segment.turns]
-        if not journal.summarize(one.segment.day, turns, [bullet.line for bullet in bullets]):
+        forgotten = Tombstones(self.home).forgotten().grips
+        lines = [bullet.line for bullet in bullets if bullet.grip not in forgotten]
+        if not journal.summarize(one.segment.day, turns, lines):
             path = journal.path(one.segment.day)
             self._note_failure([one], JournalError(f"{path} was changed meanwhile; tried again later"))
             return
         report.segments += 1
-        report.bullets += len(bullets)
+        report.bullets += len(lines)
         if one.waiting.tries.pop(one.segment.id, None) is not None:
             self.waiting.note(one.waiting, ())
 
