@@ -38,7 +38,7 @@ class Context:
             raise NotFoundError("the working directory is gone; name one as --project") from error
         if not os.path.isdir(directory):
             raise NotFoundError(f"no such directory: {directory}")
-        return Project.containing(directory)
+        return Project.remembering(directory, self.home)
 
     @property
     def names_project(self) -> bool:

@@ -71,7 +71,7 @@ def import_command(context: Context, paths: tuple[str, ...]) -> None:
 def _project_of(context: Context, turn: Turn) -> Project:
     if context.names_project or not os.path.isdir(turn.cwd):
         return context.project
-    own = Project.containing(turn.cwd)
+    own = Project.remembering(turn.cwd, context.home)
     has_git = os.path.exists(os.path.join(own.root, ".git"))
     return own if has_git or os.path.isdir(own.memory) else context.project
 
