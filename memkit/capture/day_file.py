@@ -6,7 +6,7 @@ The format stands in `memkit.capture.journal`. A session has a section of its ow
 
     - Decided: the staging gateway listens on 7443. <!-- grip:k3f9a1 turns:8ad3df7f -->
 
-    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 
 `summary` names the last turn that the bullets stand for; turns behind it have none yet.
 """
@@ -197,6 +197,7 @@ class DayFile:
                 self._put(heading.start, heading.start + 1, new)
             else:
                 title = anchors.strip(first.heading).rstrip()[1:]
+                pairs["branch"] = first.pairs.get("branch") or pairs.get("branch", "")
                 lines = [f"{title} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
                 self._insert_before(first, "\n".join(lines))
             return True

@@ -6,7 +6,7 @@ A day file holds a section for each session and in it a section for each turn:
 
     ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw -->
 
-    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
     **Asked** …
 
 Every write is locked against other memkit processes, replaces the file atomically, and is keyed by the
