@@ -139,13 +139,14 @@ def _read(path: str) -> str:
 
 
 def _bare_places() -> FrozenSet[str]:
-    """Real paths of directories that are nobody's project, whatever is done there."""
+    """Real paths of what is nobody's project: the user's home, all above it, the root, `/tmp`."""
     places = {"/tmp", "/var/tmp", os.environ.get("TMPDIR") or "/tmp"}
     found = {os.path.realpath(place) for place in places}
     current = os.path.realpath(os.path.expanduser("~"))
-    while current not in found:  # the user's home, what is above it, and at last the root
-        found.add(current)
+    found.add(current)
+    while os.path.dirname(current) != current:
         current = os.path.dirname(current)
+        found.add(current)
     return frozenset(found)
 
 

@@ -157,7 +157,7 @@ class DayFile:
             # The turns below a heading end where the next one begins.
             rest = sections[(before or own[:1])[-1] + 1 :]
             later = (s for s in rest if "session" in s.pairs or s.minute > digest.minute)
-        self._insert_before(next(later, None), text)
+        self.insert_before(next(later, None), text)
 
     def sessions(self) -> list[str]:
         """The sessions of the day, in order, each once."""
@@ -199,7 +199,7 @@ class DayFile:
                 title = anchors.strip(first.heading).rstrip()[1:]
                 pairs["branch"] = first.pairs.get("branch") or pairs.get("branch", "")
                 lines = [f"{title} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
-                self._insert_before(first, "\n".join(lines))
+                self.insert_before(first, "\n".join(lines))
             return True
         return False
 
@@ -217,7 +217,8 @@ class DayFile:
         if heading is not None:
             yield heading, turns
 
-    def _insert_before(self, section: Section | None, text: str) -> None:
+    def insert_before(self, section: Section | None, text: str) -> None:
+        """Put `text` before a section, or at the end."""
         position = section.start if section else len(self.lines)
         block = text.split("\n")
         if position and self.lines[position - 1].strip():
