@@ -29,6 +29,7 @@ class Home:
         self.config_file = os.path.join(root, "config.toml")
         self.spool = os.path.join(root, "spool")
         self.archive = os.path.join(root, "archive")
+        self.replaced = os.path.join(self.archive, "replaced")
         self.sessions = os.path.join(root, "sessions")
         self.summaries = os.path.join(root, "summaries")
         self.ledger = os.path.join(root, "ledger.jsonl")

@@ -67,7 +67,7 @@ class Project:
             return cls.at_root(shared, home)
         if project.root in _bare_places():
             return cls(_kept_place(project.root, home))
-        return project
+        return cls.at_root(project.root, home)
 
     @classmethod
     def at_root(cls, root: str, home: Home) -> Project:

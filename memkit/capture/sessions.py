@@ -119,6 +119,10 @@ class Sessions:
         """The state of `session`, a fresh one if there is none or it is damaged."""
         return _read(self.path(session)) or Session(session)
 
+    def knows(self, session: str) -> bool:
+        """Whether anything is kept of `session`."""
+        return self.path(session).is_file()
+
     def save(self, session: Session) -> None:
         """Store the state durably. Raises `OSError`."""
         make_private_directory(str(self.directory))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 from collections.abc import Callable
@@ -81,6 +82,14 @@ class Context:
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 day`, `2 days`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def about_dollars(usd: float | None) -> str:
+    """An estimated price, in two digits that say something."""
+    if usd is None:
+        return "price unknown"
+    digits = 2 if usd >= 0.1 or not usd else 1 - math.floor(math.log10(usd))
+    return f"about ${usd:.{digits}f}"
 
 
 def plain(text: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, counted
+from memkit.cli.context import Context, about_dollars, command, counted
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -103,20 +102,14 @@ def _show(plan: Plan) -> None:
     if not plan.segments:
         click.echo("Nothing waits to be summarized; `--since DAY` takes in older days.")
         return
-    price = "price unknown" if plan.usd is None else f"about ${_rounded(plan.usd)}"
     click.echo(
         f"{counted(plan.segments, 'segment')} of {counted(plan.turns, 'turn')}: about "
-        f"{plan.tokens:,} tokens in {counted(plan.calls, 'call')} of {plan.model}, {price}."
+        f"{plan.tokens:,} tokens in {counted(plan.calls, 'call')} of {plan.model}, {about_dollars(plan.usd)}."
     )
     if plan.tokens > plan.left:
         click.echo(
             f"Today's budget has {plan.left:,} tokens left; the rest goes on tomorrow by itself."
         )
-
-
-def _rounded(usd: float) -> str:
-    """Two digits that say something."""
-    return f"{usd:.2f}" if usd >= 0.1 or not usd else f"{usd:.{1 - math.floor(math.log10(usd))}f}"
 
 
 def _confirm(yes: bool) -> None:

@@ -104,12 +104,12 @@ def check_budget(ledger: Ledger, settings: SummarizeSettings, call: Call, now: f
     if spent.tokens + call.tokens > settings.daily_tokens:
         raise BudgetReachedError(
             f"the daily budget of {settings.daily_tokens:,} tokens is reached ({spent.tokens:,} used); "
-            "what waits is summarized tomorrow, or raise summarize.daily_tokens"
+            "the rest can be done tomorrow, or raise summarize.daily_tokens"
         )
     if settings.daily_usd and spent.usd + (call.usd or 0.0) > settings.daily_usd:
         raise BudgetReachedError(
             f"the daily budget of ${settings.daily_usd:.2f} is reached (${spent.usd:.2f} used); "
-            "what waits is summarized tomorrow, or raise summarize.daily_usd"
+            "the rest can be done tomorrow, or raise summarize.daily_usd"
         )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from memkit.capture.fence import defuse
 from memkit.errors import ConfigError
 from memkit.settings import SummarizeSettings
 from memkit.summarize.model import Task
@@ -42,7 +42,7 @@ SCHEMA = {
     "required": ["bullets"],
 }
 
-_TAG = re.compile(r"<(/?)(record|segment|context|turn)\b", re.IGNORECASE)
+_TAGS = ("record", "segment", "context", "turn")
 
 
 def make_task(segments: Sequence[Segment], settings: SummarizeSettings) -> Task:
@@ -85,10 +85,10 @@ def _material(segments: Sequence[Segment]) -> str:
     for segment in segments:
         lines.append(f'<segment day="{segment.day}">')
         if segment.context:
-            lines += ["<context>", _data(segment.context), "</context>"]
+            lines += ["<context>", as_data(segment.context), "</context>"]
         for turn in segment.turns:
             number += 1
-            lines += [f'<turn number="{number}" time="{turn.time}">', _data(turn.text), "</turn>"]
+            lines += [f'<turn number="{number}" time="{turn.time}">', as_data(turn.text), "</turn>"]
         lines.append("</segment>")
     lines.append("</record>")
     lines.append(
@@ -98,5 +98,8 @@ def _material(segments: Sequence[Segment]) -> str:
     return "\n".join(lines)
 
 
-def _data(text: str) -> str:
-    return _TAG.sub(r"< \1\2", text)
+def as_data(text: str, tags: Sequence[str] = _TAGS) -> str:
+    """`text` so that it can neither close nor open one of the tags it is shown in."""
+    for tag in tags:
+        text = defuse(text, tag)
+    return text
