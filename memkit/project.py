@@ -169,22 +169,26 @@ def _as_stored(path: str) -> str:
 
     Where case matters this is `path`. Costs a question to the system for each part of the path.
     """
-    above, name = os.path.split(path)
-    if not name:
-        return path
-    parent = _as_stored(above)
-    swapped = os.path.join(parent, name.swapcase())
-    given = os.path.join(parent, name)
-    if name == name.swapcase() or not os.path.exists(swapped) or not os.path.samefile(given, swapped):
-        return given
+    names = []
+    stored, name = os.path.split(path)
+    while name:
+        names.append(name)
+        stored, name = os.path.split(stored)
+    for name in reversed(names):
+        stored = os.path.join(stored, _stored_name(stored, name))
+    return stored
+
+
+def _stored_name(directory: str, name: str) -> str:
+    given, swapped = os.path.join(directory, name), os.path.join(directory, name.swapcase())
     try:
-        names = os.listdir(parent)
-    except OSError:  # it may be entered, but not listed
-        return given
-    if name in names:
-        return given
+        if given == swapped or not os.path.exists(swapped) or not os.path.samefile(given, swapped):
+            return name
+        names = os.listdir(directory)
+    except OSError:  # gone meanwhile, or it may be entered, but not listed
+        return name
     alike = [one for one in names if one.lower() == name.lower()]
-    return os.path.join(parent, alike[0]) if alike else given
+    return name if name in names or not alike else alike[0]
 
 
 def digest16(text: str) -> str:
