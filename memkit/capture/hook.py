@@ -132,7 +132,8 @@ def spool_event(
     if event == "SessionStart":
         record["client"] = os.getppid()
     if event in ("Stop", "StopFailure"):
-        record.update(head(_text(data.get("cwd")) or project.root)._asdict())
+        found = head(_text(data.get("cwd")) or project.root)
+        record.update((name, value) for name, value in found._asdict().items() if value)
     for name, field in _KEPT_TEXT.items():
         if _text(data.get(field)):
             # The word alone tells the worker; what else was said is written nowhere.
