@@ -107,7 +107,9 @@ def main() -> NoReturn:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"memkit: {' '.join(message.split())}", err=True)
+    from memkit.cli.context import plain
+
+    click.echo(f"memkit: {plain(' '.join(message.split()))}", err=True)
 
 
 def unexpected(error: Exception) -> str:

@@ -76,7 +76,7 @@ class Context:
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr so that stdout stays the answer."""
-        click.echo(f"memkit: {line}", err=True)
+        click.echo(f"memkit: {plain(line)}", err=True)
 
 
 def counted(number: int, noun: str) -> str:
