@@ -59,6 +59,10 @@ class WeightsUnavailableError(EmbeddingError):
     """No source gave the model's weights; search goes on with BM25 alone."""
 
 
+class RegistryError(MemkitError):
+    """What is said about projects cannot be read or changed."""
+
+
 class NotFoundError(MemkitError):
     """What was asked for by name or id is not in the memory."""
 

@@ -35,6 +35,7 @@ class Home:
         self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
         self.projects = os.path.join(root, "projects")
+        self.memory = os.path.join(root, "memory")
         self.index = os.path.join(root, "index")
         self.models = os.path.join(root, "models")
         self.environments = os.path.join(root, "env")

@@ -44,9 +44,9 @@ def session_brief(project: Project, limit: int) -> str:
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
     span = known[0] if len(known) == 1 else "{} to {}".format(known[0], known[-1])
     text = (
-        "memkit keeps a memory of this project in .memkit/memory/: {} ({}). "
+        "memkit keeps a memory of this project in {}: {} ({}). "
         "The memory-recall skill searches all of it and drills down to the original exchanges."
-    ).format("1 day" if len(known) == 1 else "{} days".format(len(known)), span)
+    ).format(_place(project), "1 day" if len(known) == 1 else "{} days".format(len(known)), span)
     opening = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
     closing = "</memory>"
     room = limit - len(text) - len(opening) - len(closing)
@@ -63,6 +63,15 @@ def session_brief(project: Project, limit: int) -> str:
     if not lines:
         return text[:limit]
     return text + opening + "".join(lines) + closing
+
+
+def _place(project: Project) -> str:
+    """The memory as it is reached from the working directory, where the session is, else its full path."""
+    try:
+        inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
+    except OSError:  # the directory is gone
+        inside = False
+    return ".memkit/memory/" if inside else os.path.join(project.memory, "")
 
 
 def prompt_hint(project: Project, today: str) -> str:

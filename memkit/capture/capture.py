@@ -160,6 +160,7 @@ class Capture:
             turns.append(self._turn_of_event(session, record, message))
         has_ended = own is not None and record["event"] in ("Stop", "StopFailure")
         if own is not None and has_ended:
+            own.commit = str(record.get("commit", ""))
             turns = turns[: turns.index(own) + 1]  # what came after it is still under way
         for batch in _batches(turns):
             self._write(session, batch, lambda turn: project, is_live=True)
@@ -230,6 +231,8 @@ class Capture:
             end=session.size,
             prompt_id=prompt_id,
             cwd=str(record.get("cwd", "")),
+            branch=str(record.get("branch", "")),
+            commit=str(record.get("commit", "")),
             answer=message,
             is_told=True,
         )

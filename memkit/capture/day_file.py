@@ -6,7 +6,7 @@ The format stands in `memkit.capture.journal`. A session has a section of its ow
 
     - Decided: the staging gateway listens on 7443. <!-- grip:k3f9a1 turns:8ad3df7f -->
 
-    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 
 `summary` names the last turn that the bullets stand for; turns behind it have none yet. A note (see
 `memkit.capture.note`) is a section beside those of sessions.
@@ -167,14 +167,14 @@ class DayFile:
             # The turns below a heading end where the next one begins.
             rest = sections[(before or own[:1])[-1] + 1 :]
             later = (s for s in rest if s.is_opening or s.minute > digest.minute)
-        self._insert_before(next(later, None), text)
+        self.insert_before(next(later, None), text)
 
     def insert_note(self, note: Note) -> bool:
         """Put a note between the sessions, in order of time; False if it is there already."""
         if any(section.pairs.get("note") == note.id for section in self.sections):
             return False
         later = (s for s in self.sections if s.is_opening and s.minute > note.minute)
-        self._insert_before(next(later, None), note.section)
+        self.insert_before(next(later, None), note.section)
         return True
 
     def keep(self, gone: Collection[int], others: Mapping[int, str]) -> None:
@@ -232,8 +232,9 @@ class DayFile:
                 self._put(heading.start, heading.start + 1, new)
             else:
                 title = anchors.strip(first.heading).rstrip()[1:]
+                pairs["branch"] = first.pairs.get("branch") or pairs.get("branch", "")
                 lines = [f"{title} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
-                self._insert_before(first, "\n".join(lines))
+                self.insert_before(first, "\n".join(lines))
             return True
         return False
 
@@ -251,7 +252,8 @@ class DayFile:
         if heading is not None:
             yield heading, turns
 
-    def _insert_before(self, section: Section | None, text: str) -> None:
+    def insert_before(self, section: Section | None, text: str) -> None:
+        """Put `text` before a section, or at the end."""
         position = section.start if section else len(self.lines)
         block = text.split("\n")
         if position and self.lines[position - 1].strip():

@@ -6,7 +6,7 @@ A day file holds a section for each session and in it a section for each turn:
 
     ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw -->
 
-    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
     **Asked** …
 
 Every write is locked against other memkit processes, replaces the file atomically, and is keyed by the
@@ -31,7 +31,13 @@ from memkit.capture.digest import Digest
 from memkit.capture.facts import FactChange
 from memkit.capture.note import Note
 from memkit.errors import JournalError
-from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.paths import (
+    MEMORY_DIRECTORY,
+    PRIVATE_FILE,
+    make_private_directory,
+    sync_directory,
+    write_durably,
+)
 from memkit.project import Project
 
 LOCK_SECONDS = 30.0
@@ -91,6 +97,43 @@ class Journal:
                 for day, group in sorted(by_day.items())
                 for digest in self._write_day(day, group, growing or {})
             ]
+
+    def change(self, day: str, change: Callable[[DayFile], int]) -> int:
+        """Have `change` work on a day, and return what it returns; durable then. Raises `JournalError`."""
+        with self._locked():
+            content = self.day(day)
+            before = list(content.lines)
+            result = change(content)
+            if content.lines != before:
+                self._save(day, content)
+            return result
+
+    def add_file(self, name: Path, data: bytes) -> bool:
+        """Put a file that is no day's into the memory; False if it is there.
+
+        Where another one has its name, a number is added to that. Durable when it returns. Raises
+        `JournalError`.
+        """
+        with self._locked():
+            path = self._place_for(name, data)
+            if path.exists():
+                return False
+            make_private_directory(str(path.parent))
+            write_durably(str(path), data)
+            return True
+
+    def holds_file(self, name: Path, data: bytes) -> bool:
+        """Whether `add_file` would find the file there."""
+        return self._place_for(name, data).exists()
+
+    def _place_for(self, name: Path, data: bytes) -> Path:
+        """The path of the file with that content, or the first one that is free for it."""
+        path = self.directory / name
+        number = 1
+        while path.exists() and path.read_bytes() != data:
+            number += 1
+            path = self.directory / name.with_name(f"{name.stem}-{number}{name.suffix}")
+        return path
 
     def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
         """Pass the text of a day through `redact`, as `redact` does, and change nothing.
@@ -250,6 +293,8 @@ class Journal:
     def prepare(self) -> None:
         """Make the memory directory, and the ignore file that keeps it out of git unless shared."""
         make_private_directory(str(self.directory))
+        if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
+            return  # the user's own memory lies in the memory home, which is no project
         ignore = self.directory.parent / ".gitignore"
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = _read(ignore)

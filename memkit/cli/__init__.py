@@ -34,6 +34,7 @@ _COMMANDS = {
     "status": ("status", "What is remembered, what waits, what failed."),
     "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
     "logs": ("logs", "What memkit's log says."),
+    "projects": ("projects", "What projects are remembered, and which share a memory."),
     "config": ("configure", "Show and change settings."),
     "audit": ("audit", "Look for secrets in what is remembered."),
     "on": ("switch", "Remember this project again."),

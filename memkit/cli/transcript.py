@@ -46,6 +46,7 @@ def transcript_command(
     original = _locate(context, session, turn)
     found = original.find_turn(turn) if turn else None
     messages = original.messages(lambda text: redact(text, patterns))
+    branch, commit = original.checked_out(context.home, found) if found else ("", "")
     chosen = list(messages) if found is None else around(messages, found, around_count)
     if context.as_json:
         context.print_json(
@@ -54,6 +55,8 @@ def transcript_command(
                 "transcript": str(original.path) if original.archive is None else None,
                 "archived": original.archive is not None,
                 "turn": found,
+                "branch": branch,
+                "commit": commit,
                 "messages": [message.as_dict() for message in chosen],
             }
         )
@@ -62,6 +65,9 @@ def transcript_command(
     if original.archive is not None:
         place = f"session {original.session}, from memkit's archive: its transcript is gone"
     click.echo(styled(plain(place), dim=True))
+    if branch or commit:
+        where = [f"branch {branch}" if branch else "", f"commit {commit}" if commit else ""]
+        click.echo(styled(plain(", ".join(filter(None, where))), dim=True))
     for message in chosen:
         _show(context, message, mark=found is not None and message.turn == found)
 

@@ -128,13 +128,16 @@ class Group:
 
     def takes(self, section: Section) -> bool:
         """Whether the section that follows belongs into this group."""
-        if not self.is_short or not self.origin.admits(section.origin):
+        if not self.is_short:
             return False
         outer = section.path
         if all(member in outer for member in self.sections):
-            return True
+            # Headings alone are of what stands below them: a turn may be of another branch than its session.
+            is_bare = not any(member.has_text for member in self.sections)
+            return is_bare or self.origin.admits(section.origin)
         return (
-            section.is_fragment(self.minimum)
+            self.origin.admits(section.origin)
+            and section.is_fragment(self.minimum)
             and section.has_text
             and section.level >= self.sections[0].level
         )

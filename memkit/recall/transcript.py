@@ -70,6 +70,14 @@ class Original:
             return find_turn(self.path, turn, self.forgotten).id
         return _named(self.archive.turns(self.session), turn, self.path).id
 
+    def checked_out(self, home: Home, turn: str) -> tuple[str, str]:
+        """The branch and commit of the turn with that id, as far as transcript and archive tell."""
+        kept = {one.id: one for one in Archive(home).turns(self.session)}.get(turn)
+        commit = kept.commit if kept is not None else ""
+        if kept is None and self.archive is None:
+            return find_turn(self.path, turn).branch, commit
+        return kept.branch if kept is not None else "", commit
+
     def messages(self, redact: Callable[[str], str]) -> Iterator[Message]:
         """All that was said, in order, redacted (the archive again: there may be new patterns).
 
