@@ -31,6 +31,14 @@ class ArchiveVersionError(ArchiveError):
     """The archive of a session was written by a newer memkit."""
 
 
+class BackupError(MemkitError):
+    """A backup cannot be written, is damaged, or is none."""
+
+
+class NewerFileError(MemkitError):
+    """A file was written by a newer memkit, whose format this one does not know."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 

@@ -27,7 +27,7 @@ from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.digest import Digest
 from memkit.errors import JournalError
-from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.project import Project
 
 LOCK_SECONDS = 30.0
@@ -131,6 +131,34 @@ class Journal:
                 return False
             self._save(day, content)
             return True
+
+    def take_over(self, name: str, data: bytes) -> None:
+        """Put a whole file, as from a backup, in the place of what stands at `name`, if anything does.
+
+        `name` is relative to the memory directory, with slashes. Durable when it returns. Raises
+        `JournalError`, also for a name that leads outside of the memory.
+        """
+        with self._locked():
+            path = self.directory.joinpath(*name.split("/"))
+            real, boundary = os.path.realpath(path), os.path.realpath(self.directory)
+            if os.path.commonpath([real, boundary]) != boundary or real == boundary:
+                raise JournalError(f"{path} is not inside the memory {self.directory}")
+            make_private_directory(os.path.dirname(real))
+            mode = stat.S_IMODE(os.stat(real).st_mode) if os.path.exists(real) else PRIVATE_FILE
+            write_durably(real, data, mode)
+
+    def remove_older(self, day: str) -> list[str]:
+        """Delete the files of the days before `day` (ISO); returns which those were.
+
+        Raises `JournalError`.
+        """
+        older = [known for known in self.days() if known < day]
+        if older:
+            with self._locked():
+                for known in older:
+                    self.path(known).unlink(missing_ok=True)
+                sync_directory(str(self.directory))
+        return older
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, counted
+from memkit.cli.context import Context, command, confirm, counted
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
         if context.as_json:
             context.print_json(plan.as_dict())
         return
-    _confirm(yes)
+    confirm("Start?", yes)
     report = SummaryReport()
     with calls_lock(context.home, WAIT_SECONDS):
         summarizer.keep(candidates)
@@ -117,11 +116,3 @@ def _show(plan: Plan) -> None:
 def _rounded(usd: float) -> str:
     """Two digits that say something."""
     return f"{usd:.2f}" if usd >= 0.1 or not usd else f"{usd:.{1 - math.floor(math.log10(usd))}f}"
-
-
-def _confirm(yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise MemkitError("nobody is there to be asked; `--yes` starts it")
-    click.confirm("Start?", abort=True)

@@ -24,8 +24,12 @@ from memkit.index.current import known_projects
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.service.shown import Shown
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the format of `run/jobs.json`."""
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -126,11 +130,12 @@ class JobBook:
         self._path = Path(home.run, "jobs.json")
 
     def states(self) -> dict[str, JobState]:
-        """By name."""
+        """By name. Raises `NewerFileError`."""
         found: dict[str, JobState] = {}
         try:
             value = json.loads(self._path.read_bytes())
-            found = {name: JobState(**state) for name, state in value.items()}
+            check_version(self._path, value, VERSION)
+            found = {name: JobState(**state) for name, state in value.items() if name != FIELD}
         except FileNotFoundError:
             pass
         except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -138,14 +143,17 @@ class JobBook:
         return {job.name: found.get(job.name, JobState()) for job in JOBS}
 
     def save(self, name: str, state: JobState) -> None:
-        """Change one. Raises `OSError`."""
+        """Change one. Raises `OSError`, `NewerFileError`."""
         states = self.states() | {name: state}
         make_private_directory(str(self._path.parent))
-        text = json.dumps({one: asdict(value) for one, value in states.items()}, indent=1)
-        write_durably(str(self._path), text.encode("ascii"))
+        value = {FIELD: VERSION, **{one: asdict(state) for one, state in states.items()}}
+        write_durably(str(self._path), json.dumps(value, indent=1).encode("ascii"))
 
     def due(self, now: float) -> list[Job]:
-        """The jobs whose time has come; also where the clock was set back behind the last run."""
+        """The jobs whose time has come; also where the clock was set back behind the last run.
+
+        Raises `NewerFileError`.
+        """
         states = self.states()
         return [
             job
@@ -155,7 +163,10 @@ class JobBook:
         ]
 
     def pause(self, name: str, paused: bool) -> None:
-        """Leave a job out from now on, or no longer. Raises `NotFoundError`, `OSError`."""
+        """Leave a job out from now on, or no longer.
+
+        Raises `NotFoundError`, `OSError`, `NewerFileError`.
+        """
         state = self.states()[job_named(name).name]
         self.save(name, JobState(**{**asdict(state), "paused": paused}))
 
