@@ -17,8 +17,10 @@ import json, resource, subprocess, sys, time
 started = time.perf_counter()
 done = subprocess.run(json.loads(sys.argv[1]), input=sys.stdin.buffer.read(), capture_output=True)
 seconds = time.perf_counter() - started
-usage = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps([done.returncode, seconds, usage, done.stdout.decode(), done.stderr.decode()]))
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+cpu = usage.ru_utime + usage.ru_stime
+said = [done.stdout.decode(), done.stderr.decode()]
+print(json.dumps([done.returncode, seconds, cpu, usage.ru_maxrss, *said]))
 """
 """On Linux a process counts as its own what the one that started it held, so a small one starts it."""
 
@@ -55,10 +57,11 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 
 class Finished:
-    """A process that ended well: its seconds, the most memory it held in MB, and what it printed."""
+    """A process that ended well: its seconds, those of a CPU, its most memory in MB, and what it printed."""
 
-    def __init__(self, seconds: float, peak: float, output: str) -> None:
+    def __init__(self, seconds: float, cpu: float, peak: float, output: str) -> None:
         self.seconds = seconds
+        self.cpu = cpu
         self.peak = peak
         self.output = output
 
@@ -79,7 +82,7 @@ def run(
         env=environment,
         check=True,
     )
-    status, seconds, peak, output, errors = json.loads(launched.stdout)
+    status, seconds, cpu, peak, output, errors = json.loads(launched.stdout)
     if status:
         raise RuntimeError(f"{' '.join(command)}: exit {status}: {errors[-2000:]}")
-    return Finished(seconds, megabytes(peak), output)
+    return Finished(seconds, cpu, megabytes(peak), output)

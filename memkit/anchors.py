@@ -11,7 +11,15 @@ from __future__ import annotations
 import re
 from typing import Dict
 
-KEYS = ("session", "branch", "summary", "turn", "turns", "grip", "check")
+KEYS = (
+    "session", "branch", "summary", "turn", "turns", "grip", "grips", "chunks", "fact", "compacted", "check",
+)  # fmt: skip
+
+UNVERIFIED = "unverified"
+"""The value of `check` for a line that says something its sources do not."""
+
+VALUE_CHARACTERS = 120
+"""The longest value; what goes beyond is cut."""
 
 _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 # Not from the middle of a run of blanks: a long run would be tried again from each of them.
@@ -48,4 +56,4 @@ def render(**pairs: str) -> str:
 def safe(value: str) -> str:
     """`value` as it may stand in an anchor."""
     # Two hyphens would end the comment for a strict parser.
-    return re.sub(r"-{2,}", "-", _UNSAFE.sub("_", value))[:120]
+    return re.sub(r"-{2,}", "-", _UNSAFE.sub("_", value))[:VALUE_CHARACTERS]

@@ -32,6 +32,7 @@ class Home:
         self.spool = os.path.join(root, "spool")
         self.archive = os.path.join(root, "archive")
         self.replaced = os.path.join(self.archive, "replaced")
+        self.before_restore = os.path.join(self.archive, "before-restore")
         self.sessions = os.path.join(root, "sessions")
         self.summaries = os.path.join(root, "summaries")
         self.ledger = os.path.join(root, "ledger.jsonl")

@@ -328,6 +328,9 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     timeout_seconds: Annotated[
         float, Meta(ge=1, le=3600, description="how long one call may take")
     ] = 120
+    compact_days: Annotated[
+        int, Meta(ge=0, le=3660, description="condense the memory every so many days; 0: never")
+    ] = 0
 
     @property
     def is_on(self) -> bool:

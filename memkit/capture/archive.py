@@ -41,6 +41,7 @@ class Archive:
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.archive)
+        self._last = ArchiveFile(self.directory)
 
     def keep(
         self,
@@ -71,7 +72,10 @@ class Archive:
 
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
         """Keep turns of one session; see `ArchiveFile.append`."""
-        return ArchiveFile(self.path(session)).append(session, turns)
+        path = self.path(session)
+        if self._last.path != path:  # a long session comes in many batches
+            self._last = ArchiveFile(path)
+        return self._last.append(session, turns)
 
     def turns(self, session: str) -> list[ArchivedTurn]:
         """The turns of a session in order of time, each as it was last; empty if it is not archived.

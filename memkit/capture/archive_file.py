@@ -60,10 +60,15 @@ class _Content:
 
 
 class ArchiveFile:
-    """One session's file; it need not exist."""
+    """One session's file; it need not exist.
+
+    What it holds is known from the last append as long as nobody else has written to it since.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._content = _Content()
+        self._state: tuple[int, ...] | None = None
 
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
         """Write the turns that are new or have changed; return how many those were.
@@ -80,8 +85,10 @@ class ArchiveFile:
             ) from error
 
     def _append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
-        data = self._read()
-        content = self._scan(data)
+        if self._state != self._present_state():
+            self._content = self._scan(self._read())
+        content = self._content
+        self._state = None  # until the write is complete
         compressor = _compressor().compressobj()
         frame = [] if content.end else [compressor.compress(_header(session))]
         written = 0
@@ -98,15 +105,29 @@ class ArchiveFile:
             content.length += new.length
             written += 1
         if not written:
+            self._state = self._present_state()
             return 0
         frame.append(compressor.flush())
-        torn = len(data) - content.end
-        if torn:
+        present = self._present_state()
+        if present and present[0] > content.end:
+            torn = present[0] - content.end
             logger.warning("%s: %d bytes of an unfinished write are cut off", self.path, torn)
-        self._write(content.end, b"".join(frame))
+        made = b"".join(frame)
+        self._write(content.end, made)
+        content.end += len(made)
         if 2 * sum(line.length for line in content.lines.values()) < content.length:
             self._compact(session)
+        else:
+            self._state = self._present_state()
         return written
+
+    def _present_state(self) -> tuple[int, ...]:
+        """Size, time of the last change and number of the file; empty if there is none."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        return status.st_size, status.st_mtime_ns, status.st_ino
 
     def _write(self, offset: int, data: bytes) -> None:
         """Put `data` at `offset`, where the file then ends, on the disk before this returns."""

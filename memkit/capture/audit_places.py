@@ -15,6 +15,7 @@ from memkit.capture.archived_turn import redact_again
 from memkit.capture.exchange import redacted
 from memkit.capture.findings import Finder, Redact
 from memkit.capture.journal import Growing, Journal
+from memkit.capture.replaced import replaced_files
 from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError
 from memkit.index.chunker import decode
@@ -138,7 +139,9 @@ class SpooledEvent:
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A log, or a file that is no more what it should be; lines of JSON stay lines of JSON."""
+    """A log, what a compaction replaced, or a file that is no more what it should be. Lines of JSON stay
+    lines of JSON.
+    """
 
     where: str
     path: Path
@@ -202,6 +205,8 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
     archive, sessions = Archive(home), Sessions(home)
     for session in archive.sessions():
         yield ArchivedSession(archive, session, roots)
+    for path in replaced_files(home, roots):
+        yield TextFile("archive", path)
     readable = set()
     for state in sessions:
         readable.add(sessions.path(state.id))
@@ -215,7 +220,7 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
             yield TextFile("spool", Path(name))
         elif roots is None or record.get("project") in roots:
             yield SpooledEvent(home, name, record)
-    for kept in sorted(Path(home.replaced).glob("*")):  # laid out like a backup
+    for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
         yield from state_places(Home(str(kept / "home")), roots)
         for path in sorted((kept / "projects").rglob("*")):
             if path.is_file():

@@ -17,7 +17,7 @@ from typing import Any
 
 from memkit import pending
 from memkit.capture.archive import Archive
-from memkit.capture.captured import Captured
+from memkit.capture.captured import Captured, Choose
 from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
 from memkit.capture.hidden import Hidden
@@ -57,6 +57,7 @@ class Capture:
         self.home = home
         self.settings = settings
         self.sessions = Sessions(home)
+        self._archive = Archive(home)
         self._patterns = settings.capture.compiled_patterns()
         self._hidden = Hidden(settings.capture.exclude)
 
@@ -111,15 +112,24 @@ class Capture:
                     logger.warning("session %s is not caught up: %s", session.id, error)
         return count
 
-    def import_file(self, path: Path, choose: Callable[[Turn], Project]) -> Captured:
-        """Remember a transcript from its start; `choose` says to which project a turn belongs."""
+    def import_file(
+        self, path: Path, choose: Choose, progress: Callable[[int], None] | None = None
+    ) -> Captured:
+        """Remember a transcript from its start; `progress` is told how many bytes of it were read."""
         session = self.sessions.load(path.stem)
         if session.transcript in ("", str(path)):
             session.transcript = str(path)
             session.read_again()
         else:  # another file of that name is the session's own; anchors alone keep this one's turns single
             session = Session("", str(path))
-        return self.read(session, choose)
+        return self.read(session, choose, progress)
+
+    def import_turns(self, turns: Iterable[Turn], choose: Choose) -> Captured:
+        """Remember turns of which there is no transcript."""
+        captured = Captured()
+        for batch in _batches(turns):
+            captured.add(self._write(Session("", ""), batch, choose))
+        return captured
 
     def _read_event(
         self, session: Session, project: Project, record: dict[str, Any], is_late: bool
@@ -133,7 +143,7 @@ class Capture:
         # The message of a failure is the error.
         said = "" if record["event"] == "StopFailure" else str(record.get("message", ""))
         message = self.redact(clean(said))
-        own = self._own_turn(turns, record, message)
+        own = self._own_turn(session, turns, record, message)
         if own is None and self._was_read(session, turns, record, message):
             return
         if own is not None and self._shows(own, message):
@@ -154,7 +164,9 @@ class Capture:
             session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
 
-    def _own_turn(self, turns: list[Turn], record: dict[str, Any], message: str) -> Turn | None:
+    def _own_turn(
+        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
+    ) -> Turn | None:
         """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
         prompt_id = record.get("prompt_id")
         if prompt_id and any(turn.prompt_id for turn in turns):
@@ -167,6 +179,8 @@ class Capture:
                 ),
                 None,
             )
+        if prompt_id and self._turn_id(record, message) in session.recent:
+            return None  # what follows it, `/exit` for one, is not its turn
         said = " ".join(message.split())
         for turn in reversed(turns):
             if said and said == " ".join(self.redact(turn.answer).split()):
@@ -218,16 +232,24 @@ class Capture:
         )
 
     def read(
-        self, session: Session, choose: Callable[[Turn], Project], *, is_live: bool = False
+        self,
+        session: Session,
+        choose: Choose,
+        progress: Callable[[int], None] | None = None,
+        *,
+        is_live: bool = False,
     ) -> Captured:
         """Write all turns from the session's checkpoint on, and move the checkpoint.
 
-        Those of a session that `is_live` are summarized in time, if the settings say so.
+        `progress` is told up to which byte that is done. Turns of a session that `is_live` are summarized
+        in time, if the settings say so.
         """
         transcript = self._transcript(session)
         captured = Captured()
         for batch in _batches(read_turns(transcript)):
             captured.add(self._write(session, batch, choose, is_live=is_live))
+            if progress is not None:
+                progress(batch[-1].end)
         captured.skipped = dict(transcript.counts)
         session.size = max(session.size, transcript.end)
         if session.id:
@@ -235,12 +257,7 @@ class Capture:
         return captured
 
     def _write(
-        self,
-        session: Session,
-        turns: list[Turn],
-        choose: Callable[[Turn], Project],
-        *,
-        is_live: bool,
+        self, session: Session, turns: list[Turn], choose: Choose, *, is_live: bool = False
     ) -> Captured:
         """Write one batch of turns and note in `session` how far that is; the caller saves it."""
         captured = Captured()
@@ -250,6 +267,8 @@ class Capture:
         for turn in turns:
             self._complete(turn, session)
             project = choose(turn)
+            if project is None:
+                continue
             if not turn.is_memory:
                 if turn.is_compacted:  # where a segment ends
                     kept.append((turn, project.root))
@@ -275,9 +294,7 @@ class Capture:
             if is_live and self.settings.summarize.is_on:
                 self._mark_for_summary(root, digests)
         if kept and self.settings.archive.enabled:
-            Archive(self.home).keep(
-                kept, Path(session.transcript), self.redact, self._hidden
-            )
+            self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
         if last is not None and session.id:
             session.has_written(last.turn, section_hash(last.section))
         session.has_read([turn.id for turn in turns])

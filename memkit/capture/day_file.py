@@ -23,7 +23,7 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.capture.digest import Digest
 
-_TIME = re.compile(r"^#{2,3} (\d\d:\d\d) ")
+_TIME = re.compile(r"^#{2,3} ((?:[01][0-9]|2[0-3]):[0-5][0-9]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Section:
 
     @property
     def minute(self) -> str:
-        """The local time (`HH:MM`) that begins the heading; "" if a person took it out."""
+        """The local time (`HH:MM`) that begins the heading; "" if a person took it out, or wrote none."""
         match = _TIME.match(self.heading)
         return match[1] if match else ""
 
@@ -177,16 +177,15 @@ class DayFile:
         """Put `bullets`, a line each, above `turns`, which stand below one heading, one after the other.
 
         What stands there is kept as it is, the title of the heading too. False, and nothing changed,
-        if none of the turns is there any more, or a summary stands for one of them already.
+        if none of the turns is there any more, or a summary stands for one of them wherever they are.
         """
         for heading, below in self._headings():
             places = [n for n, section in enumerate(below) if section.pairs["turn"] in turns]
             if not places:
                 continue
-            done = _summarized(heading, below)
             first, last = below[places[0]], below[places[-1]]
-            if places[0] < done:
-                return False
+            if places[0] < _summarized(heading, below):
+                continue  # a person may have copied what is not summarized, too
             pairs = {**heading.pairs, "summary": last.pairs["turn"]}
             if places[0] == 0:
                 title = anchors.strip(heading.heading).rstrip()

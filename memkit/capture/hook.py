@@ -105,7 +105,7 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
         log_failure(event, error)
         record = {}
     if event == "SessionStart":
-        return _session_start(home, project)
+        return _session_start(home, project, _text(data.get("transcript_path")))
     if event == "UserPromptSubmit":
         return _prompt_submit(home, project, record)
     return {}
@@ -164,15 +164,17 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _session_start(home: Home, project: Project) -> Dict[str, Any]:
+def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, Any]:
     from memkit.capture import notices
     from memkit.capture.brief import session_brief
+    from memkit.capture.offer import import_offer
 
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
     lines = notices.take(home, project.root)
     try:
-        lines = [*filter(None, [_environment_notice(home)]), *lines]
+        own = [_environment_notice(home), import_offer(home, transcript)]
+        lines = [*filter(None, own), *lines]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
     if lines:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.digest import Digest
+from memkit.capture.facts import FactChange
 from memkit.errors import JournalError
 from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
 from memkit.project import Project
@@ -160,6 +161,30 @@ class Journal:
                 sync_directory(str(self.directory))
         return older
 
+    def text(self, name: str) -> str:
+        """A memory file of this directory as it is; "" if there is none. Raises `JournalError`."""
+        try:
+            return _read(self.directory / name)
+        except OSError as error:
+            raise JournalError(
+                f"cannot read {self.directory / name}: {error.strerror}"
+            ) from error
+
+    def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:
+        """Change the facts in the file `name`; see `FactChange.apply`. False if that changes nothing.
+
+        `keep` is given the text that is about to be replaced; if it raises, nothing is written. Durable
+        when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            before = self.text(name)
+            after = change.apply(before, name)
+            if after == before:
+                return False
+            keep(before)
+            self._replace(self.directory / name, after)
+            return True
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Alone among memkit's processes. Raises `JournalError`, for what fails inside too."""
@@ -201,9 +226,11 @@ class Journal:
         return changed
 
     def _save(self, day: str, content: DayFile) -> None:
-        path = self.path(day)
+        self._replace(self.path(day), content.render())
+
+    def _replace(self, path: Path, text: str) -> None:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
-        write_durably(os.path.realpath(path), encoded(content.render()), mode)
+        write_durably(os.path.realpath(path), encoded(text), mode)
 
     def _apply(self, content: DayFile, digest: Digest, known: Growing | None) -> bool:
         present = content.find_turn(digest.turn)

@@ -127,6 +127,10 @@ class Sessions:
         """
         return _read(self.path(session)) or Session(session)
 
+    def knows(self, session: str) -> bool:
+        """Whether anything is kept of `session`."""
+        return self.path(session).is_file()
+
     def save(self, session: Session) -> None:
         """Store the state durably. Raises `OSError`."""
         make_private_directory(str(self.directory))

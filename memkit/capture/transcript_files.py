@@ -1,10 +1,8 @@
-"""Where the client keeps transcripts: those of sessions, and beside each those of its sub-agents."""
+"""Where the client keeps the transcripts of sub-agents, beside that of their session."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-from memkit.errors import NotFoundError
 
 
 def subagent_path(transcript: Path, agent: str) -> Path | None:
@@ -16,16 +14,3 @@ def subagent_path(transcript: Path, agent: str) -> Path | None:
         return None
     path = transcript.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
     return path if path.is_file() else None
-
-
-def transcripts_in(path: Path) -> list[Path]:
-    """The session transcripts at or below `path`, sorted; sub-agents' files belong to their sessions."""
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise NotFoundError(f"no such file or directory: {path}")
-    return sorted(
-        found
-        for found in path.rglob("*.jsonl")
-        if found.is_file() and "subagents" not in found.relative_to(path).parts
-    )

@@ -250,7 +250,8 @@ def _excerpt(text: str) -> str:
         text = without_private(text)
     if len(text) <= 2 * EXCERPT_CHARACTERS:
         return text
-    head = re.sub(r"\S{1,200}\Z", "", text[:EXCERPT_CHARACTERS])
+    head = text[:EXCERPT_CHARACTERS]
+    head = head[:-200] + re.sub(r"\S+\Z", "", head[-200:])  # over all of it it would be slow
     tail = re.sub(r"\A\S{1,200}", "", text[-EXCERPT_CHARACTERS:])
     return f"{head}\n…\n{tail}"
 

@@ -13,6 +13,7 @@ import memkit
 from memkit.errors import MemkitError
 
 _COMMANDS = {
+    "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
     "search": ("search", "Find what was said and done."),
     "expand": ("expand", "Show the whole section around a result."),
     "grip": ("grip", "Show what a bullet of a summary rests on."),
@@ -21,6 +22,7 @@ _COMMANDS = {
     "index": ("index", "Bring the index into step with the markdown."),
     "import": ("importing", "Remember existing transcripts."),
     "summarize": ("summarize", "Have bullets written above the digests."),
+    "compact": ("compact", "Condense the memory into lasting facts."),
     "cost": ("cost", "What model calls took."),
     "work": ("work", "Take waiting events into the memory and index them."),
     "watch": ("watch", "Keep the index in step while you edit."),
@@ -108,7 +110,9 @@ def main() -> NoReturn:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"memkit: {' '.join(message.split())}", err=True)
+    from memkit.cli.context import plain
+
+    click.echo(f"memkit: {plain(' '.join(message.split()))}", err=True)
 
 
 def unexpected(error: Exception) -> str:

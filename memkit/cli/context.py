@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 import sys
@@ -71,7 +72,7 @@ class Context:
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr so that stdout stays the answer."""
-        click.echo(f"memkit: {line}", err=True)
+        click.echo(f"memkit: {plain(line)}", err=True)
 
 
 def counted(number: int, noun: str) -> str:
@@ -92,8 +93,16 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise MemkitError("nobody is there to be asked; --yes answers")
+        raise MemkitError("nobody is there to be asked; `--yes` starts it")
     click.confirm(question, abort=True, err=True)
+
+
+def about_dollars(usd: float | None) -> str:
+    """An estimated price, in two digits that say something."""
+    if usd is None:
+        return "price unknown"
+    digits = 2 if usd >= 0.1 or not usd else 1 - math.floor(math.log10(usd))
+    return f"about ${usd:.{digits}f}"
 
 
 def plain(text: str) -> str:

@@ -3,123 +3,250 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memkit.capture.hook import DISABLE_VARIABLE
-from memkit.cli.context import Context, command, counted
+from memkit.cli.context import Context, about_dollars, command, counted, plain
 from memkit.errors import MemkitError, NotFoundError
 from memkit.project import Project
 
 if TYPE_CHECKING:
     from memkit.capture.captured import Captured
-    from memkit.capture.turn import Turn
+    from memkit.capture.forecast import Forecast
+    from memkit.capture.importing import ImportReport, Selection
+    from memkit.summarize.plan import Estimate
 
 LOCK_SECONDS = 600.0
 
 
 @command("import")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR…")
-def import_command(context: Context, paths: tuple[str, ...]) -> None:
-    """Remember existing Claude Code transcripts, through the same path as live sessions.
+@click.argument("paths", nargs=-1, metavar="[FILE|DIR…]")
+@click.option("--all", "everything", is_flag=True, help="The sessions of all projects.")
+@click.option("--since", metavar="DAY", help="Only turns from that day on: 2026-11-20, 3d, 2w.")
+@click.option("--dry-run", is_flag=True, help="Tell what would come, and write nothing.")
+def import_command(
+    context: Context, paths: tuple[str, ...], everything: bool, since: str | None, dry_run: bool
+) -> None:
+    """Remember existing Claude Code sessions, as if memkit had been there.
 
-    A session goes to the project it was held in, if that is a git repository or has a memory on this
-    machine, else to the project of the working directory; with --project all go there. Doing it
-    twice is the same as once.
+    Without FILE or DIR those that Claude Code still has of this project, and the prompts of those of
+    which it has the prompts alone. A session goes to the project it was held in; given FILE or DIR,
+    --project names another one for all. Twice is the same as once, and an import that was
+    interrupted goes on where it was.
 
     \b
-      memkit import ~/.claude/projects
+      memkit import
+      memkit import --all --dry-run
+      memkit import --all --since 3m
+      memkit import ~/backup/projects
     """
-    from memkit.capture.capture import Capture
-    from memkit.capture.transcript_files import transcripts_in
-    from memkit.cli.progress import counting
+    if os.environ.get(DISABLE_VARIABLE):
+        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it to import")
+    if everything and (paths or context.names_project):
+        raise click.UsageError("--all goes with neither FILE nor --project")
+    selection = select(context, paths, everything=everything, since=_day(since))
+    if paths and not selection.sources:
+        raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
+    if dry_run:
+        _print_forecast(context, _forecast(context, selection))
+        return
+    report, roots = run_import(context, selection)
+    _print_report(context, report, roots, by_file=bool(paths))
+    if report.problems:
+        raise MemkitError(f"{counted(len(report.problems), 'step')} failed")
+
+
+def select(
+    context: Context,
+    paths: tuple[str, ...] = (),
+    *,
+    everything: bool = False,
+    since: date | None = None,
+) -> Selection:
+    """What is to be imported: `paths`, else the client's sessions of the project or of `everything`."""
+    from memkit.capture.client_files import (
+        client_history,
+        client_projects,
+        find_sources,
+        project_of,
+    )
+    from memkit.capture.importing import Selection
+
+    home, project = context.home, context.project
+    if paths:
+        into = project if context.names_project else None
+        sources = find_sources(map(Path, paths))
+        return Selection(home, sources, project, into=into, since=since)
+    sources = find_sources([client_projects()] if client_projects().is_dir() else [])
+    if not everything:
+        sources = [source for source in sources if project_of(source.cwd, home) == project]
+    only = None if everything else project
+    return Selection(home, sources, project, since=since, history=client_history(), only=only)
+
+
+def run_import(context: Context, selection: Selection) -> tuple[ImportReport, list[str]]:
+    """Import and index; what was done, and the roots of the projects that were touched."""
+    from memkit import pending
+    from memkit.capture import launch
+    from memkit.capture.importing import Import
+    from memkit.cli.progress import counting, reading
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
 
-    if os.environ.get(DISABLE_VARIABLE):
-        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it to import")
-    files = [found for path in paths for found in transcripts_in(Path(path))]
-    if not files:
-        raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
-    capture = Capture(context.home, context.settings())
-    reports: list[tuple[Path, Captured]] = []
-    problems: list[str] = []
+    settings = context.settings()
     with index_lock(context.home, LOCK_SECONDS, context.say):
-        with counting(context, "reading transcripts") as progress:
-            for number, path in enumerate(files, start=1):
-                try:
-                    captured = capture.import_file(
-                        path.resolve(), lambda t: _project_of(context, t)
-                    )
-                    reports.append((path, captured))
-                except MemkitError as error:
-                    problems.append(str(error))
-                progress(number, len(files))
-        roots = sorted({root for _, captured in reports for root in captured.projects})
+        running = Import(selection, settings)
+        with reading(context, "reading sessions", selection.size) as read:
+            report = running.run(read)
+        # Those that an interrupted run has left wait too.
+        roots = sorted({*report.total.projects, *pending.roots(context.home)})
         with counting(context, "embedding") as progress:
             for root in roots:
                 project = Project(root)
-                settings = context.settings_of(project)
-                sync_project(
-                    project, context.home, settings, announce=context.say, progress=progress
-                )
-    _report(context, reports, roots, problems)
+                try:
+                    sync_project(
+                        project,
+                        context.home,
+                        context.settings_of(project),
+                        announce=context.say,
+                        progress=progress,
+                    )
+                except MemkitError as error:  # one project's trouble is not another's
+                    report.problems.append(str(error))
+        running.finish()
+    launch.hand_over(context.home, settings.service.enabled)  # what live sessions left meanwhile
+    return report, roots
 
 
-def _project_of(context: Context, turn: Turn) -> Project:
-    if context.names_project or not os.path.isdir(turn.cwd):
-        return context.project
-    own = Project.containing(turn.cwd)
-    has_git = os.path.exists(os.path.join(own.root, ".git"))
-    return own if has_git or os.path.isdir(own.memory) else context.project
+def _forecast(context: Context, selection: Selection) -> Forecast:
+    from memkit.capture.forecast import forecast
+    from memkit.cli.progress import reading
+
+    with reading(context, "reading sessions", selection.size) as progress:
+        return forecast(selection, progress)
 
 
-def _report(
-    context: Context, reports: list[tuple[Path, Captured]], roots: list[str], problems: list[str]
+def _day(text: str | None) -> date | None:
+    from memkit.recall.dates import parse_day
+
+    return parse_day(text, date.today()) if text is not None else None
+
+
+def _print_forecast(context: Context, found: Forecast) -> None:
+    """What would come, and what it would cost to have it summarized."""
+    disk = {
+        "memory": found.memory_bytes,
+        "archive": found.archive_bytes if context.settings().archive.enabled else 0,
+        "index": found.index_bytes,
+    }
+    summaries = _summaries(context, found)
+    value = {
+        "sessions": found.sessions,
+        "turns": found.turns,
+        "typed": found.typed,
+        "days": len(found.days),
+        "projects": found.projects,
+        "bytes": disk,
+        "summaries": summaries._asdict() if summaries else None,
+        "skipped": found.skipped.skipped,
+        "problems": found.problems,
+    }
+    if context.as_json:
+        context.print_json(value)
+        return
+    typed = f", {found.typed} of them prompts alone, from the history" if found.typed else ""
+    click.echo(
+        f"{counted(found.sessions, 'session')}, {counted(found.turns, 'turn')}{typed}; "
+        f"{counted(len(found.days), 'day file')} in {counted(len(found.projects), 'project')}"
+    )
+    sizes = (f"{name} {size / 1e6:.1f} MB" for name, size in disk.items())
+    click.echo(f"Disk, about: {', '.join(sizes)}")
+    if summaries:
+        click.echo(
+            f"`memkit summarize` would take about {summaries.tokens:,} tokens, "
+            f"{about_dollars(summaries.usd)}; an import starts no model call."
+        )
+    for root in found.projects:
+        click.echo(plain(root))
+    _print_problems(context, found.problems)
+
+
+def _summaries(context: Context, found: Forecast) -> Estimate | None:
+    """What summaries would take; None while they are off, or nobody is there to make them."""
+    settings = context.settings().summarize
+    if not settings.is_on:
+        return None
+    from memkit.summarize.groups import CALL_TOKENS
+    from memkit.summarize.model import NotConfiguredError
+    from memkit.summarize.plan import estimate
+    from memkit.summarize.providers import find_provider
+    from memkit.summarize.segments import CHARACTERS_PER_TOKEN
+
+    try:
+        provider = find_provider(settings)
+    except NotConfiguredError as error:
+        context.say(str(error))
+        return None
+    tokens = found.memory_bytes // CHARACTERS_PER_TOKEN
+    return estimate(tokens, 1 + tokens // CALL_TOKENS, settings, provider)
+
+
+def _print_report(
+    context: Context, report: ImportReport, roots: list[str], *, by_file: bool
 ) -> None:
-    turns = sum(captured.turns for _, captured in reports)
-    written = sum(captured.written for _, captured in reports)
+    total = report.total
     if context.as_json:
         context.print_json(
             {
-                "files": [
-                    {
-                        "file": str(path),
-                        "turns": captured.turns,
-                        "written": captured.written,
-                        "left_out": captured.left_out,
-                        "skipped": captured.skipped,
-                    }
-                    for path, captured in reports
-                ],
-                "turns": turns,
-                "written": written,
+                "files": [_as_dict(path, captured) for path, captured in report.files],
+                "done_before": report.done_before,
+                "history": {"turns": report.history.turns, "written": report.history.written},
+                "turns": total.turns,
+                "written": total.written,
+                "left_out": total.left_out,
                 "projects": roots,
-                "problems": problems,
+                "problems": report.problems,
             }
         )
-    else:
-        for path, captured in reports:
-            skipped = ", ".join(f"{count} {kind}" for kind, count in captured.skipped.items())
-            found = (
-                f"{counted(captured.turns, 'turn')}, {captured.written} new"
-                if captured.turns
-                else "no turns"
-            )
-            click.echo(
-                f"{path}: {found}{f' (lines skipped: {skipped})' if skipped else ''}"
-            )
-        click.echo(
-            f"{counted(turns, 'turn')} of {counted(len(reports), 'transcript')}, {written} new."
-        )
-        left_out = sum(captured.left_out for _, captured in reports)
-        if left_out:
-            click.echo(f"{counted(left_out, 'turn')} left out: memkit is off there, or it is excluded.")
-        for root in roots:
-            click.echo(f"Remembered in {root}")
+        return
+    for path, captured in report.files if by_file else ():
+        found = f"{counted(captured.turns, 'turn')}, {captured.written} new"
+        click.echo(plain(f"{path}: {found if captured.turns else 'no turns'}{_skipped(captured)}"))
+    if report.done_before:
+        click.echo(f"{counted(report.done_before, 'transcript')} done before the interruption.")
+    if report.history.turns:
+        typed = counted(report.history.turns, "prompt")
+        click.echo(f"{typed} of sessions that are gone, {report.history.written} new.")
+    transcripts = counted(len(report.files), "transcript")
+    skipped = "" if by_file else _skipped(total)
+    click.echo(f"{counted(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
+    if total.left_out:
+        left_out = counted(total.left_out, "turn")
+        click.echo(f"{left_out} left out: memkit is off there, or it is excluded.")
+    for root in roots:
+        click.echo(plain(f"Remembered in {root}"))
+    _print_problems(context, report.problems)
+
+
+def _as_dict(path: Path, captured: Captured) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "turns": captured.turns,
+        "written": captured.written,
+        "left_out": captured.left_out,
+        "skipped": captured.skipped,
+    }
+
+
+def _skipped(captured: Captured) -> str:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in captured.skipped.items())
+    return f" (lines skipped: {kinds})" if kinds else ""
+
+
+def _print_problems(context: Context, problems: list[str]) -> None:
     for line in problems:
         context.say(line)
-    if problems:
-        raise MemkitError(f"{len(problems)} of {len(reports) + len(problems)} transcripts failed")

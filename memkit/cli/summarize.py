@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, confirm, counted
+from memkit.cli.context import Context, about_dollars, command, confirm, counted
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -56,7 +55,11 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
         return
     confirm("Start?", yes)
     report = SummaryReport()
+    agreed = {one.segment.id for one in candidates}
     with calls_lock(context.home, WAIT_SECONDS):
+        # The service may have been at the same meanwhile.
+        left = summarizer.asked_for(context.project, first)
+        candidates = [one for one in left if one.segment.id in agreed]
         summarizer.keep(candidates)
         summarizer.summarize(context.project.root, candidates, report)
     if report.projects:
@@ -102,17 +105,11 @@ def _show(plan: Plan) -> None:
     if not plan.segments:
         click.echo("Nothing waits to be summarized; `--since DAY` takes in older days.")
         return
-    price = "price unknown" if plan.usd is None else f"about ${_rounded(plan.usd)}"
     click.echo(
         f"{counted(plan.segments, 'segment')} of {counted(plan.turns, 'turn')}: about "
-        f"{plan.tokens:,} tokens in {counted(plan.calls, 'call')} of {plan.model}, {price}."
+        f"{plan.tokens:,} tokens in {counted(plan.calls, 'call')} of {plan.model}, {about_dollars(plan.usd)}."
     )
     if plan.tokens > plan.left:
         click.echo(
             f"Today's budget has {plan.left:,} tokens left; the rest goes on tomorrow by itself."
         )
-
-
-def _rounded(usd: float) -> str:
-    """Two digits that say something."""
-    return f"{usd:.2f}" if usd >= 0.1 or not usd else f"{usd:.{1 - math.floor(math.log10(usd))}f}"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memkit.capture.client_files import client_projects
 from memkit.project import Project
-from memkit.recall.transcript import client_projects
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 _LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
-KINDS = ("turn", "summary", "unverified", "instruction", "note")
+KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note")
 
 OPENING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
 """The headings that open a chunk's content, blank lines between them included."""
@@ -28,12 +28,12 @@ class Chunk:
         start_line: first line, 1-based, counted as editors and `sed -n` do.
         end_line: last line, inclusive.
         content_hash: SHA-256 of `content`, first 16 hex characters.
-        kind: "turn", "summary" (a bullet that carries a grip), "unverified" (one that says something its
-            turns do not), "instruction" or "note".
+        kind: "turn", "summary" (a bullet that carries a grip), "fact" (one of a compaction), "unverified"
+            (one of either that says something its sources do not), "instruction" or "note".
         date: ISO date the text belongs to, or "".
         session: session id from the journal's anchors, or "".
         turns: ids of the turns the text is, or rests on.
-        grips: ids of the grips of the bullets in it.
+        grips: ids of the grips of the bullets in it, or that it rests on.
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
         whole: whether it is all of its section, or group of short sections.

@@ -7,7 +7,7 @@ from pathlib import PurePath, PurePosixPath
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk, digest
 from memkit.index.packing import ChunkOptions, Packer
-from memkit.index.sections import group_sections, read_sections
+from memkit.index.sections import group_sections, is_bullet, read_sections
 from memkit.paths import MEMORY_DIRECTORY
 
 __all__ = ["Chunk", "ChunkOptions", "chunk_markdown", "decode"]
@@ -66,14 +66,16 @@ def chunk_markdown(
             found = list(document.anchors(piece.start, piece.end))
             named = (pairs.get("turn", pairs.get("turns", "")) for pairs in found)
             turns = [origin.turn] if origin.turn else ",".join(named).split(",")
-            grips = [pairs["grip"] for pairs in found if "grip" in pairs]
+            proofs = (pairs.get("grip", pairs.get("grips", "")) for pairs in found)
+            grips = ",".join(proofs).split(",")
             if instruction:
                 kind = "instruction"
             elif origin.turn:
                 kind = "turn"
-            elif grips:
+            elif any(is_bullet(pairs) for pairs in found):
                 is_doubtful = any("check" in pairs for pairs in found)
-                kind = "unverified" if is_doubtful else "summary"
+                is_fact = any("fact" in pairs for pairs in found)
+                kind = "unverified" if is_doubtful else "fact" if is_fact else "summary"
             else:
                 kind = "note"
             chunks[start_line, end_line, content_hash] = Chunk(
@@ -89,7 +91,7 @@ def chunk_markdown(
                 date=origin.date,
                 session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
-                grips=tuple(dict.fromkeys(grips)),
+                grips=tuple(dict.fromkeys(filter(None, grips))),
                 branch=origin.branch,
                 domain="" if file.parent == _MEMORY else file.parent.name,
                 whole=len(pieces) == 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from operator import attrgetter
@@ -152,29 +153,34 @@ def read_sections(document: Document, name: str) -> list[Section]:
         if span.level:
             current, after_bullet = _open_section(span, current, file_date), False
             sections.append(current)
-        for piece, is_bullet in _pieces(document, span):
-            if after_bullet or (is_bullet and current.has_text):
+        for piece, is_own in _pieces(document, span):
+            if after_bullet or (is_own and current.has_text):
                 current = replace(current, spans=[], continues=True)
                 sections.append(current)
             current.spans.append(piece)
-            after_bullet = is_bullet
+            after_bullet = is_own
     held = [section for section in sections if section.spans]
     for section in held:
         found = document.anchors(section.start, section.end)
-        section.standalone |= any("grip" in pairs for pairs in found)
+        section.standalone |= any(is_bullet(pairs) for pairs in found)
     return held
 
 
 def _pieces(document: Document, span: Span) -> list[tuple[Span, bool]]:
     """`span`, or its items if it is a list of a summary's bullets; each with whether it is a bullet."""
-    if span.kind != "bullet_list" or not _has_grip(document, span):
+    if span.kind != "bullet_list" or not _holds_bullet(document, span):
         return [(span, False)]
     items = document.tile(span.children, span.start, span.end)
-    return [(item, _has_grip(document, item)) for item in items]
+    return [(item, _holds_bullet(document, item)) for item in items]
 
 
-def _has_grip(document: Document, span: Span) -> bool:
-    return any("grip" in pairs for pairs in document.anchors(span.start, span.end))
+def _holds_bullet(document: Document, span: Span) -> bool:
+    return any(is_bullet(pairs) for pairs in document.anchors(span.start, span.end))
+
+
+def is_bullet(pairs: Mapping[str, str]) -> bool:
+    """Whether the line with this anchor is a bullet of a summary or a fact of a compaction."""
+    return "grip" in pairs or "fact" in pairs
 
 
 def _open_section(span: Span, current: Section, file_date: str) -> Section:

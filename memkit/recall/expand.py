@@ -77,7 +77,8 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
     turns = dict.fromkeys(chunk.turns)
     grips: dict[str, None] = {}
     for pairs in document.anchors(start, end):
-        grips |= dict.fromkeys(filter(None, [pairs.get("grip")]))
+        for name in ("grip", "grips"):
+            grips |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
         for name in ("turn", "turns"):
             turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived = _original(home, chunk.session)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +10,13 @@ from typing import TypeVar
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.client_files import client_projects
 from memkit.capture.exchange import Message, message_of, redacted_again
 from memkit.capture.sessions import Sessions
 from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
-
-
-def client_projects() -> Path:
-    """Where Claude Code keeps its transcripts."""
-    base = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    return Path(base).expanduser() / "projects"
 
 
 def find_transcript(home: Home, session: str) -> Path | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memkit import anchors
+from memkit.anchors import UNVERIFIED
 from memkit.capture.markup import one_line
 from memkit.summarize.model import UnusableReplyError
 from memkit.summarize.prompt import KINDS
@@ -21,9 +22,6 @@ MAX_TURNS = 12
 
 GRIP_CHARACTERS = 8
 
-UNVERIFIED = "unverified"
-"""The value of an anchor's `check` for a bullet that says something its turns do not."""
-
 _LABELS = {
     "decision": "Decided",
     "change": "Changed",
@@ -34,7 +32,9 @@ _LABELS = {
 }
 
 _PLAIN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
-_LABEL = re.compile(rf"^(?:{'|'.join(_LABELS.values())}|{'|'.join(KINDS)})\s*:\s*", re.IGNORECASE)
+_LABEL = re.compile(
+    rf"^(?:{'|'.join((*_LABELS.values(), *KINDS))}|fact|superseded)\s*:\s*", re.IGNORECASE
+)
 
 _QUOTED = re.compile(r"`([^`]+)`|\"([^\"]{2,})\"|“([^”]{2,})”|«([^»]{2,})»")
 _WORD = re.compile(r"[^\s`\"'“”«»(){}\[\]<>,;!?]+")
@@ -119,12 +119,19 @@ def _read_bullet(
         return None
     place = known[0][0]
     turns = tuple(dict.fromkeys(turn for its, turn in known if its == place))[:MAX_TURNS]
-    plain = anchors.strip(" ".join(redact(text).split()))
-    text = one_line(_LABEL.sub("", _PLAIN.sub("", plain)), MAX_CHARACTERS)
-    if not any(letter.isalnum() for letter in text):
+    text = sentence(redact(text))
+    if not text:
         return None
     is_verified = is_proved(text, [evidence(turn) for turn in turns])
     return place, Bullet(text, item["kind"], turns, is_verified)
+
+
+def sentence(text: str) -> str:
+    """What a model wrote as one line of a memory file, without a label of its own; "" if it says nothing."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
+    plain = anchors.strip(" ".join(whole.split()))
+    line = one_line(_LABEL.sub("", _PLAIN.sub("", plain)), MAX_CHARACTERS)
+    return line if any(letter.isalnum() for letter in line) else ""
 
 
 def is_proved(text: str, turns: Sequence[str]) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from memkit.settings import SummarizeSettings
+from memkit.summarize.groups import Candidate, grouped
 from memkit.summarize.ledger import Ledger
 from memkit.summarize.model import Provider, Usage
 from memkit.summarize.prices import price
 from memkit.summarize.prompt import instructions
 from memkit.summarize.segments import estimate_tokens
-from memkit.summarize.summarizer import Candidate, grouped
 
 ANSWER_SHARE = 0.12
 """Tokens written for each one read: six bullets of 60 for a segment of 4,000, and the form around them."""
@@ -38,6 +38,23 @@ class Plan:
         return asdict(self)
 
 
+class Estimate(NamedTuple):
+    """Tokens read and written, and dollars, None if no price is known."""
+
+    tokens: int
+    usd: float | None
+
+
+def estimate(
+    material: int, calls: int, settings: SummarizeSettings, provider: Provider
+) -> Estimate:
+    """What it takes to summarize so many tokens of digests in so many calls."""
+    read = material + calls * estimate_tokens(instructions(settings))
+    written = round(material * ANSWER_SHARE)
+    usd = price(provider.name, provider.model, Usage(read, written), settings.base_url)
+    return Estimate(read + written, usd)
+
+
 def make_plan(
     candidates: Sequence[Candidate],
     settings: SummarizeSettings,
@@ -47,14 +64,13 @@ def make_plan(
     """What summarizing `candidates` would take."""
     calls = len(list(grouped(candidates, settings)))
     material = sum(one.segment.tokens for one in candidates)
-    read = material + calls * estimate_tokens(instructions(settings))
-    written = round(material * ANSWER_SHARE)
+    tokens, usd = estimate(material, calls, settings, provider)
     return Plan(
         segments=len(candidates),
         turns=sum(len(one.segment.turns) for one in candidates),
         calls=calls,
-        tokens=read + written,
-        usd=price(provider.name, provider.model, Usage(read, written), settings.base_url),
+        tokens=tokens,
+        usd=usd,
         provider=provider.name,
         model=provider.model,
         left=max(0, settings.daily_tokens - ledger.today().tokens),

@@ -16,6 +16,7 @@ from memkit.upkeep.backup_file import BackedUpProject, Header, create
 _FILES = ("config.toml", "ledger.jsonl")
 _DIRECTORIES = {
     "archive": "*.jsonl.zst",
+    "archive/replaced": "*/*.md",
     "sessions": "*.json",
     "summaries": "*.json",
     "projects": "*.json",
@@ -65,7 +66,7 @@ def _files_of_home(home: Home) -> Iterator[tuple[str, Path]]:
     for directory, pattern in _DIRECTORIES.items():
         for path in sorted(Path(home.root, directory).glob(pattern)):
             if path.is_file():
-                yield f"{directory}/{path.name}", path
+                yield path.relative_to(home.root).as_posix(), path
 
 
 def _files_of(project: Project) -> Iterator[tuple[str, Path]]:

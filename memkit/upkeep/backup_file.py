@@ -41,7 +41,8 @@ _LEVEL = 9
 _READ_BYTES = 1024 * 1024
 
 _HOME = re.compile(
-    r"home/(?:config\.toml|ledger\.jsonl|(?:archive|sessions|summaries)/[^/]+|projects/[^/]+\.json)"
+    r"home/(?:config\.toml|ledger\.jsonl|(?:archive|sessions|summaries)/[^/]+|projects/[^/]+\.json"
+    r"|archive/replaced/[^/]+/[^/]+\.md)"
 )
 _PROJECT = re.compile(r"projects/(\d{1,6})/(?:off|off-times|memory/.+)")
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)

@@ -29,13 +29,13 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
         "index.lock", "service.*", "hooks.json", "live", "shown", "unindexed", "notices", "jobs.json",
-        "nowhere", "environment-notice", _TEMPORARY,
+        "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
     ),
 }  # fmt: skip
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
     "config.toml": (),
     "ledger.jsonl": (),
-    "archive": ("*.jsonl.zst", "replaced", _TEMPORARY),
+    "archive": ("*.jsonl.zst", "replaced", "before-restore", _TEMPORARY),
     "sessions": ("*.json", _TEMPORARY),
     "summaries": ("*.json", "*.lock", _TEMPORARY),
     "projects": ("*.json", _TEMPORARY),

@@ -122,7 +122,7 @@ class Restore:
                 if not force:
                     report.left.append(str(step.target))
                     continue
-                report.kept_in = os.path.join(self._home.replaced, stamp)
+                report.kept_in = os.path.join(self._home.before_restore, stamp)
                 kept = os.path.join(report.kept_in, *step.member.split("/"))
                 make_private_directory(os.path.dirname(kept))
                 write_durably(kept, step.target.read_bytes())

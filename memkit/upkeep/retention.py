@@ -37,15 +37,19 @@ def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], toda
 
 
 def remove_old_replaced(home: Home, keep_days: int, now: float) -> int:
-    """Delete what restores replaced more than `keep_days` ago (0: nothing); how many restores those were.
+    """Delete what restores and compactions replaced more than `keep_days` ago; how many those were.
 
-    `now` is in seconds since the epoch. Raises `OSError`.
+    0 days keep it for ever. `now` is in seconds since the epoch. Raises `OSError`.
     """
+    kept = [*Path(home.before_restore).glob("*"), *Path(home.replaced).glob("*/*.md")]
     old = [
         path
-        for path in Path(home.replaced).glob("*")
-        if keep_days and path.is_dir() and now - path.stat().st_mtime > keep_days * DAY_SECONDS
+        for path in kept
+        if keep_days and now - path.stat().st_mtime > keep_days * DAY_SECONDS
     ]
     for path in old:
-        shutil.rmtree(path)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     return len(old)

@@ -262,7 +262,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     audited.remember(spoken())
     audited.add_pattern()
     where = {
-        "journal": "memkit.capture.journal.Journal._replace",
+        "journal": "memkit.capture.journal.Journal._save",
         "archive": "memkit.capture.archive.Archive.rewrite",
         "index": "memkit.capture.audit.erase_deleted",
     }

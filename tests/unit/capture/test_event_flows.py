@@ -234,3 +234,20 @@ def test_a_starting_session_is_left_to_its_own_events(stage: Stage) -> None:
     assert stage.turns == []
     stage.handle("SessionStart", transcript=str(stage.root / "other.jsonl"), session="other")
     assert stage.turns == [("Which port?", "")]
+
+
+def test_a_message_is_not_given_to_the_command_after_its_turn(stage: Stage) -> None:
+    """`/exit` is typed while the Stop of the turn before still waits for the transcript."""
+    lines = Lines().prompt("Which port?", prompt_id(1))
+    stage.write(lines)
+    with pytest.raises(NotYet):
+        stage.handle("Stop", prompt_id=prompt_id(1), message="Port 7443.")
+    lines.answer("Port 7443.")
+    typed = "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
+    lines.entries.append({**lines.entries[-1], "type": "system", "subtype": "local_command"})
+    lines.entries[-1] |= {"uuid": "e71f", "content": typed}
+    del lines.entries[-1]["message"]
+    stage.write(lines)
+    stage.handle("SessionEnd", prompt_id=prompt_id(1))
+    stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="Port 7443.")
+    assert stage.turns == [("Which port?", "Port 7443.")]

@@ -157,7 +157,7 @@ class TestTranscript:
         size = run(imported, "status", "--json").json["archive"]
         (path,) = Path(imported.home.archive).iterdir()
         assert size == {"enabled": True, "sessions": 1, "bytes": path.stat().st_size}
-        assert "archive  1 session, 0.0 MB\n" in run(imported, "status").output
+        assert "archive    1 session, 0.0 MB\n" in run(imported, "status").output
 
     def test_expand_of_an_archived_session(
         self, run: Run, imported: Memory, tmp_path: Path

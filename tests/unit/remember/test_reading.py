@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.capture import transcript as transcript_module
+from memkit.capture.client_files import transcripts_in
 from memkit.capture.transcript import Transcript
-from memkit.capture.transcript_files import transcripts_in
 from memkit.capture.turn import Turn, read_turns
 
 from .builders import Lines
@@ -345,7 +345,9 @@ def test_reading_in_two_goes_is_reading_at_once(
 
 
 def test_what_is_said_before_anybody_asks(tmp_path: Path) -> None:
-    lines = Lines().add("assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True)
+    lines = Lines().add(
+        "assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True
+    )
     lines.answer("The nightly build is red.").prompt("Why?").answer("A test.")
     first, second = turns_of(lines.write(tmp_path))
     assert (first.prompt, first.answer, first.is_memory) == ("", "The nightly build is red.", True)

@@ -68,7 +68,7 @@ class SummaryStage:
     def __init__(self, root: Path, **summarize: Any) -> None:
         self.home = Home(str(root / "home"))
         self.project = Project(str(root / "project"))
-        Path(self.project.root).mkdir(parents=True)
+        Path(self.project.root).mkdir(parents=True, exist_ok=True)
         self.settings = Settings(summarize=SummarizeSettings(**{"provider": "anthropic", **summarize}))
         self.provider = ScriptedProvider()
         self.now = START

@@ -1,0 +1,108 @@
+"""How fast old sessions are imported, and in how much memory.
+
+    python benchmarks/importing.py [--megabytes 1000] [--write]
+
+Synthetic sessions (`transcripts.py`) of that size together: read into turns, told by a dry run, imported
+and indexed without vectors, each in a process of its own. Vectors take what `benchmarks/throughput.py`
+says. The bar is 40 MB/s read into turns. `--write` puts the figures into `docs/benchmarks.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import report
+import resources
+from transcripts import SyntheticTranscripts
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+BAR_MEGABYTES_A_SECOND = 40.0
+
+_READ = """
+import sys
+from pathlib import Path
+from memkit.capture.transcript import Transcript
+from memkit.capture.turn import read_turns
+paths = Path(sys.argv[1]).rglob("*.jsonl")
+print(sum(1 for path in paths for _ in read_turns(Transcript(path))))
+"""
+
+
+def measure(root: Path, megabytes: float) -> dict[str, dict[str, float]]:
+    """MB/s, MB a CPU second (which other work does not slow) and the most memory of each way, by its name."""
+    client = root / "claude"
+    sources = SyntheticTranscripts().write(client / "projects", megabytes)
+    size = sum(path.stat().st_size for path in sources) / 1e6
+    project = root / "project"
+    project.mkdir()
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "CLAUDE_CONFIG_DIR": str(client),
+        "MEMKIT_HOME": str(root / "home"),
+        "MEMKIT_SERVICE_ENABLED": "false",
+        "MEMKIT_EMBEDDING_PROVIDER": "none",
+    }
+    memkit = [sys.executable, "-m", "memkit", "import", "--all", "--json"]
+    commands = {
+        "read into turns": [sys.executable, "-c", _READ, str(client)],
+        "import --dry-run": [*memkit, "--dry-run"],
+        "import, no vectors": memkit,
+    }
+    found = {}
+    for name, command in commands.items():
+        done = resources.run(command, cwd=project, environment=environment)
+        found[name] = {
+            "mb_per_second": size / done.seconds,
+            "mb_per_cpu_second": size / done.cpu,
+            "peak_mb": done.peak,
+        }
+        if name == "import, no vectors":
+            found[name]["turns"] = json.loads(done.output)["turns"]
+    found["import, no vectors"]["disk_mb"] = resources.disk(root / "home")
+    return found
+
+
+def section(megabytes: float, found: dict[str, dict[str, float]]) -> str:
+    """The figures as they stand in the document."""
+    rows = [
+        [
+            name,
+            f"{one['mb_per_second']:.1f}",
+            f"{one['mb_per_cpu_second']:.1f}",
+            f"{one['peak_mb']:.0f}",
+        ]
+        for name, one in found.items()
+    ]
+    turns = found["import, no vectors"]["turns"]
+    return "\n\n".join(
+        (
+            "## Importing",
+            f"{megabytes:.0f} MB of synthetic sessions, {turns:.0f} turns; the bar is "
+            f"{BAR_MEGABYTES_A_SECOND:.0f} MB/s read into turns. {report.machine()}.",
+            report.table(["", "MB/s", "MB a CPU second", "most memory, MB"], rows),
+            "Other work on the machine slows the seconds, not those of a CPU. Most of the import is the "
+            "search for secrets. Vectors come on top and take far longer.",
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the import of old sessions.")
+    parser.add_argument("--megabytes", type=float, default=1000.0)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memkit-importing-") as name:
+        found = measure(Path(name).resolve(), arguments.megabytes)
+    if arguments.write:
+        report.replace_section("importing", section(arguments.megabytes, found))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

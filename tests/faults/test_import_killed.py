@@ -1,0 +1,116 @@
+"""An import that is killed at random points and started again leaves what one undisturbed run leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memkit.capture.archive import Archive
+from memkit.paths import Home
+from tests.faults.stage import REPOSITORY, Stage, entries, session_id, wait_for
+
+SESSIONS = 8
+TURNS = 3
+KILLS = 20 if os.environ.get("CI") else 5
+
+
+@pytest.fixture
+def stage(tmp_path: Path, model_home: Home) -> Stage:
+    """Two projects, one of them gone, whose sessions the client has in `claude/projects`."""
+    claude = tmp_path.resolve() / "claude"
+    stage = Stage(
+        tmp_path,
+        model_home.models,
+        CLAUDE_CONFIG_DIR=str(claude),
+        MEMKIT_SERVICE_ENABLED="false",
+        MEMKIT_EMBEDDING_DOWNLOAD="false",
+    )
+    for session in range(SESSIONS):
+        cwd = str(stage.project if session % 3 else stage.root / "gone")
+        folder = claude / "projects" / cwd.replace("/", "-")
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(entries(session, turn) for turn in range(TURNS)).splitlines()
+        told = [json.dumps({**json.loads(line), "cwd": cwd}) + "\n" for line in lines]
+        (folder / f"{session_id(session)}.jsonl").write_text("".join(told))
+    typed = {"display": "Swept?", "project": str(stage.project), "sessionId": session_id(99)}
+    history = json.dumps({**typed, "timestamp": 1_770_000_000_000})
+    (claude / "history.jsonl").write_text(history + "\n")
+    return stage
+
+
+def start(stage: Stage) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, str(REPOSITORY / "bin" / "memkit"), "import", "--all", "--json"],
+        env=stage.environment,
+        cwd=stage.project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def wipe(stage: Stage) -> None:
+    shutil.rmtree(stage.project / ".memkit", ignore_errors=True)
+    for path in Path(stage.home.root).iterdir():
+        if path.name != Path(stage.home.models).name:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def remembered(stage: Stage) -> dict[str, object]:
+    """Every day file to the byte, every archived turn, every chunk of every index."""
+    roots = [stage.project, *Path(stage.home.projects).glob("*/")]
+    archive = Archive(stage.home)
+    snapshots = [
+        p.parent / p.read_text() for p in Path(stage.home.index).glob("snapshots/*/current")
+    ]
+    return {
+        "days": {
+            str(day): day.read_bytes() for root in roots for day in root.glob(".memkit/memory/*")
+        },
+        "archive": {name: archive.turns(name) for name in sorted(archive.sessions())},
+        "chunks": sorted(
+            line for path in snapshots for line in (path / "chunks.jsonl").read_text().splitlines()
+        ),
+        "vectors": sorted((path / "vectors.npy").stat().st_size for path in snapshots),
+    }
+
+
+def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
+    began = time.monotonic()
+    output, _ = start(stage).communicate()
+    seconds = time.monotonic() - began
+    assert json.loads(output)["turns"] == SESSIONS * TURNS + 1
+    undisturbed = remembered(stage)
+    assert len(undisturbed["archive"]) == SESSIONS + 1  # type: ignore[arg-type]
+    wipe(stage)
+
+    choice = random.Random(11)
+    kills = resumed = 0
+    while True:
+        running = start(stage)
+        try:
+            output, _ = running.communicate(
+                timeout=choice.uniform(0.1, seconds) if kills < KILLS else None
+            )
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGKILL)
+            running.communicate()
+            kills += 1
+            continue
+        assert running.returncode == 0
+        resumed += json.loads(output)["done_before"]
+        wait_for(lambda: not list(stage.processes()), "the last process to leave")
+        assert remembered(stage) == undisturbed
+        assert not Path(stage.home.run, "import.jsonl").exists()
+        if kills == KILLS:
+            break
+        wipe(stage)
+    assert resumed

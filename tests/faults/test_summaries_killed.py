@@ -1,0 +1,67 @@
+"""A process that summarizes, killed at each of its steps on the disk, and followed by another one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from memkit.capture.day_file import DayFile
+from memkit.summarize.ledger import Ledger
+from memkit.waiting import WaitingSessions
+from tests.unit.summarize.stage import SummaryStage
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+RUN = """
+import os, sys
+from pathlib import Path
+from tests.unit.summarize.stage import SummaryStage
+
+steps = int(sys.argv[2])
+
+def dying(call):
+    def wrapper(*arguments, **named):
+        global steps
+        steps -= 1
+        if steps == 0:
+            os._exit(9)  # no cleaning up, as after SIGKILL
+        return call(*arguments, **named)
+    return wrapper
+
+stage = SummaryStage(Path(sys.argv[1]))
+for name in ("fsync", "replace", "unlink", "open"):
+    setattr(os, name, dying(getattr(os, name)))
+stage.run(200)
+stage.run(400)
+"""
+
+
+def run(root: Path, die_at: int) -> int:
+    command = [sys.executable, "-c", RUN, str(root), str(die_at)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    step, statuses = 0, []
+    while 0 not in statuses:
+        step += 3 if os.environ.get("CI") is None else 1
+        stage = SummaryStage(tmp_path / str(step))
+        for number, minutes in enumerate((0, 5, 60, 130)):
+            stage.add_turn(minutes, f"Question {number}")
+        undisturbed = [turn.section.heading for turn in DayFile(stage.text).turns_of("fd0aee29")]
+        statuses.append(run(tmp_path / str(step), step))
+        calls = len(Ledger(stage.home).calls())
+        assert run(tmp_path / str(step), 0) == 0
+        content = DayFile(stage.text)
+        turns = content.turns_of("fd0aee29")
+        assert [turn.section.heading for turn in turns] == undisturbed
+        assert all(turn.is_summarized for turn in turns)
+        assert len(stage.bullets) == len(set(stage.bullets)) == 4
+        assert not WaitingSessions(stage.home)
+        # What was paid for and lost is one call at most, and it is in the ledger.
+        assert len(Ledger(stage.home).calls()) <= calls + 1 <= 3
+    assert set(statuses) == {0, 9}
+    assert step > 10
