@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from memkit.capture import journal
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
 from memkit.index.paths import added_paths
 from memkit.project import Project
+from memkit.upkeep import restore
+from memkit.upkeep.restore import open_backup
 from tests.unit.cli.conftest import Run
 from tests.unit.memory import DAYS, Memory, make_memory
 
@@ -166,3 +172,46 @@ def test_a_link_in_the_memory_leads_no_restore_outside(
     memory.path("notes").symlink_to(tmp_path / "outside")
     assert "is not inside the memory" in run_lexical(memory, "restore", backup, "--yes", "--json").errors
     assert [*(tmp_path / "outside").iterdir()] == []
+
+
+def test_a_restore_that_was_killed_is_brought_to_an_end(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    fill(memory)
+    backup = tmp_path / "b.tar.zst"
+    run_lexical(memory, "backup", str(backup))
+    files = contents(memory.project.root)
+    memory.write("2026-11-19.md", "# 2026-11-19\n\nother\n")
+    changed = contents(memory.project.root)
+    for kill_at in range(1, 4):
+        for path, data in changed.items():
+            Path(path).write_bytes(data)
+        shutil.rmtree(memory.path("notes"))
+        with killed(kill_at), open_backup(memory.home, backup) as found:
+            found.apply(force=True, shared_of=lambda: False)
+        assert memory.path("2026-11-19.md").read_bytes() in (
+            changed[str(memory.path("2026-11-19.md"))],
+            files[str(memory.path("2026-11-19.md"))],
+        )
+        (Path(memory.home.root) / ".restore-left").mkdir()  # as a kill without warning leaves it
+        run_lexical(memory, "restore", str(backup), "--yes", "--force")
+        assert contents(memory.project.root) == files
+        assert not [*Path(memory.home.root).glob(".restore-*")]
+
+
+@contextlib.contextmanager
+def killed(at: int) -> Iterator[None]:
+    """End the block with the write that is number `at`, before it."""
+    real, count = restore.write_durably, itertools.count(1)
+
+    def write(path: str, data: bytes, *mode: int) -> None:
+        if next(count) == at:
+            raise KeyboardInterrupt
+        real(path, data, *mode)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restore, "write_durably", write)
+        patch.setattr(journal, "write_durably", write)
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    assert next(count) > at
