@@ -35,6 +35,14 @@ class TombstoneError(MemkitError):
     """What was forgotten is not known: the file that says so cannot be read."""
 
 
+class BackupError(MemkitError):
+    """A backup cannot be written, is damaged, or is none."""
+
+
+class NewerFileError(MemkitError):
+    """A file was written by a newer memkit, whose format this one does not know."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 

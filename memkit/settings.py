@@ -51,6 +51,9 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = field(default_factory=lambda: [Path(MEMORY_DIRECTORY).as_posix()])
     exclude: Annotated[list[str], Meta(description="patterns of files that are not indexed")] = []
     shared: Annotated[bool, Meta(description="let git see the memory of a project")] = False
+    keep_days: Annotated[
+        int, Meta(ge=0, le=36_500, description="how long a day stays in the memory; 0: for ever")
+    ] = 0
 
 
 class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

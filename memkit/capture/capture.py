@@ -31,7 +31,7 @@ from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
-from memkit.errors import MemkitError, TranscriptError
+from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.waiting import WaitingSessions
@@ -315,7 +315,10 @@ class Capture:
         waiting = WaitingSessions(self.home)
         for session in {digest.session for digest in digests}:
             days = {digest.day for digest in digests if digest.session == session}
-            waiting.add(root, session, days, time.time())
+            try:
+                waiting.add(root, session, days, time.time())
+            except NewerFileError as error:  # costs a summary; the turns are written all the same
+                logger.warning("%s", error)
 
     def _complete(self, turn: Turn, session: Session) -> None:
         """Give the turn the final message that an event told, until the transcript shows a later one."""

@@ -179,6 +179,34 @@ class Journal:
             self._save(day, content)
             return True
 
+    def take_over(self, name: str, data: bytes) -> None:
+        """Put a whole file, as from a backup, in the place of what stands at `name`, if anything does.
+
+        `name` is relative to the memory directory, with slashes. Durable when it returns. Raises
+        `JournalError`, also for a name that leads outside of the memory.
+        """
+        with self._locked():
+            path = self.directory.joinpath(*name.split("/"))
+            real, boundary = os.path.realpath(path), os.path.realpath(self.directory)
+            if os.path.commonpath([real, boundary]) != boundary or real == boundary:
+                raise JournalError(f"{path} is not inside the memory {self.directory}")
+            make_private_directory(os.path.dirname(real))
+            mode = stat.S_IMODE(os.stat(real).st_mode) if os.path.exists(real) else PRIVATE_FILE
+            write_durably(real, data, mode)
+
+    def remove_older(self, day: str) -> list[str]:
+        """Delete the files of the days before `day` (ISO); returns which those were.
+
+        Raises `JournalError`.
+        """
+        older = [known for known in self.days() if known < day]
+        if older:
+            with self._locked():
+                for known in older:
+                    self.path(known).unlink(missing_ok=True)
+                sync_directory(str(self.directory))
+        return older
+
     def text(self, name: str) -> str:
         """A memory file of this directory as it is; "" if there is none. Raises `JournalError`."""
         try:

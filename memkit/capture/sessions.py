@@ -16,9 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memkit.errors import NewerFileError
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the files' format."""
 
 MAX_PROMPTS = 20
 """Prompts kept for turns whose transcript never shows them."""
@@ -127,7 +132,10 @@ class Sessions:
         self.directory = Path(home.sessions)
 
     def load(self, session: str) -> Session:
-        """The state of `session`, a fresh one if there is none or it is damaged."""
+        """The state of `session`, a fresh one if there is none or it is damaged.
+
+        Raises `NewerFileError`.
+        """
         return _read(self.path(session)) or Session(session)
 
     def knows(self, session: str) -> bool:
@@ -137,7 +145,7 @@ class Sessions:
     def save(self, session: Session) -> None:
         """Store the state durably. Raises `OSError`."""
         make_private_directory(str(self.directory))
-        data = json.dumps(dataclasses.asdict(session)).encode("ascii")
+        data = json.dumps({FIELD: VERSION, **dataclasses.asdict(session)}).encode("ascii")
         write_durably(str(self.path(session.id)), data)
 
     def remove_unreadable(self, names: Iterable[str]) -> None:
@@ -151,7 +159,11 @@ class Sessions:
 
     def __iter__(self) -> Iterator[Session]:
         for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else ():
-            session = _read(path)
+            try:
+                session = _read(path)
+            except NewerFileError as error:
+                logger.warning("%s", error)
+                continue
             if session is not None:
                 yield session
 
@@ -166,6 +178,7 @@ class Sessions:
 def _read(path: Path) -> Session | None:
     try:
         value = json.loads(path.read_bytes())
+        check_version(path, value, VERSION)
         session = Session("")
         for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
             if type(value[name]) is not type(getattr(session, name)):

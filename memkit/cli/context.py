@@ -6,12 +6,13 @@ import functools
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.errors import NotFoundError
+from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -82,6 +83,23 @@ class Context:
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 day`, `2 days`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def sized(count: int) -> str:
+    """A number of bytes: `812 bytes`, `3.4 MB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return counted(count, "byte")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Go on only if the person says so; `yes` says that they have. Raises `MemkitError`, `click.Abort`."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise MemkitError("nobody is there to be asked; `--yes` starts it")
+    click.confirm(question, abort=True, err=True)
 
 
 def about_dollars(usd: float | None) -> str:

@@ -15,6 +15,7 @@ import re
 import shutil
 import sqlite3
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 from memkit.index.damage import DATABASE
@@ -44,6 +45,13 @@ SELECT segments.id FROM segments JOIN collections ON collections.id = segments.c
 WHERE segments.scope = 'VECTOR' AND substr(collections.name, 1, ?) = ?
 """
 
+_COLLECTIONS = """
+SELECT collections.name, coalesce(collections.dimension, 0), count(embeddings.id)
+FROM collections LEFT JOIN segments ON segments.collection = collections.id AND segments.scope = 'METADATA'
+LEFT JOIN embeddings ON embeddings.segment_id = segments.id GROUP BY collections.id
+"""
+_TEXT_BYTES = "SELECT coalesce(sum(length(CAST(string_value AS BLOB))), 0) FROM embedding_metadata"
+
 _SEGMENT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The name of a directory of vectors."""
 
@@ -51,6 +59,49 @@ _HEADER = struct.Struct("<iQQQQ")
 """Of `header.bin`: version, offset, how many vectors there is room for, how many there are, bytes of each."""
 
 _HEADER_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionUsage:
+    """A collection: how many rows it has, and the length of its vectors (0: not known yet)."""
+
+    name: str
+    dimensions: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an index takes, and what it holds: bytes of all files, bytes of text in its rows, and the share of
+    the database's pages that are free.
+    """
+
+    bytes: int
+    text_bytes: int
+    free_share: float
+    collections: tuple[CollectionUsage, ...]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all collections."""
+        return sum(one.rows for one in self.collections)
+
+
+def usage_of(path: Path) -> Usage | None:
+    """What the index in the directory `path` takes and holds; None if there is none.
+
+    Raises `OSError`, `sqlite3.Error`.
+    """
+    if not (path / DATABASE).is_file():
+        return None
+    with contextlib.closing(_connect(path, "ro")) as connection:
+        collections = connection.execute(_COLLECTIONS).fetchall()
+        (text,) = connection.execute(_TEXT_BYTES).fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    found = tuple(CollectionUsage(*one) for one in collections)
+    return Usage(size, text, free / max(1, pages), found)
 
 
 def erase_deleted_rows(path: Path) -> None:

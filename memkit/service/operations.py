@@ -171,7 +171,9 @@ class Operations:
 
     def start_job(self, job: Job) -> Future[JobState]:
         """Have the writer run a job in its turn."""
-        around = Surroundings(self._home, self.settings_of, self.writer.index_now)
+        around = Surroundings(
+            self._home, self.settings_of, self.writer.index_now, self.writer.close_index
+        )
         return self.writer.submit(f"job {job.name}", lambda: run_job(job, around))
 
     def reload(self, arguments: Arguments) -> Any:
