@@ -1,9 +1,9 @@
-"""The reference pages of the manual, made from the code: all commands, and all settings.
+"""The parts of the manual that are made from the code: all commands, all settings, who offers models.
 
     python docs/reference.py [--check]
 
-Writes `docs/commands.md` and `docs/settings.md` between their markers, and leaves what stands around
-them alone. With `--check` it writes nothing, and exits 1 if a page is not what it would write.
+Each part stands in its page between two markers; what stands around them is left alone. With
+`--check` nothing is written, and the exit status is 1 if a page is not what would be written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ sys.path.insert(0, str(DOCUMENTS.parent))
 
 from memkit import config  # noqa: E402
 from memkit.cli import cli  # noqa: E402
-
-BEGIN, END = "<!-- begin generated: python docs/reference.py -->", "<!-- end generated -->"
+from memkit.index.embedding.providers import PROVIDERS  # noqa: E402
+from memkit.settings import EmbeddingSettings  # noqa: E402
+from memkit.summarize.providers import anthropic, claude_cli  # noqa: E402
+from memkit.summarize.providers.chat_completions import SERVICES  # noqa: E402
 
 OF_ALL = {"project", "as_json"}
 """The options of every command, which the page says once."""
@@ -79,15 +81,45 @@ def settings() -> str:
         if f"## {section}" not in lines:
             lines += ["", f"## {section}", "", _escaped(_first_line(type(made))), ""]
             lines += ["| setting | default | what it is for |", "|---|---|---|"]
-        lines.append(_row((section, name), getattr(made, name)))
-    return "\n".join(lines[1:])
+        lines.append(_row(_setting((section, name), getattr(made, name))))
+    return "\n".join(lines)
 
 
-def _row(key: config.Key, default: Any) -> str:
+def _setting(key: config.Key, default: Any) -> tuple[str, str, str]:
     name = f"`{'.'.join(key)}`" + (r"\*" if config.is_harmless(key) else "")
     shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
     bounds = f" ({config.allowed(key)})" if type(default) in (int, float) else ""
-    cells = name, shown, _escaped(config.describe(key)) + bounds
+    return name, shown, _escaped(config.describe(key)) + bounds
+
+
+def summarizers() -> str:
+    """Who can write summaries, what that needs, and with which model."""
+    rows = [
+        ("anthropic", "`ANTHROPIC_API_KEY`", anthropic.USUAL_MODEL),
+        ("claude-cli", "your `claude`, logged in", claude_cli.USUAL_MODEL),
+    ]
+    rows += [(one.name, _variables(one.keys), one.model) for one in SERVICES.values()]
+    lines = ["| `summarize.provider` | needs | usual model |", "|---|---|---|"]
+    return "\n".join(
+        lines + [_row((f"`{name}`", needs, f"`{model}`")) for name, needs, model in rows]
+    )
+
+
+def embedders() -> str:
+    """Which services make vectors, what that needs, and with which model."""
+    lines = ["| `embedding.provider` | package | needs | usual model |", "|---|---|---|---|"]
+    for name, one in PROVIDERS.items():
+        model = EmbeddingSettings(provider=name).model
+        lines.append(_row((f"`{name}`", f"`{one.package}`", _variables(one.keys), f"`{model}`")))
+    return "\n".join(lines)
+
+
+def _variables(names: Iterable[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names) or "a server"
+
+
+def _row(cells: Iterable[str]) -> str:
+    cells = list(cells)
     # A bar would end its cell, and no escape of it is read alike by all that show markdown.
     assert not any("|" in cell for cell in cells), cells
     return f"| {' | '.join(cells)} |"
@@ -101,32 +133,43 @@ def _escaped(text: str) -> str:
     """Help as markdown: what is between backticks as it is, the rest without a meaning of its own."""
     parts = re.split("(`[^`]*`)", text)
     return "".join(
-        part if part.startswith("`") else re.sub(r"([*<\[])", r"\\\1", part) for part in parts
+        part
+        if part.startswith("`")
+        else re.sub(r"([*\[])", r"\\\1", part.replace("&", "&amp;").replace("<", "&lt;"))
+        for part in parts
     )
 
 
-PAGES = {"commands.md": commands, "settings.md": settings}
+PARTS = {
+    "commands": ("commands.md", commands),
+    "settings": ("settings.md", settings),
+    "summarizers": ("models.md", summarizers),
+    "embedders": ("models.md", embedders),
+}
+"""Each part with its page and what makes it."""
 
 
-def fresh(page: Path, generated: str) -> str:
-    """The page with `generated` between its markers. Raises `ValueError` if it has not one pair."""
-    text = page.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ValueError(f"{page}: expected one line {BEGIN} and one {END}")
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{generated.strip()}\n\n{END}{rest.split(END)[1]}"
+def with_part(text: str, name: str, made: str) -> str:
+    """A page's text with `made` between the markers of a part. Raises `ValueError` if they are not there."""
+    begin, end = f"<!-- begin {name}: python docs/reference.py -->", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"expected the lines {begin} and {end}")
+    return f"{before}{begin}\n\n{made.strip()}\n\n{end}{after}"
 
 
 def main(check: bool) -> str | None:
-    """Write the pages; or, to check them, say which are stale."""
+    """Write the pages; or, to check them, say which parts are stale."""
     stale = []
-    for name, make in PAGES.items():
-        page = DOCUMENTS / name
-        text = fresh(page, make())
-        if text != page.read_text(encoding="utf-8"):
-            stale.append(name)
+    for name, (page, make) in PARTS.items():
+        path = DOCUMENTS / page
+        old = path.read_text(encoding="utf-8")
+        new = with_part(old, name, make())
+        if new != old:
+            stale.append(f"{name} in docs/{page}")
             if not check:
-                page.write_text(text, encoding="utf-8")
+                path.write_text(new, encoding="utf-8")
     if stale and check:
         return f"stale: {', '.join(stale)}; `python docs/reference.py` makes them anew"
     return None
