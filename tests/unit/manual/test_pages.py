@@ -68,6 +68,13 @@ def test_it_can_be_built_and_asks_no_foreign_server(tmp_path: Path) -> None:
         assert foreign == [], page.name
 
 
+def test_links_of_the_front_page_lead_somewhere() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)
+    assert len(links) > 10
+    assert [link for link in links if not (REPOSITORY / link).is_file()] == []
+
+
 def test_the_picture_is_one() -> None:
     picture = ElementTree.parse(DOCUMENTS / "how-it-works.svg").getroot()
     _, _, width, height = map(float, picture.attrib["viewBox"].split())
