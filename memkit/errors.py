@@ -31,6 +31,10 @@ class ArchiveVersionError(ArchiveError):
     """The archive of a session was written by a newer memkit."""
 
 
+class TombstoneError(MemkitError):
+    """What was forgotten is not known: the file that says so cannot be read."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 
@@ -53,6 +57,10 @@ class EmbeddingError(MemkitError):
 
 class WeightsUnavailableError(EmbeddingError):
     """No source gave the model's weights; search goes on with BM25 alone."""
+
+
+class RegistryError(MemkitError):
+    """What is said about projects cannot be read or changed."""
 
 
 class NotFoundError(MemkitError):

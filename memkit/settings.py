@@ -180,6 +180,10 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(description="context, rrf, weighted, lexical or dense"),
     ] = "context"
     k: Annotated[int, Meta(ge=1, le=1000, description="how many results")] = 5
+    user_memory: Annotated[
+        bool,
+        Meta(description="look into MEMKIT_HOME/memory too, what is true across projects"),
+    ] = True
     language: Annotated[str, Meta(description="language of the Snowball stemmer")] = "english"
     best_relevance: Annotated[
         _Share, Meta(description="nothing is found unless the best match reaches this")

@@ -29,6 +29,7 @@ class Try:
 
     `count` are those that failed, the first of them at `since`; `again` is when the next may be (both in
     seconds since the epoch), `reason` what the last one failed of; `given_up` says that there is no next.
+    `is_suspect` says that it may be the segment's own fault, and not its provider's.
     """
 
     count: int = 0
@@ -36,6 +37,7 @@ class Try:
     again: float = 0.0
     reason: str = ""
     given_up: bool = False
+    is_suspect: bool = False
 
 
 @dataclass(slots=True)

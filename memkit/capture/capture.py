@@ -6,6 +6,7 @@ Every step is keyed and repeatable: being killed anywhere and run again changes 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import time
@@ -26,6 +27,7 @@ from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT, time_of
+from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
@@ -78,8 +80,9 @@ class Capture:
             session.read_again()
         event = record["event"]
         if event == PROMPT_EVENT:
-            prompt = self.redact(clean(str(record.get("prompt", ""))))
-            session.remember_prompt(str(record.get("prompt_id", "")), prompt)
+            if not self._is_forgotten(self._turn_id(record, ""), session, time_of(record)):
+                prompt = self.redact(clean(str(record.get("prompt", ""))))
+                session.remember_prompt(str(record.get("prompt_id", "")), prompt)
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
@@ -151,12 +154,13 @@ class Capture:
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
         elif own is not None and message:
-            if not skips(own.prompt):
+            if not skips(own.prompt) and not self._is_forgotten(own.id, session, own.time):
                 session.answers[own.id] = [message, section_hash(own.answer)]
         elif message:  # its prompt is kept: the event may be handled again
             turns.append(self._turn_of_event(session, record, message))
         has_ended = own is not None and record["event"] in ("Stop", "StopFailure")
         if own is not None and has_ended:
+            own.commit = str(record.get("commit", ""))
             turns = turns[: turns.index(own) + 1]  # what came after it is still under way
         for batch in _batches(turns):
             self._write(session, batch, lambda turn: project, is_live=True)
@@ -227,6 +231,8 @@ class Capture:
             end=session.size,
             prompt_id=prompt_id,
             cwd=str(record.get("cwd", "")),
+            branch=str(record.get("branch", "")),
+            commit=str(record.get("commit", "")),
             answer=message,
             is_told=True,
         )
@@ -269,7 +275,9 @@ class Capture:
             project = choose(turn)
             if project is None:
                 continue
-            if not turn.is_memory:
+            if self._was_forgotten(turn, project):
+                captured.left_out += turn.is_memory
+            elif not turn.is_memory:
                 if turn.is_compacted:  # where a segment ends
                     kept.append((turn, project.root))
             elif self._is_left_out(project, turn.cwd, turn.time):
@@ -321,6 +329,20 @@ class Capture:
         if project.is_off or (time is not None and project.was_off(time.timestamp())):
             return True
         return self._hidden.excludes(directory, project.root)
+
+    @functools.cached_property
+    def _forgotten(self) -> Forgotten:
+        """What is not remembered again; nobody adds to it while this process holds the index lock."""
+        return Tombstones(self.home).forgotten()
+
+    def _was_forgotten(self, turn: Turn, project: Project) -> bool:
+        if self._forgotten.covers(turn.id, project.root, turn.session, turn.time):
+            return True
+        is_typed = not turn.prompt_id and not turn.uuid  # all that the client's history knows
+        return is_typed and self._forgotten.covers_typed(turn.time)
+
+    def _is_forgotten(self, turn: str, session: Session, time: datetime | float | None) -> bool:
+        return self._forgotten.covers(turn, session.project, session.id, time)
 
     def _transcript(self, session: Session) -> Transcript:
         """The session's transcript from its checkpoint on; from its start if it is shorter than that."""

@@ -24,6 +24,9 @@ _COMMANDS = {
     "recall": ("recall", "Search, laid out for a model (the skill's first step)."),
     "index": ("index", "Bring the index into step with the markdown."),
     "import": ("importing", "Remember existing transcripts."),
+    "remember": ("remember", "Write a note into the memory."),
+    "edit": ("edit", "Open a day in your editor."),
+    "forget": ("forget", "Erase something for good."),
     "summarize": ("summarize", "Have bullets written above the digests."),
     "compact": ("compact", "Condense the memory into lasting facts."),
     "cost": ("cost", "What model calls took."),
@@ -34,6 +37,7 @@ _COMMANDS = {
     "status": ("status", "What is remembered, what waits, what failed."),
     "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
     "logs": ("logs", "What memkit's log says."),
+    "projects": ("projects", "What projects are remembered, and which share a memory."),
     "config": ("configure", "Show and change settings."),
     "audit": ("audit", "Look for secrets in what is remembered."),
     "on": ("switch", "Remember this project again."),
@@ -127,7 +131,9 @@ def main() -> NoReturn:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"memkit: {' '.join(message.split())}", err=True)
+    from memkit.cli.context import plain
+
+    click.echo(f"memkit: {plain(' '.join(message.split()))}", err=True)
 
 
 def unexpected(error: Exception) -> str:

@@ -31,15 +31,20 @@ class Context:
         self._said: set[str] = set()
 
     @functools.cached_property
-    def project(self) -> Project:
-        """The project of `--project`, or of the working directory. Raises `NotFoundError`."""
+    def directory(self) -> str:
+        """The directory of `--project`, else the working directory. Raises `NotFoundError`."""
         try:
             directory = self._project or os.getcwd()
         except FileNotFoundError as error:
             raise NotFoundError("the working directory is gone; name one as --project") from error
         if not os.path.isdir(directory):
             raise NotFoundError(f"no such directory: {directory}")
-        return Project.containing(directory)
+        return directory
+
+    @functools.cached_property
+    def project(self) -> Project:
+        """The project that remembers what is done in the directory. Raises `NotFoundError`."""
+        return Project.remembering(self.directory, self.home)
 
     @property
     def names_project(self) -> bool:
@@ -71,7 +76,7 @@ class Context:
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr so that stdout stays the answer."""
-        click.echo(f"memkit: {line}", err=True)
+        click.echo(f"memkit: {plain(line)}", err=True)
 
 
 def counted(number: int, noun: str) -> str:

@@ -32,13 +32,13 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
     if context.as_json:
         context.print_json(grip.as_dict())
         return
-    click.echo(f"{styled(grip.id, fg='yellow')}  {styled(plain(grip.bullet), bold=True)}")
+    click.echo(f"{styled(plain(grip.id), fg='yellow')}  {styled(plain(grip.bullet), bold=True)}")
     click.echo(styled(f"{grip.day}, session {plain(grip.session)}", dim=True))
     if not grip.source:
         click.echo("\nIts turns are no longer in the memory, and no original of them is kept.")
         return
     click.echo(f"\n“{plain(grip.excerpt)}”")
-    click.echo(styled(f"from the {grip.source}, turns {', '.join(grip.turns)}", dim=True))
+    click.echo(styled(f"from the {grip.source}, turns {plain(', '.join(grip.turns))}", dim=True))
     for number, message in enumerate(grip.events):
         mark = styled(">", fg="yellow") if number == grip.place else " "
         text = " ".join(plain(" ".join(message.texts())).split())

@@ -58,5 +58,5 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
         return brief, {"query": "", "text": brief, "results": []}
     asker = Asker(context.project, context.home, settings, context.say)
     answer = asker.answer(Request(question, MOST_RESULTS))
-    text = lay_out(answer, budget)
+    text = lay_out(answer, budget, context.project.root)
     return text, {**answer.as_dict(), "text": text}

@@ -56,7 +56,11 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
         return
     _confirm(yes)
     report = SummaryReport()
+    agreed = {one.segment.id for one in candidates}
     with calls_lock(context.home, WAIT_SECONDS):
+        # The service may have been at the same meanwhile.
+        left = summarizer.asked_for(context.project, first)
+        candidates = [one for one in left if one.segment.id in agreed]
         summarizer.keep(candidates)
         summarizer.summarize(context.project.root, candidates, report)
     if report.projects:

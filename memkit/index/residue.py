@@ -66,7 +66,12 @@ def erase_deleted_rows(path: Path) -> None:
             for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
                 connection.execute(statement)
         connection.execute("VACUUM")
-        known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
+        _remove_orphans(path, connection)
+
+
+def _remove_orphans(path: Path, connection: sqlite3.Connection) -> None:
+    """Remove the vectors of collections that are gone: Chroma leaves their directories."""
+    known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
     for directory in path.iterdir():
         if _SEGMENT.fullmatch(directory.name) and directory.name not in known:
             shutil.rmtree(directory)
@@ -75,13 +80,14 @@ def erase_deleted_rows(path: Path) -> None:
 def cut_off_unused_memory(path: Path) -> None:
     """Cut the files of vectors in the directory `path`, which nobody has open, after the last vector.
 
-    Raises `OSError`, `sqlite3.Error`.
+    Those of collections that are gone go. Raises `OSError`, `sqlite3.Error`.
     """
     if not (path / DATABASE).is_file():
         return
     with contextlib.closing(_connect(path, "ro")) as connection:
         prefix = COLLECTION_PREFIX
         found = connection.execute(_OWN_SEGMENTS, (len(prefix), prefix)).fetchall()
+        _remove_orphans(path, connection)
     for (segment,) in found:
         _cut_segment(path / segment)
 
