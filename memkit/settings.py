@@ -50,9 +50,16 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(description="files and directories that are indexed, relative to the project"),
     ] = field(default_factory=lambda: [Path(MEMORY_DIRECTORY).as_posix()])
     exclude: Annotated[list[str], Meta(description="patterns of files that are not indexed")] = []
-    shared: Annotated[bool, Meta(description="let git see the memory of a project")] = False
+    shared: Annotated[
+        bool, Meta(description="let git see the memory; .memkit/.gitignore hides it otherwise")
+    ] = False
     keep_days: Annotated[
-        int, Meta(ge=0, le=36_500, description="how long a day stays in the memory; 0: for ever")
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="how long a day stays in the memory, your notes in it too; 0: for ever",
+        ),
     ] = 0
 
 
@@ -66,7 +73,8 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     exclude: Annotated[
         list[str],
         Meta(
-            description="paths and globs: sessions held there, and tool calls on them, are not kept"
+            description="paths and globs, absolute, with ~, or relative to the project: no session held "
+            "there is kept, nor the input or result of a tool call on such a file"
         ),
     ] = []
 
@@ -133,7 +141,9 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         str,
         Meta(max_length=200, description="put before a chunk; auto: what the model wants"),
     ] = AUTO
-    download: Annotated[bool, Meta(description="fetch the weights when they are missing")] = True
+    download: Annotated[
+        bool, Meta(description="fetch the weights (83 MB, once) when they are missing")
+    ] = True
 
     def __post_init__(self) -> None:
         # The local model's name is what this setting holds for those who never chose one.
@@ -186,12 +196,14 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     best_relevance: Annotated[
         _Share, Meta(description="nothing is found unless the best match reaches this")
     ] = 0.32
-    dense_weight: Annotated[_Share, Meta(description="share of the cosine")] = 0.5
-    long_weight: Annotated[_Share, Meta(description="more of it for long entries")] = 0.2
+    dense_weight: Annotated[_Share, Meta(description="share of the cosine beside BM25")] = 0.5
+    long_weight: Annotated[_Share, Meta(description="so much more of it for long entries")] = 0.2
     entry_weight: Annotated[
         _Share, Meta(description="share of the whole entry in the cosine of a piece")
     ] = 0.4
-    passage_weight: Annotated[float, Meta(ge=0, le=2, description="of the passage around")] = 0.75
+    passage_weight: Annotated[
+        float, Meta(ge=0, le=2, description="of BM25 over the passage around a chunk")
+    ] = 0.75
     near_weight: Annotated[_Share, Meta(description="of the chunks one step away")] = 0.2
     far_weight: Annotated[_Share, Meta(description="of the chunks two steps away")] = 0.05
     session_weight: Annotated[
@@ -229,7 +241,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         list[str],
         Meta(
             description="which directory of the memory belongs to one of code: "
-            '"src/billing=docs/billing"'
+            '"src/billing=docs/billing"; by default directories of one name'
         ),
     ] = []
 

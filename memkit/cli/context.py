@@ -138,6 +138,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
         made.params += [
             click.Option(
                 ["--project"],
+                type=click.Path(),
                 metavar="PATH",
                 help="The project; by default that of the working directory.",
             ),

@@ -13,7 +13,12 @@ from memkit.cli.context import Context, command, counted, plain
 
 @command("status")
 def status_command(context: Context) -> None:
-    """Show what is remembered of this project, what waits to be taken in, and what failed."""
+    """Show what is remembered of this project, what waits to be taken in, and what failed.
+
+    \b
+      memkit status
+      memkit status --json
+    """
     value = _status(context)
     if context.as_json:
         context.print_json(value)
