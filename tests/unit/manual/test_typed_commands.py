@@ -71,8 +71,10 @@ def complaint(words: list[str]) -> str:
                 return f"no {word!r}"
         elif word not in options:
             return f"no option {word}"
-        elif not options[word].is_flag and not (rest and _fits(options[word], rest.pop(0))):
-            return f"no such value for {word}"
+        elif not options[word].is_flag:
+            values, rest = rest[: options[word].nargs], rest[options[word].nargs :]
+            if len(values) < options[word].nargs or not all(_fits(options[word], v) for v in values):
+                return f"no such value for {word}"
     return ""
 
 
