@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memkit.capture.digest import FILE_TOOLS
 
 _EDITING = FILE_TOOLS - {"Read", "LS"}
-_SAID = ("**Asked**", "**Answered**", "**Interrupted**")
+_SAID = ("\n**Asked**", "\n**Answered**", "\n**Interrupted**")
 _DID = "\n**Did**"
 
 
@@ -34,21 +34,20 @@ class TurnText(NamedTuple):
 
 def read_turn(section: str) -> TurnText:
     """Read the section of a turn, its heading included."""
-    start = section.find("\n") + 1
-    if not start:
+    start = section.find("\n")
+    if start < 0:
         return TurnText(0, [])
-    did = section.find(_DID)
+    did = section.find(_DID, start)
     if did < 0:
         return TurnText(_word_count(section[start:]), [])
     end, lines = _tool_lines(section, did + len(_DID))
-    words = _word_count(section[start:did]) if did >= start else 0
-    calls = [call for line in lines if (call := _file_call(line)) is not None]
-    return TurnText(words + _word_count(section[end:]), calls)
+    words = _word_count(section[start:did]) + _word_count(section[end:])
+    return TurnText(words, [call for line in lines if (call := _file_call(line)) is not None])
 
 
 def _word_count(text: str) -> int:
-    words = text.split()
-    return len(words) - sum(words.count(label) for label in _SAID if label in text)
+    """The words in whole lines, each with the line end before it; not the labels that begin them."""
+    return len(text.split()) - sum(map(text.count, _SAID))
 
 
 def _tool_lines(section: str, start: int) -> tuple[int, list[str]]:
@@ -73,8 +72,10 @@ def _line_end(text: str, start: int) -> int:
 
 def _file_call(line: str) -> FileCall | None:
     name, _, rest = line.removeprefix("↳ ").partition(" ")
+    if name not in FILE_TOOLS:
+        return None
     path, outcome, _ = rest.partition(" → ")
-    if name not in FILE_TOOLS or not path or path.startswith("→ "):
+    if not path or path.startswith("→ "):
         return None
     # Of a call on a file that went well the digest tells no outcome.
     return FileCall(path, name in _EDITING and not outcome)

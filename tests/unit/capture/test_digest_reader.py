@@ -45,6 +45,13 @@ def test_a_call_without_a_path_is_none_on_a_file() -> None:
     assert read("why?", "so", ToolCall("Read", {}), ToolCall("LS", {}, "a")).calls == []
 
 
+def test_a_turn_that_was_interrupted() -> None:
+    edit = ToolCall("Edit", {"file_path": "a.py"}, "done")
+    section = make_digest(turn_of("do it", "", edit, interrupted=True), "", str).section
+    assert "**Interrupted**" in section
+    assert read_turn(section) == TurnText(2, [FileCall("a.py", True)])
+
+
 def test_what_is_left_out_is_not_counted() -> None:
     calls = [ToolCall("Edit", {"file_path": f"{number}.py"}, "done") for number in range(40)]
     found = read("why?", "so it is", *calls)
