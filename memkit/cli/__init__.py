@@ -35,6 +35,7 @@ _COMMANDS = {
     "service": ("service", "The process that keeps index and model warm."),
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
+    "stats": ("stats", "What the memory adds up to: days, turns, use, cost, room."),
     "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
     "logs": ("logs", "What memkit's log says."),
     "projects": ("projects", "What projects are remembered, and which share a memory."),

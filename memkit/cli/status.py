@@ -93,6 +93,7 @@ def _status(context: Context) -> dict[str, Any]:
     files = read_files(project, home, settings)
     snapshot = open_chunks(project, home, settings)
     archive = Archive(home).size()
+    usage = events.usage(home)
     return {
         "project": project.root,
         "off": project.is_off,
@@ -123,7 +124,7 @@ def _status(context: Context) -> dict[str, Any]:
             "enabled": settings.service.enabled,
             "running": launch.service_is_running(home),
         },
-        "pointers": events.pointer_counts(home),
+        "pointers": {"given": usage.given, "followed": usage.followed},
         "failed": [
             {
                 "file": item.name,
