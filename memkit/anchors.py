@@ -13,6 +13,7 @@ from typing import Dict
 
 KEYS = (
     "session", "branch", "summary", "turn", "turns", "grip", "grips", "chunks", "fact", "compacted", "check",
+    "note",
 )  # fmt: skip
 
 UNVERIFIED = "unverified"

@@ -31,6 +31,18 @@ class ArchiveVersionError(ArchiveError):
     """The archive of a session was written by a newer memkit."""
 
 
+class TombstoneError(MemkitError):
+    """What was forgotten is not known: the file that says so cannot be read."""
+
+
+class BackupError(MemkitError):
+    """A backup cannot be written, is damaged, or is none."""
+
+
+class NewerFileError(MemkitError):
+    """A file was written by a newer memkit, whose format this one does not know."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 
@@ -53,6 +65,10 @@ class EmbeddingError(MemkitError):
 
 class WeightsUnavailableError(EmbeddingError):
     """No source gave the model's weights; search goes on with BM25 alone."""
+
+
+class RegistryError(MemkitError):
+    """What is said about projects cannot be read or changed."""
 
 
 class NotFoundError(MemkitError):

@@ -5,8 +5,10 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+from typing import Iterator
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -30,10 +32,13 @@ class Home:
         self.spool = os.path.join(root, "spool")
         self.archive = os.path.join(root, "archive")
         self.replaced = os.path.join(self.archive, "replaced")
+        self.before_restore = os.path.join(self.archive, "before-restore")
         self.sessions = os.path.join(root, "sessions")
         self.summaries = os.path.join(root, "summaries")
+        self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
         self.projects = os.path.join(root, "projects")
+        self.memory = os.path.join(root, "memory")
         self.index = os.path.join(root, "index")
         self.models = os.path.join(root, "models")
         self.environments = os.path.join(root, "env")
@@ -79,6 +84,31 @@ def make_private_directory(path: str) -> str:
 def create_private(path: str) -> io.BufferedWriter:
     """Open a new or emptied file for writing that only its owner may read; not forced to the disk."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb")
+
+
+@contextlib.contextmanager
+def replacing_privately(path: str) -> Iterator[io.BufferedWriter]:
+    """A file, which only its owner may read, that has taken the place of `path` when the block has ended.
+
+    For what is too long for `write_durably`. It is on the disk then. If the block fails, what was there is
+    still there. Raises `OSError`.
+    """
+    directory, name = os.path.split(os.path.abspath(path))
+    partial = os.path.join(directory, ".{}.partial".format(name))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(partial)  # by one that was killed
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        with os.fdopen(os.open(partial, flags, PRIVATE_FILE), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+        raise
+    sync_directory(directory)
 
 
 def sync_directory(path: str) -> None:

@@ -5,11 +5,11 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from typing import Optional
+from typing import FrozenSet
 
+from memkit.git import worktree_root
 from memkit.paths import (
     MEMORY_DIRECTORY,
     OFF_MARKER,
@@ -18,6 +18,7 @@ from memkit.paths import (
     make_private_directory,
     write_durably,
 )
+from memkit.registry import Registry
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
 
@@ -42,18 +43,51 @@ class Project:
     def containing(cls, directory: str) -> Project:
         """The project of `directory`: the main worktree of its git repository, else the directory itself.
 
-        All worktrees of a repository share one memory. A submodule is a project of its own.
+        All worktrees of a repository share one memory. A submodule is a project of its own. A repository
+        at a place like the user's home (of dotfiles) is none for what lies below it.
         """
-        directory = os.path.realpath(directory)
-        return cls(_git_root(directory) or directory)
+        directory = _as_stored(os.path.realpath(directory))
+        return cls(worktree_root(directory, _bare_places()) or directory)
+
+    @classmethod
+    def remembering(cls, directory: str, home: Home) -> Project:
+        """The project that remembers what is done in `directory`.
+
+        Mostly the one containing it, or that whose memory this shares (`memkit projects link`). What is
+        done at a bare place (the user's home, `/`, where temporary files are, the memory home) is
+        remembered under the memory home, and nothing is written or indexed there.
+        """
+        real = os.path.realpath(directory)
+        own = os.path.realpath(home.root)
+        if _is_at_or_below(real, own):
+            return cls(real if _is_kept_place(real, home) else _kept_place(own, home))
+        project = cls.containing(real)
+        shared = Registry.read(home).shared_root(project.root)
+        if shared != project.root:
+            return cls.at_root(shared, home)
+        if project.root in _bare_places():
+            return cls(_kept_place(project.root, home))
+        return cls.at_root(project.root, home)
 
     @classmethod
     def at_root(cls, root: str, home: Home) -> Project:
-        """The project whose root was `root`; its memory is under the memory home if that is gone."""
-        if os.path.isdir(root):
+        """The project whose root was `root`, wherever it has moved.
+
+        Its memory is under the memory home if that directory is gone.
+        """
+        if root == home.root:
+            return cls.of_user(home)
+        if os.path.isdir(root) or _is_kept_place(root, home):
             return cls(root)
-        name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
-        return cls(os.path.join(home.projects, "{}-{}".format(name, _digest(root)[:8])))
+        present = Registry.read(home).present_root(root)
+        return cls(present if os.path.isdir(present) else _kept_place(root, home))
+
+    @classmethod
+    def of_user(cls, home: Home) -> Project:
+        """What is true across projects: the memory in `MEMKIT_HOME/memory`, as a project of its own."""
+        project = cls(home.root)
+        project.memory = home.memory
+        return project
 
     @property
     def is_off(self) -> bool:
@@ -104,113 +138,61 @@ def _read(path: str) -> str:
         return ""
 
 
-def _git_root(directory: str) -> Optional[str]:
-    """The main worktree above `directory`, found without running git (hooks have no time for that)."""
-    current = directory
-    while True:
-        marker = os.path.join(current, ".git")
-        if os.path.isdir(marker):
-            return current
-        if os.path.isfile(marker):
-            return _main_worktree(current, marker) or current
-        parent = os.path.dirname(current)
-        if parent == current:
-            return None
-        current = parent
+def _bare_places() -> FrozenSet[str]:
+    """Real paths of what is nobody's project: the user's home, all above it, the root, `/tmp`."""
+    places = {"/tmp", "/var/tmp", os.environ.get("TMPDIR") or "/tmp"}
+    found = {os.path.realpath(place) for place in places}
+    current = os.path.realpath(os.path.expanduser("~"))
+    found.add(current)
+    while os.path.dirname(current) != current:
+        current = os.path.dirname(current)
+        found.add(current)
+    return frozenset(found)
 
 
-def _main_worktree(worktree: str, marker: str) -> Optional[str]:
-    """The main worktree a linked one belongs to; None for a submodule or an unreadable link.
+def _kept_place(root: str, home: Home) -> str:
+    """Where the memory of a project is kept whose own directory is gone, or is none to write to."""
+    name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
+    return os.path.join(home.projects, "{}-{}".format(name, digest16(root)[:8]))
 
-    A linked worktree's `.git` file says `gitdir: <main>/.git/worktrees/<name>`, and the file
-    `commondir` there leads to `<main>/.git` (gitrepository-layout(5)).
+
+def _is_kept_place(root: str, home: Home) -> bool:
+    return os.path.dirname(root) in (home.projects, os.path.realpath(home.projects))
+
+
+def _is_at_or_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+def _as_stored(path: str) -> str:
+    """`path` in the letter case in which the file system has it: `/Users/me/shop` may be `/users/me/Shop`.
+
+    Where case matters this is `path`. Costs a question to the system for each part of the path.
     """
+    names = []
+    stored, name = os.path.split(path)
+    while name:
+        names.append(name)
+        stored, name = os.path.split(stored)
+    for name in reversed(names):
+        stored = os.path.join(stored, _stored_name(stored, name))
+    return stored
+
+
+def _stored_name(directory: str, name: str) -> str:
+    given, swapped = os.path.join(directory, name), os.path.join(directory, name.swapcase())
     try:
-        with open(marker, encoding="utf-8") as file:
-            git_directory = file.read(4096).partition("gitdir:")[2].strip()
-        git_directory = os.path.join(worktree, git_directory)
-        with open(os.path.join(git_directory, "commondir"), encoding="utf-8") as file:
-            common = os.path.realpath(os.path.join(git_directory, file.read(4096).strip()))
-    except (OSError, ValueError):  # ValueError: no text, or no path
-        return None
-    return os.path.dirname(common) if os.path.basename(common) == ".git" else None
-
-
-def normalise_remote(url: str) -> str:
-    """A git remote without protocol, user, port, `.git` and letter case of the host.
-
-    `git@Host:Team/app.git` and `https://host/Team/app` are the same project: `host/Team/app`.
-    """
-    url = url.strip()
-    match = re.match(
-        r"^[a-z][a-z0-9+.-]*://(?:[^/]*@)?([^/:@]+)(?::\d+)?/(.*)$", url, re.IGNORECASE
-    )
-    if not match:
-        match = re.match(r"^(?:[^@/]+@)?([^/:@]+):(?!\\)(.*)$", url)
-    if not match:
-        return _without_git(url.rstrip("/")).rstrip("/")
-    host, path = match.groups()
-    return "{}/{}".format(host.lower(), _without_git(path.strip("/"))).rstrip("/")
-
-
-def _without_git(path: str) -> str:
-    return path[:-4] if path.endswith(".git") else path
-
-
-def identity(project: Project, home: Home) -> str:
-    """A name for the project's index, 16 hex characters.
-
-    It comes from the normalised git remote, so that a moved project keeps its index, else from the
-    root's path. A second clone on the same machine gets a name of its own: `MEMKIT_HOME/projects`
-    records which root holds which name, and a name passes on only when its root is gone.
-    """
-    remote = _remote(project.root)
-    if remote:
-        name = _digest("remote:" + normalise_remote(remote))
-        if _claim(home, name, project.root):
+        if given == swapped or not os.path.exists(swapped) or not os.path.samefile(given, swapped):
             return name
-    return _digest("path:" + project.root)
+        names = os.listdir(directory)
+    except OSError:  # gone meanwhile, or it may be entered, but not listed
+        return name
+    alike = [one for one in names if one.lower() == name.lower()]
+    return name if name in names or not alike else alike[0]
 
 
-def _digest(text: str) -> str:
+def digest16(text: str) -> str:
+    """16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
     import hashlib  # not needed by hooks, which count milliseconds
 
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _remote(root: str) -> Optional[str]:
-    if not os.path.exists(os.path.join(root, ".git")):
-        return None
-    import subprocess  # not needed by hooks, which count milliseconds
-
-    try:
-        answer = subprocess.run(
-            ["git", "-C", root, "config", "--get", "remote.origin.url"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=5,
-            check=False,
-        )
-    except (
-        OSError,
-        subprocess.TimeoutExpired,
-    ):  # no git on this machine: the path names the project
-        return None
-    return answer.stdout.decode("utf-8", "replace").strip() or None
-
-
-def _claim(home: Home, name: str, root: str) -> bool:
-    """Whether `root` holds `name`, taking it if no existing directory does."""
-    record = os.path.join(home.projects, name + ".json")
-    try:
-        with open(record, encoding="utf-8") as file:
-            holder = json.load(file)["root"]
-    except (OSError, ValueError, KeyError, TypeError):
-        holder = None
-    if holder == root:
-        return True
-    if isinstance(holder, str) and os.path.exists(os.path.join(holder, ".git")):
-        return False
-    make_private_directory(home.projects)
-    write_durably(record, json.dumps({"root": root}).encode())
-    return True

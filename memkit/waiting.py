@@ -16,9 +16,14 @@ from pathlib import Path
 
 import msgspec
 
+from memkit.errors import NewerFileError
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the files' format."""
 
 LOCK_SECONDS = 30.0
 
@@ -29,6 +34,7 @@ class Try:
 
     `count` are those that failed, the first of them at `since`; `again` is when the next may be (both in
     seconds since the epoch), `reason` what the last one failed of; `given_up` says that there is no next.
+    `is_suspect` says that it may be the segment's own fault, and not its provider's.
     """
 
     count: int = 0
@@ -36,6 +42,7 @@ class Try:
     again: float = 0.0
     reason: str = ""
     given_up: bool = False
+    is_suspect: bool = False
 
 
 @dataclass(slots=True)
@@ -59,7 +66,10 @@ class WaitingSessions:
         self.directory = Path(home.summaries)
 
     def add(self, root: str, session: str, days: Iterable[str], now: float) -> None:
-        """Remember, durably, that turns of these days are to be summarized. Raises `OSError`."""
+        """Remember, durably, that turns of these days are to be summarized.
+
+        Raises `OSError`, `NewerFileError`.
+        """
         with self._locked():
             waiting = self._read(self._path(root, session)) or Waiting(root, session)
             waiting.days = sorted({*waiting.days, *days})
@@ -86,7 +96,11 @@ class WaitingSessions:
 
     def __iter__(self) -> Iterator[Waiting]:
         for path in sorted(self.directory.glob("*.json")):
-            waiting = self._read(path)
+            try:
+                waiting = self._read(path)
+            except NewerFileError as error:
+                logger.warning("%s", error)
+                continue
             if waiting is not None:
                 yield waiting
 
@@ -106,14 +120,16 @@ class WaitingSessions:
         return self.directory / f"{hashlib.sha256(key).hexdigest()[:24]}.json"
 
     def _write(self, waiting: Waiting) -> None:
-        data = json.dumps(msgspec.to_builtins(waiting)).encode("ascii")
+        data = json.dumps({FIELD: VERSION, **msgspec.to_builtins(waiting)}).encode("ascii")
         write_durably(str(self._path(waiting.root, waiting.session)), data)
 
     def _read(self, path: Path) -> Waiting | None:
         try:
-            return msgspec.convert(json.loads(path.read_bytes()), Waiting)
+            value = json.loads(path.read_bytes())
+            check_version(path, value, VERSION)
+            return msgspec.convert(value, Waiting)
         except FileNotFoundError:
             return None
-        except (ValueError, msgspec.ValidationError) as error:
+        except (ValueError, AttributeError, msgspec.ValidationError) as error:
             logger.warning("%s is damaged and read as empty: %s", path, error)
             return None

@@ -88,9 +88,16 @@ class Archive:
         """The turns of a session as they were written, also those that count no more; see `turns`."""
         return ArchiveFile(self.path(session)).versions()
 
-    def rewrite(self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn]) -> None:
+    def rewrite(
+        self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn | None]
+    ) -> None:
         """Write a session anew, each turn as `change` gives it; see `ArchiveFile.rewrite`."""
         ArchiveFile(self.path(session)).rewrite(change)
+
+    def remove_left_behind(self) -> None:
+        """Remove what writers that were killed left half-written. Raises `OSError`."""
+        for path in self.directory.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
 
     def find(self, session: str) -> str | None:
         """The archived session whose id is, or begins with, `session`; None if there is none.

@@ -14,7 +14,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,11 +40,12 @@ _READ_BYTES = 64 * 1024
 
 
 class _Line(NamedTuple):
-    """What is known of a turn's last line: its fingerprint, its length, and how many messages it has."""
+    """What is known of a turn's last line, `messages` being how many."""
 
     fingerprint: bytes
     length: int
     messages: int
+    commit: str
 
 
 @dataclass(slots=True)
@@ -93,9 +94,11 @@ class ArchiveFile:
         frame = [] if content.end else [compressor.compress(_header(session))]
         written = 0
         for turn in turns:
-            line = _json_line(msgspec.to_builtins(turn))
-            new = _Line(_fingerprint(line), len(line), len(turn.messages))
             known = content.lines.get(turn.id)
+            if known is not None and not turn.commit:  # only the live path knows it
+                turn = replace(turn, commit=known.commit)
+            line = _turn_line(turn)
+            new = _Line(_fingerprint(line), len(line), len(turn.messages), turn.commit)
             if known is not None and (
                 known.fingerprint == new.fingerprint or known.messages > new.messages
             ):
@@ -169,14 +172,20 @@ class ArchiveFile:
             except msgspec.ValidationError:  # `turns` says so
                 continue
 
-    def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn]) -> None:
+    def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
         """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
 
-        Raises `ArchiveError`; then the file is as it was.
+        A turn for which `change` gives None is left out; the file goes with the last one. Raises
+        `ArchiveError`; then the file is as it was.
         """
-        lines = (_json_line(msgspec.to_builtins(change(turn))) for turn in self.turns())
+        changed = [made for turn in self.turns() if (made := change(turn)) is not None]
         try:
-            self._replace(self.session(), lines)
+            if changed:
+                lines = map(_turn_line, changed)
+                self._replace(self.session(), lines)
+            else:
+                self.path.unlink(missing_ok=True)
+                sync_directory(str(self.path.parent))
         except OSError as error:
             raise ArchiveError(
                 f"cannot write the archive {self.path}: {error.strerror or error}"
@@ -217,7 +226,8 @@ class ArchiveFile:
     def _scan(self, data: bytes) -> _Content:
         content = _Content()
         for turn, line, value in self._lines(data, content):
-            content.lines[turn] = _Line(_fingerprint(line), len(line), len(value["messages"]))
+            count, commit = len(value["messages"]), str(value.get("commit", ""))
+            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit)
             content.length += len(line)
         return content
 
@@ -288,6 +298,13 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def _header(session: str) -> bytes:
     return _json_line({"format": _FORMAT, "version": VERSION, "session": session})
+
+
+def _turn_line(turn: ArchivedTurn) -> bytes:
+    value = msgspec.to_builtins(turn)
+    if not turn.commit:  # as from before there was one: an archive of then is not written anew
+        del value["commit"]
+    return _json_line(value)
 
 
 def _json_line(value: dict[str, Any]) -> bytes:

@@ -24,7 +24,8 @@ class ArchivedTurn:
     """A turn as it is kept: its names, when and where it was, and its messages. All text is redacted.
 
     `compacted` says that the client summed the conversation up during it; such a turn is kept without
-    messages if it is no memory.
+    messages if it is no memory. `commit` is "" for a turn that was imported, or captured by a memkit that
+    did not keep it.
     """
 
     id: str
@@ -36,6 +37,7 @@ class ArchivedTurn:
     project: str = ""
     cwd: str = ""
     branch: str = ""
+    commit: str = ""
     compacted: bool = False
 
 
@@ -61,6 +63,7 @@ def make_archived_turn(
         project=root,
         cwd=apply(turn.cwd),
         branch=apply(turn.branch),
+        commit=turn.commit,
         compacted=turn.is_compacted,
     )
 

@@ -220,6 +220,11 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
             yield TextFile("spool", Path(name))
         elif roots is None or record.get("project") in roots:
             yield SpooledEvent(home, name, record)
+    for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
+        yield from state_places(Home(str(kept / "home")), roots)
+        for path in sorted((kept / "projects").rglob("*")):
+            if path.is_file():
+                yield TextFile("replaced", path)
     for path in [*sorted(Path(home.log).glob("*")), Path(home.run, "jobs.json")]:
         if path.is_file():
             yield TextFile("log", path)

@@ -21,7 +21,7 @@ _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 
 
 class Entry(NamedTuple):
-    """One remembered turn: its day, its heading ("14:02 Which port …") and the start of its answer."""
+    """One remembered turn, or a note: its day, its heading ("14:02 Which port …"), the answer's start."""
 
     day: str
     heading: str
@@ -44,9 +44,9 @@ def session_brief(project: Project, limit: int) -> str:
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
     span = known[0] if len(known) == 1 else "{} to {}".format(known[0], known[-1])
     text = (
-        "memkit keeps a memory of this project in .memkit/memory/: {} ({}). "
+        "memkit keeps a memory of this project in {}: {} ({}). "
         "The memory-recall skill searches all of it and drills down to the original exchanges."
-    ).format("1 day" if len(known) == 1 else "{} days".format(len(known)), span)
+    ).format(_place(project), "1 day" if len(known) == 1 else "{} days".format(len(known)), span)
     opening = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
     closing = "</memory>"
     room = limit - len(text) - len(opening) - len(closing)
@@ -65,6 +65,15 @@ def session_brief(project: Project, limit: int) -> str:
     return text + opening + "".join(lines) + closing
 
 
+def _place(project: Project) -> str:
+    """The memory as it is reached from the working directory, where the session is, else its full path."""
+    try:
+        inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
+    except OSError:  # the directory is gone
+        inside = False
+    return ".memkit/memory/" if inside else os.path.join(project.memory, "")
+
+
 def prompt_hint(project: Project, today: str) -> str:
     """One line for a prompt, once there is a day before `today` to recall; else empty."""
     earlier = [day for day in days(project) if day < today]
@@ -77,7 +86,7 @@ def prompt_hint(project: Project, today: str) -> str:
 
 
 def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
-    """The remembered turns, newest first."""
+    """The remembered turns and notes, newest first."""
     for day in reversed(known):
         try:
             with open(
@@ -92,14 +101,15 @@ def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
 
 
 def _turns(text: str) -> Iterator[Tuple[str, str]]:
-    """Heading and body of each turn section; as in the journal, only anchors bound them."""
+    """Heading and body of each turn and note; as in the journal, only anchors bound them."""
     heading, body = "", []  # type: Tuple[str, List[str]]
     for line in text.splitlines():
-        is_turn = line.startswith("### ") and "turn" in anchors.parse(line)
-        if is_turn or (line.startswith("## ") and "session" in anchors.parse(line)):
+        found = anchors.parse(line) if line.startswith(("## ", "### ")) else {}
+        is_entry = ("turn" if line.startswith("### ") else "note") in found
+        if is_entry or (line.startswith("## ") and "session" in found):
             if heading:
                 yield heading, "\n".join(body)
-            heading, body = anchors.strip(line)[4:].strip() if is_turn else "", []
+            heading, body = anchors.strip(line).lstrip("#").strip() if is_entry else "", []
         else:
             body.append(line)
     if heading:

@@ -6,11 +6,11 @@ Every step is keyed and repeatable: being killed anywhere and run again changes 
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,12 @@ from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT, time_of
+from memkit.capture.told import Told, shows
+from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript, clean
-from memkit.capture.turn import Turn, read_turns, turn_id
+from memkit.capture.turn import Turn, read_turns
 from memkit.config import Settings
-from memkit.errors import MemkitError, TranscriptError
+from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.waiting import WaitingSessions
@@ -78,8 +80,10 @@ class Capture:
             session.read_again()
         event = record["event"]
         if event == PROMPT_EVENT:
-            prompt = self.redact(clean(str(record.get("prompt", ""))))
-            session.remember_prompt(str(record.get("prompt_id", "")), prompt)
+            turn = Told(record, "", self.redact).turn_id
+            if not self._is_forgotten(turn, session, time_of(record)):
+                prompt = self.redact(clean(str(record.get("prompt", ""))))
+                session.remember_prompt(str(record.get("prompt_id", "")), prompt)
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
@@ -143,93 +147,28 @@ class Capture:
         # The message of a failure is the error.
         said = "" if record["event"] == "StopFailure" else str(record.get("message", ""))
         message = self.redact(clean(said))
-        own = self._own_turn(session, turns, record, message)
-        if own is None and self._was_read(session, turns, record, message):
+        told = Told(record, message, self.redact)
+        own = told.find(session, turns)
+        if own is None and told.was_read(session, turns):
             return
-        if own is not None and self._shows(own, message):
+        if own is not None and told.is_shown_by(own):
             pass
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
         elif own is not None and message:
-            if not skips(own.prompt):
+            if not skips(own.prompt) and not self._is_forgotten(own.id, session, own.time):
                 session.answers[own.id] = [message, section_hash(own.answer)]
         elif message:  # its prompt is kept: the event may be handled again
-            turns.append(self._turn_of_event(session, record, message))
+            turns.append(told.as_turn(session))
         has_ended = own is not None and record["event"] in ("Stop", "StopFailure")
         if own is not None and has_ended:
+            own.commit = str(record.get("commit", ""))
             turns = turns[: turns.index(own) + 1]  # what came after it is still under way
         for batch in _batches(turns):
             self._write(session, batch, lambda turn: project, is_live=True)
         if has_ended:
             session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
-
-    def _own_turn(
-        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
-    ) -> Turn | None:
-        """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
-        prompt_id = record.get("prompt_id")
-        if prompt_id and any(turn.prompt_id for turn in turns):
-            # The last one: a bare `/clear` before the prompt can have the same id.
-            return next(
-                (
-                    turn
-                    for turn in reversed(turns)
-                    if prompt_id in (turn.prompt_id, *turn.other_prompt_ids)
-                ),
-                None,
-            )
-        if prompt_id and self._turn_id(record, message) in session.recent:
-            return None  # what follows it, `/exit` for one, is not its turn
-        said = " ".join(message.split())
-        for turn in reversed(turns):
-            if said and said == " ".join(self.redact(turn.answer).split()):
-                return turn
-        for turn in reversed(turns):
-            if self._shows(turn, message):
-                return turn
-        if turns and (turns[-1].worked_since or not turns[-1].answer):
-            return turns[-1]
-        return None
-
-    def _was_read(
-        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
-    ) -> bool:
-        """Whether the event's turn was read before the event came, and another followed: it is complete."""
-        if not turns:
-            return False
-        if self._turn_id(record, message) in session.recent:
-            return True
-        if not message or not session.offset or any(turn.prompt_id for turn in turns):
-            return False
-        # A transcript from before there were prompt ids: the message must tell.
-        earlier = read_turns(Transcript(Path(session.transcript)))
-        return any(turn.end <= session.offset and self._shows(turn, message) for turn in earlier)
-
-    def _shows(self, turn: Turn, message: str) -> bool:
-        """Whether the turn's answer holds `message` (redacted, so compared redacted)."""
-        return " ".join(message.split()) in " ".join(self.redact(turn.answer).split())
-
-    def _turn_id(self, record: dict[str, Any], message: str) -> str:
-        said = hashlib.sha256(f"{record['time']}\0{message}".encode()).hexdigest()
-        return turn_id(str(record["session"]), str(record.get("prompt_id", "")), "", said)
-
-    def _turn_of_event(self, session: Session, record: dict[str, Any], message: str) -> Turn:
-        """A turn the transcript never showed, from the events alone."""
-        prompt_id = str(record.get("prompt_id", ""))
-        when = datetime.fromtimestamp(float(record["time"]), timezone.utc)
-        return Turn(
-            id=self._turn_id(record, message),
-            session=str(record["session"]),
-            prompt=session.prompts.get(prompt_id, ""),
-            time=when,
-            start=session.offset,
-            end=session.size,
-            prompt_id=prompt_id,
-            cwd=str(record.get("cwd", "")),
-            answer=message,
-            is_told=True,
-        )
 
     def read(
         self,
@@ -269,7 +208,9 @@ class Capture:
             project = choose(turn)
             if project is None:
                 continue
-            if not turn.is_memory:
+            if self._was_forgotten(turn, project):
+                captured.left_out += turn.is_memory
+            elif not turn.is_memory:
                 if turn.is_compacted:  # where a segment ends
                     kept.append((turn, project.root))
             elif self._is_left_out(project, turn.cwd, turn.time):
@@ -307,13 +248,16 @@ class Capture:
         waiting = WaitingSessions(self.home)
         for session in {digest.session for digest in digests}:
             days = {digest.day for digest in digests if digest.session == session}
-            waiting.add(root, session, days, time.time())
+            try:
+                waiting.add(root, session, days, time.time())
+            except NewerFileError as error:  # costs a summary; the turns are written all the same
+                logger.warning("%s", error)
 
     def _complete(self, turn: Turn, session: Session) -> None:
         """Give the turn the final message that an event told, until the transcript shows a later one."""
         told, seen = session.answers.get(turn.id, ("", ""))
         is_behind = not turn.answer or turn.worked_since or section_hash(turn.answer) == seen
-        if told and is_behind and not self._shows(turn, told):
+        if told and is_behind and not shows(turn, told, self.redact):
             turn.answer, turn.is_told = told, True
 
     def _is_left_out(self, project: Project, directory: str, time: datetime | None) -> bool:
@@ -321,6 +265,20 @@ class Capture:
         if project.is_off or (time is not None and project.was_off(time.timestamp())):
             return True
         return self._hidden.excludes(directory, project.root)
+
+    @functools.cached_property
+    def _forgotten(self) -> Forgotten:
+        """What is not remembered again; nobody adds to it while this process holds the index lock."""
+        return Tombstones(self.home).forgotten()
+
+    def _was_forgotten(self, turn: Turn, project: Project) -> bool:
+        if self._forgotten.covers(turn.id, project.root, turn.session, turn.time):
+            return True
+        is_typed = not turn.prompt_id and not turn.uuid  # all that the client's history knows
+        return is_typed and self._forgotten.covers_typed(turn.time)
+
+    def _is_forgotten(self, turn: str, session: Session, time: datetime | float | None) -> bool:
+        return self._forgotten.covers(turn, session.project, session.id, time)
 
     def _transcript(self, session: Session) -> Transcript:
         """The session's transcript from its checkpoint on; from its start if it is shorter than that."""

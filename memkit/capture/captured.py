@@ -15,8 +15,8 @@ Choose = Callable[[Turn], Project | None]
 @dataclass(slots=True)
 class Captured:
     """What reading a transcript brought: turns worth remembering, how many of them were new, how many
-    others were left out because memkit is off there or the place is excluded, the lines that were skipped,
-    by kind, and the roots of the projects.
+    others were left out because memkit is off there, the place is excluded or they were forgotten, the lines
+    that were skipped, by kind, and the roots of the projects.
     """
 
     turns: int = 0

@@ -86,7 +86,7 @@ def project_of(cwd: str, home: Home) -> Project | None:
     """
     if not os.path.isabs(cwd):
         return None
-    return Project.at_root(Project.containing(cwd).root, home)
+    return Project.remembering(cwd, home)
 
 
 def _source(path: Path) -> Source:

@@ -6,24 +6,29 @@ The format stands in `memkit.capture.journal`. A session has a section of its ow
 
     - Decided: the staging gateway listens on 7443. <!-- grip:k3f9a1 turns:8ad3df7f -->
 
-    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 
-`summary` names the last turn that the bullets stand for; turns behind it have none yet.
+`summary` names the last turn that the bullets stand for; turns behind it have none yet. A note (see
+`memkit.capture.note`) is a section beside those of sessions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from memkit import anchors
 from memkit.capture.digest import Digest
+from memkit.capture.note import Note
 
-_TIME = re.compile(r"^#{2,3} (\d\d:\d\d) ")
+_OPENING = frozenset({"session", "note"})
+"""What an anchor of a heading of level 2 has."""
+
+_TIME = re.compile(r"^#{2,3} ((?:[01][0-9]|2[0-3]):[0-5][0-9]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +42,14 @@ class Section:
 
     @property
     def minute(self) -> str:
-        """The local time (`HH:MM`) that begins the heading; "" if a person took it out."""
+        """The local time (`HH:MM`) that begins the heading; "" if a person took it out, or wrote none."""
         match = _TIME.match(self.heading)
         return match[1] if match else ""
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether the turns above it end here: it opens a session, or is a note."""
+        return bool(self.pairs.keys() & _OPENING)
 
 
 class JournalTurn(NamedTuple):
@@ -79,7 +89,7 @@ class DayFile:
             # A day of a thousand turns is read again after each that is added.
             if line[:2] == "##" and line.startswith(("## ", "### ")):
                 pairs = _pairs(line)
-                if ("session" if line.startswith("## ") else "turn") in pairs:
+                if pairs.keys() & (_OPENING if line.startswith("## ") else {"turn"}):
                     found.append((number, line, pairs))
         ends = [*(number for number, _, _ in found), len(self.lines)][1:]
         return [
@@ -151,13 +161,39 @@ class DayFile:
         if not own:
             anchor = anchors.render(session=digest.session, branch=digest.branch)
             text = f"## {digest.minute} {digest.title} {anchor}\n\n{text}"
-            later = (s for s in sections if "session" in s.pairs and s.minute > digest.minute)
+            later = (s for s in sections if s.is_opening and s.minute > digest.minute)
         else:
             before = [n for n in own if sections[n].minute <= digest.minute]
             # The turns below a heading end where the next one begins.
             rest = sections[(before or own[:1])[-1] + 1 :]
-            later = (s for s in rest if "session" in s.pairs or s.minute > digest.minute)
-        self._insert_before(next(later, None), text)
+            later = (s for s in rest if s.is_opening or s.minute > digest.minute)
+        self.insert_before(next(later, None), text)
+
+    def insert_note(self, note: Note) -> bool:
+        """Put a note between the sessions, in order of time; False if it is there already."""
+        if any(section.pairs.get("note") == note.id for section in self.sections):
+            return False
+        later = (s for s in self.sections if s.is_opening and s.minute > note.minute)
+        self.insert_before(next(later, None), note.section)
+        return True
+
+    def keep(self, gone: Collection[int], others: Mapping[int, str]) -> None:
+        """Keep all lines but those whose numbers, from 0, are `gone`, with `others` in place of some.
+
+        Of the blank lines that meet where something went, one stays.
+        """
+        lines: list[str] = []
+        was_cut = False
+        for number, line in enumerate(self.lines):
+            if number in gone:
+                was_cut = True
+                continue
+            if not (was_cut and not line.strip() and lines and not lines[-1].strip()):
+                lines.append(others.get(number, line))
+                was_cut = was_cut and not line.strip()
+        while was_cut and lines and not lines[-1].strip():
+            lines.pop()
+        self._put(0, len(self.lines), lines)
 
     def sessions(self) -> list[str]:
         """The sessions of the day, in order, each once."""
@@ -177,16 +213,15 @@ class DayFile:
         """Put `bullets`, a line each, above `turns`, which stand below one heading, one after the other.
 
         What stands there is kept as it is, the title of the heading too. False, and nothing changed,
-        if none of the turns is there any more, or a summary stands for one of them already.
+        if none of the turns is there any more, or a summary stands for one of them wherever they are.
         """
         for heading, below in self._headings():
             places = [n for n, section in enumerate(below) if section.pairs["turn"] in turns]
             if not places:
                 continue
-            done = _summarized(heading, below)
             first, last = below[places[0]], below[places[-1]]
-            if places[0] < done:
-                return False
+            if places[0] < _summarized(heading, below):
+                continue  # a person may have copied what is not summarized, too
             pairs = {**heading.pairs, "summary": last.pairs["turn"]}
             if places[0] == 0:
                 title = anchors.strip(heading.heading).rstrip()
@@ -197,8 +232,9 @@ class DayFile:
                 self._put(heading.start, heading.start + 1, new)
             else:
                 title = anchors.strip(first.heading).rstrip()[1:]
+                pairs["branch"] = first.pairs.get("branch") or pairs.get("branch", "")
                 lines = [f"{title} {anchors.render(**pairs)}", *(["", *bullets] if bullets else [])]
-                self._insert_before(first, "\n".join(lines))
+                self.insert_before(first, "\n".join(lines))
             return True
         return False
 
@@ -212,11 +248,12 @@ class DayFile:
                 continue
             if heading is not None:
                 yield heading, turns
-            heading, turns = section, []
+            heading, turns = (section if "session" in section.pairs else None), []
         if heading is not None:
             yield heading, turns
 
-    def _insert_before(self, section: Section | None, text: str) -> None:
+    def insert_before(self, section: Section | None, text: str) -> None:
+        """Put `text` before a section, or at the end."""
         position = section.start if section else len(self.lines)
         block = text.split("\n")
         if position and self.lines[position - 1].strip():

@@ -1,6 +1,6 @@
 """A turn as markdown: deterministic, written at once, and without any model.
 
-### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 **Asked** Which port does the staging gateway use?
 **Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed
 **Answered** 7443, because …
@@ -82,11 +82,12 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     elif turn.interrupted:
         parts.append("**Interrupted**")
     between = "\n\n" if any("\n" in part for part in parts) else "\n"
-    heading = f"### {minute} {title} {anchors.render(turn=turn.id)}"
+    branch = redact(turn.branch)
+    heading = f"### {minute} {title} {anchors.render(turn=turn.id, branch=branch)}"
     return Digest(
         turn=turn.id,
         session=anchors.safe(turn.session),
-        branch=anchors.safe(turn.branch),
+        branch=anchors.safe(branch),
         day=when.date().isoformat(),
         minute=minute,
         title=title,

@@ -16,6 +16,7 @@ import time
 from typing import Any, Dict, List, Optional, Pattern
 
 from memkit.capture.hook_log import log_failure
+from memkit.git import head
 from memkit.paths import Home, make_private_directory
 from memkit.project import Project
 
@@ -88,14 +89,14 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
     if os.environ.get(CHILD_VARIABLE) or os.environ.get(DISABLE_VARIABLE):
         return {}
     directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
-    project = Project.containing(os.environ.get("CLAUDE_PROJECT_DIR") or directory)
+    home = Home.from_environment()
+    project = Project.remembering(os.environ.get("CLAUDE_PROJECT_DIR") or directory, home)
     if project.is_off:
         return {}
     if event == "PreToolUse":
         return _allow_recall(data)
     if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
         return {}
-    home = Home.from_environment()
     settings = _settings(home)
     if settings["exclude"] and _is_excluded(settings["exclude"], directory, project):
         return {}
@@ -130,6 +131,9 @@ def spool_event(
             record[name] = data[field]
     if event == "SessionStart":
         record["client"] = os.getppid()
+    if event in ("Stop", "StopFailure"):
+        found = head(_text(data.get("cwd")) or project.root)
+        record.update((name, value) for name, value in found._asdict().items() if value)
     for name, field in _KEPT_TEXT.items():
         if _text(data.get(field)):
             # The word alone tells the worker; what else was said is written nowhere.

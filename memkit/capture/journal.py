@@ -6,7 +6,7 @@ A day file holds a section for each session and in it a section for each turn:
 
     ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw -->
 
-    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f -->
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
     **Asked** …
 
 Every write is locked against other memkit processes, replaces the file atomically, and is keyed by the
@@ -25,10 +25,19 @@ from typing import NamedTuple
 
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
+from memkit.capture.day_merge import merge
+from memkit.capture.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.capture.digest import Digest
 from memkit.capture.facts import FactChange
+from memkit.capture.note import Note
 from memkit.errors import JournalError
-from memkit.paths import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import (
+    MEMORY_DIRECTORY,
+    PRIVATE_FILE,
+    make_private_directory,
+    sync_directory,
+    write_durably,
+)
 from memkit.project import Project
 
 LOCK_SECONDS = 30.0
@@ -89,6 +98,43 @@ class Journal:
                 for digest in self._write_day(day, group, growing or {})
             ]
 
+    def change(self, day: str, change: Callable[[DayFile], int]) -> int:
+        """Have `change` work on a day, and return what it returns; durable then. Raises `JournalError`."""
+        with self._locked():
+            content = self.day(day)
+            before = list(content.lines)
+            result = change(content)
+            if content.lines != before:
+                self._save(day, content)
+            return result
+
+    def add_file(self, name: Path, data: bytes) -> bool:
+        """Put a file that is no day's into the memory; False if it is there.
+
+        Where another one has its name, a number is added to that. Durable when it returns. Raises
+        `JournalError`.
+        """
+        with self._locked():
+            path = self._place_for(name, data)
+            if path.exists():
+                return False
+            make_private_directory(str(path.parent))
+            write_durably(str(path), data)
+            return True
+
+    def holds_file(self, name: Path, data: bytes) -> bool:
+        """Whether `add_file` would find the file there."""
+        return self._place_for(name, data).exists()
+
+    def _place_for(self, name: Path, data: bytes) -> Path:
+        """The path of the file with that content, or the first one that is free for it."""
+        path = self.directory / name
+        number = 1
+        while path.exists() and path.read_bytes() != data:
+            number += 1
+            path = self.directory / name.with_name(f"{name.stem}-{number}{name.suffix}")
+        return path
+
     def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
         """Pass the text of a day through `redact`, as `redact` does, and change nothing.
 
@@ -133,6 +179,34 @@ class Journal:
             self._save(day, content)
             return True
 
+    def take_over(self, name: str, data: bytes) -> None:
+        """Put a whole file, as from a backup, in the place of what stands at `name`, if anything does.
+
+        `name` is relative to the memory directory, with slashes. Durable when it returns. Raises
+        `JournalError`, also for a name that leads outside of the memory.
+        """
+        with self._locked():
+            path = self.directory.joinpath(*name.split("/"))
+            real, boundary = os.path.realpath(path), os.path.realpath(self.directory)
+            if os.path.commonpath([real, boundary]) != boundary or real == boundary:
+                raise JournalError(f"{path} is not inside the memory {self.directory}")
+            make_private_directory(os.path.dirname(real))
+            mode = stat.S_IMODE(os.stat(real).st_mode) if os.path.exists(real) else PRIVATE_FILE
+            write_durably(real, data, mode)
+
+    def remove_older(self, day: str) -> list[str]:
+        """Delete the files of the days before `day` (ISO); returns which those were.
+
+        Raises `JournalError`.
+        """
+        older = [known for known in self.days() if known < day]
+        if older:
+            with self._locked():
+                for known in older:
+                    self.path(known).unlink(missing_ok=True)
+                sync_directory(str(self.directory))
+        return older
+
     def text(self, name: str) -> str:
         """A memory file of this directory as it is; "" if there is none. Raises `JournalError`."""
         try:
@@ -157,6 +231,75 @@ class Journal:
             self._replace(self.directory / name, after)
             return True
 
+    def add_note(self, note: Note) -> bool:
+        """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
+        with self._locked():
+            content = self.day(note.day)
+            if not content.insert_note(note):
+                return False
+            self._save(note.day, content)
+            return True
+
+    def read(self, day: str) -> bytes:
+        """The file of a day as it is; empty if there is none. Raises `JournalError`."""
+        try:
+            return encoded(_read(self.path(day)))
+        except OSError as error:
+            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
+
+    def edit(self, day: str, before: bytes, edited: bytes) -> None:
+        """Take over what a person made of a day that read `before`; see `merge` for what came meanwhile.
+
+        Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
+            text = merge(old, new, _read(self.path(day)))
+            self._replace(self.path(day), text)
+
+    def remove(self, day: str, removal: Removal) -> bool:
+        """Take what `removal` names out of a day, and the file itself if nothing else is in it.
+
+        Returns whether anything was there. Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            content = self.day(day)
+            if not remove(content, removal):
+                return False
+            self._keep_rest(self.path(day), content)
+            return True
+
+    def remove_lines(self, path: Path, start: int, end: int) -> bool:
+        """Take the lines `start` to `end` (from 1, inclusive) out of a markdown file of the memory directory.
+
+        What bounds the sections of turns, and bullets, stays. Raises `JournalError`.
+        """
+        with self._locked():
+            content = DayFile(_read(path))
+            if not remove_lines(content, start, end):
+                return False
+            self._keep_rest(path, content)
+            return True
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a file of the memory directory. Raises `JournalError`."""
+        with self._locked():
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+
+    def remove_left_behind(self) -> None:
+        """Remove what writers that were killed left half-written. Raises `JournalError`."""
+        with self._locked():
+            for path in self.directory.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    def _keep_rest(self, path: Path, content: DayFile) -> None:
+        if is_empty(content):
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+        else:
+            self._replace(path, content.render())
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Alone among memkit's processes. Raises `JournalError`, for what fails inside too."""
@@ -178,6 +321,8 @@ class Journal:
     def prepare(self) -> None:
         """Make the memory directory, and the ignore file that keeps it out of git unless shared."""
         make_private_directory(str(self.directory))
+        if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
+            return  # the user's own memory lies in the memory home, which is no project
         ignore = self.directory.parent / ".gitignore"
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = _read(ignore)

@@ -12,13 +12,18 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memkit.errors import NewerFileError
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the files' format."""
 
 MAX_PROMPTS = 20
 """Prompts kept for turns whose transcript never shows them."""
@@ -100,6 +105,17 @@ class Session:
             turn: [redact(message), *rest] for turn, (message, *rest) in self.answers.items()
         }
 
+    def forget(self, is_gone: Callable[[str, str], bool]) -> bool:
+        """Drop the prompts and answers of which `is_gone`, told turn and prompt id (one of them ""), says so.
+
+        Returns whether there were any.
+        """
+        prompts = {name: text for name, text in self.prompts.items() if not is_gone("", name)}
+        answers = {turn: told for turn, told in self.answers.items() if not is_gone(turn, "")}
+        is_changed = (prompts, answers) != (self.prompts, self.answers)
+        self.prompts, self.answers = prompts, answers
+        return is_changed
+
     @property
     def has_unread_transcript(self) -> bool:
         """Whether the transcript grew since it was last read, as after a crash of the client."""
@@ -116,7 +132,10 @@ class Sessions:
         self.directory = Path(home.sessions)
 
     def load(self, session: str) -> Session:
-        """The state of `session`, a fresh one if there is none or it is damaged."""
+        """The state of `session`, a fresh one if there is none or it is damaged.
+
+        Raises `NewerFileError`.
+        """
         return _read(self.path(session)) or Session(session)
 
     def knows(self, session: str) -> bool:
@@ -126,12 +145,25 @@ class Sessions:
     def save(self, session: Session) -> None:
         """Store the state durably. Raises `OSError`."""
         make_private_directory(str(self.directory))
-        data = json.dumps(dataclasses.asdict(session)).encode("ascii")
+        data = json.dumps({FIELD: VERSION, **dataclasses.asdict(session)}).encode("ascii")
         write_durably(str(self.path(session.id)), data)
+
+    def remove_unreadable(self, names: Iterable[str]) -> None:
+        """Remove damaged files that hold one of `names`, and what killed writers left. Raises `OSError`."""
+        wanted = [name.encode("utf-8", "surrogateescape") for name in names]
+        for path in self.directory.glob("*.json"):
+            if _read(path) is None and any(name in path.read_bytes() for name in wanted):
+                path.unlink(missing_ok=True)
+        for path in self.directory.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
 
     def __iter__(self) -> Iterator[Session]:
         for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else ():
-            session = _read(path)
+            try:
+                session = _read(path)
+            except NewerFileError as error:
+                logger.warning("%s", error)
+                continue
             if session is not None:
                 yield session
 
@@ -146,10 +178,11 @@ class Sessions:
 def _read(path: Path) -> Session | None:
     try:
         value = json.loads(path.read_bytes())
+        check_version(path, value, VERSION)
         session = Session("")
         for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
             if type(value[name]) is not type(getattr(session, name)):
-                raise TypeError(f"{name} is {value[name]!r}")
+                raise TypeError(f"{name} is no {type(getattr(session, name)).__name__}")
             setattr(session, name, value[name])
         if not session.id:
             raise ValueError("it names no session")

@@ -125,6 +125,10 @@ TEXT_FIELDS = ("prompt", "message", "error")
 """Of a record: what was said, and what went wrong with it."""
 
 
+FORGOTTEN = "what was said is forgotten"
+"""In place of the error of an event whose words were taken out."""
+
+
 def stored(home: Home) -> Iterator[Tuple[str, Optional[Dict[str, Any]]]]:
     """Every file of the spool, with its record; None for one that holds none."""
     for folder in _FOLDERS:
@@ -142,6 +146,29 @@ def replace(home: Home, path: str, record: Dict[str, Any]) -> None:
     """Replace a record that `stored` named. The caller holds the index lock. Raises `OSError`."""
     folder, name = os.path.split(os.path.relpath(path, home.spool))
     _write(home, folder, name, record)
+
+
+def forget(home: Home, path: str, record: Dict[str, Any]) -> None:
+    """Take what was said out of a record that `stored` named; the event itself stays.
+
+    The caller holds the index lock. Raises `OSError`.
+    """
+    kept = {name: value for name, value in record.items() if name not in TEXT_FIELDS}
+    if "error" in record:
+        kept["error"] = FORGOTTEN
+    replace(home, path, kept)
+
+
+def remove_unreadable(home: Home, names: List[str]) -> None:
+    """Remove files that hold no record, but one of `names`. Raises `OSError`."""
+    wanted = [name.encode("utf-8", "surrogateescape") for name in names]
+    for path, record in stored(home):
+        if record is not None:
+            continue
+        with open(path, "rb") as file:
+            data = file.read()
+        if any(name in data for name in wanted):
+            _remove(path)
 
 
 def _read(path: str) -> Dict[str, Any]:

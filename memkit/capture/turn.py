@@ -58,6 +58,8 @@ class Turn:
     sent during the turn, such as the news that a background task has finished. `entries` are the
     byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
     transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
+    `commit` begins the hash that was checked out when the turn ended, known of live sessions only:
+    transcripts do not tell.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Turn:
     uuid: str = ""
     cwd: str = ""
     branch: str = ""
+    commit: str = ""
     answer: str = ""
     tools: list[ToolCall] = field(default_factory=list)
     finished: datetime | None = None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from memkit.cli.context import Context, about_dollars, command, counted, plain, styled
-from memkit.errors import MemkitError
+from memkit.cli.context import Context, about_dollars, command, confirm, counted, plain, styled
 
 if TYPE_CHECKING:
     from memkit.summarize.compaction import CompactPlan, Target
@@ -67,7 +65,7 @@ def compact_command(
             context.print_json(plan.as_dict())
         return
     plan.check_budget()
-    _confirm("Start?", yes)
+    confirm("Start?", yes)
     with calls_lock(context.home, WAIT_SECONDS):
         change = compaction.condense(work)
     diff = list(compaction.preview(work, change))
@@ -110,14 +108,6 @@ def _show(plan: CompactPlan) -> None:
         f"{plan.entries:,} {entries} and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
         f"in {counted(plan.calls, 'call')} of {plan.model}, {about_dollars(plan.usd)}."
     )
-
-
-def _confirm(question: str, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise MemkitError("nobody is there to be asked; `--yes` starts it")
-    click.confirm(question, abort=True, err=True)
 
 
 def _is_wanted(path: str) -> bool:

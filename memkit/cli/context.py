@@ -6,12 +6,13 @@ import functools
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.errors import NotFoundError
+from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -32,15 +33,20 @@ class Context:
         self._said: set[str] = set()
 
     @functools.cached_property
-    def project(self) -> Project:
-        """The project of `--project`, or of the working directory. Raises `NotFoundError`."""
+    def directory(self) -> str:
+        """The directory of `--project`, else the working directory. Raises `NotFoundError`."""
         try:
             directory = self._project or os.getcwd()
         except FileNotFoundError as error:
             raise NotFoundError("the working directory is gone; name one as --project") from error
         if not os.path.isdir(directory):
             raise NotFoundError(f"no such directory: {directory}")
-        return Project.containing(directory)
+        return directory
+
+    @functools.cached_property
+    def project(self) -> Project:
+        """The project that remembers what is done in the directory. Raises `NotFoundError`."""
+        return Project.remembering(self.directory, self.home)
 
     @property
     def names_project(self) -> bool:
@@ -72,12 +78,29 @@ class Context:
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr so that stdout stays the answer."""
-        click.echo(f"memkit: {line}", err=True)
+        click.echo(f"memkit: {plain(line)}", err=True)
 
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 day`, `2 days`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def sized(count: int) -> str:
+    """A number of bytes: `812 bytes`, `3.4 MB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return counted(count, "byte")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Go on only if the person says so; `yes` says that they have. Raises `MemkitError`, `click.Abort`."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise MemkitError("nobody is there to be asked; `--yes` starts it")
+    click.confirm(question, abort=True, err=True)
 
 
 def about_dollars(usd: float | None) -> str:
@@ -124,6 +147,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
         made.params += [
             click.Option(
                 ["--project"],
+                type=click.Path(),
                 metavar="PATH",
                 help="The project; by default that of the working directory.",
             ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, dollars
+from memkit.cli.context import Context, command, counted, dollars, plain
 
 if TYPE_CHECKING:
     from memkit.summarize.ledger import Call, Total
@@ -82,7 +82,7 @@ def _show(by: str, groups: dict[str, Total]) -> None:
     most = max(one.tokens for one in groups.values()) or 1
     for name, one in sorted(groups.items()):
         table.add_row(
-            name, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", dollars(one),
+            plain(name), f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", dollars(one),
             Bar(most, 0, one.tokens, width=BAR_COLUMNS),
         )  # fmt: skip
     Console(highlight=False, markup=False).print(table)

@@ -41,6 +41,9 @@ def demo_command(context: Context) -> None:
 
     A bundled transcript of the real client goes through the same hooks Claude Code calls. Everything happens
     in a temporary directory that is removed at the end.
+
+    \b
+      memkit demo
     """
     with _stage(context.home) as (home, project, transcript):
         outcome = _Demo(context, home, project, transcript).run()

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from memkit.cli.context import Context, command, plain, styled
-from memkit.errors import NotFoundError
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +18,10 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
     """Show the whole markdown section around a search result, and where it came from.
 
     ID is an id that `memkit search` printed, or the first characters of one.
+
+    \b
+      memkit expand 20e3d2c8274c
+      memkit expand 20e3 7c11 --json
     """
     from memkit import events
     from memkit.service.client import ServiceUnavailable
@@ -48,15 +51,12 @@ def _by_service(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _here(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
-    from memkit.index.current import open_chunks
-    from memkit.recall.expand import expand
+    from memkit.recall.expand import expand_known
 
-    chunks = open_chunks(context.project, context.home, context.settings())
-    if chunks is None:
-        raise NotFoundError(
-            f"{context.project.root} has no index yet; `memkit index` or a search makes it"
-        )
-    return [expand(context.project, context.home, chunks, name).as_dict() for name in ids]
+    return [
+        expand_known(context.project, context.home, context.settings_of, name).as_dict()
+        for name in ids
+    ]
 
 
 def _show(section: dict[str, Any]) -> None:

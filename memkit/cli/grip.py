@@ -17,6 +17,10 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
     """Show what a bullet of a summary rests on: an excerpt of its turns, and the events around it.
 
     ID is the id of a grip as `memkit search` and `memkit expand` print it, or its beginning.
+
+    \b
+      memkit grip 82c57f55
+      memkit grip 82c57f55 --context 10
     """
     from memkit.capture.redact import redact
     from memkit.recall.grip import find_grip
@@ -28,13 +32,13 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
     if context.as_json:
         context.print_json(grip.as_dict())
         return
-    click.echo(f"{styled(grip.id, fg='yellow')}  {styled(plain(grip.bullet), bold=True)}")
+    click.echo(f"{styled(plain(grip.id), fg='yellow')}  {styled(plain(grip.bullet), bold=True)}")
     click.echo(styled(f"{grip.day}, session {plain(grip.session)}", dim=True))
     if not grip.source:
         click.echo("\nIts turns are no longer in the memory, and no original of them is kept.")
         return
     click.echo(f"\n“{plain(grip.excerpt)}”")
-    click.echo(styled(f"from the {grip.source}, turns {', '.join(grip.turns)}", dim=True))
+    click.echo(styled(f"from the {grip.source}, turns {plain(', '.join(grip.turns))}", dim=True))
     for number, message in enumerate(grip.events):
         mark = styled(">", fg="yellow") if number == grip.place else " "
         text = " ".join(plain(" ".join(message.texts())).split())

@@ -180,11 +180,11 @@ def _summaries(context: Context, found: Forecast) -> Estimate | None:
     settings = context.settings().summarize
     if not settings.is_on:
         return None
+    from memkit.summarize.groups import CALL_TOKENS
     from memkit.summarize.model import NotConfiguredError
     from memkit.summarize.plan import estimate
     from memkit.summarize.providers import find_provider
     from memkit.summarize.segments import CHARACTERS_PER_TOKEN
-    from memkit.summarize.summarizer import CALL_TOKENS
 
     try:
         provider = find_provider(settings)
@@ -226,7 +226,7 @@ def _print_report(
     click.echo(f"{counted(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
     if total.left_out:
         left_out = counted(total.left_out, "turn")
-        click.echo(f"{left_out} left out: memkit is off there, or it is excluded.")
+        click.echo(f"{left_out} left out: off there, excluded, or forgotten.")
     for root in roots:
         click.echo(plain(f"Remembered in {root}"))
     _print_problems(context, report.problems)

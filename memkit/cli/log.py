@@ -53,6 +53,13 @@ def _rotating_file(home: Home) -> logging.Handler:
     return PrivateFile(home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
 
 
+def stop_logging() -> None:
+    """Write no more to the log: its directory is to be removed, and the next line would bring it back."""
+    logger = logging.getLogger("memkit")
+    logger.handlers.clear()
+    logger.addHandler(logging.NullHandler())
+
+
 def log_to_file(home: Home) -> None:
     """Send memkit's log to `MEMKIT_HOME/log/memkit.log`."""
     logging.raiseExceptions = False  # a full disk is no reason to print tracebacks

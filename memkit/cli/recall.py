@@ -25,6 +25,9 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 
     It always exits 0: a failing command would abort the skill that runs it, so what went wrong is
     said to the model instead.
+
+    \b
+      memkit recall --stdin < question.txt
     """
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:
@@ -55,5 +58,5 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
         return brief, {"query": "", "text": brief, "results": []}
     asker = Asker(context.project, context.home, settings, context.say)
     answer = asker.answer(Request(question, MOST_RESULTS))
-    text = lay_out(answer, budget)
+    text = lay_out(answer, budget, context.project.root)
     return text, {**answer.as_dict(), "text": text}

@@ -108,7 +108,7 @@ def search_command(
         context.say(answer.degraded)
     if not answer.chunks:
         context.say(f"{context.project.root} has no memory yet")
-    _show(answer, with_project=all_projects)
+    _show(answer, "" if all_projects else context.project.root)
 
 
 def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> Request:
@@ -163,7 +163,8 @@ def _queries(batch: TextIO) -> Iterator[str]:
         yield query
 
 
-def _show(answer: Answer, *, with_project: bool) -> None:
+def _show(answer: Answer, root: str) -> None:
+    """Print the results; those of other projects than the one at `root` with their project's name."""
     from memkit.recall.answers import shortened
 
     if not answer.results:
@@ -171,7 +172,7 @@ def _show(answer: Answer, *, with_project: bool) -> None:
     for result in answer.results:
         chunk = result.chunk
         heading = plain(chunk.breadcrumb or chunk.source)
-        if with_project:
+        if result.root != root:
             heading = f"{plain(result.project)}: {heading}"
         click.echo(f"{styled(result.id, fg='yellow')}  {styled(heading, bold=True)}")
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"

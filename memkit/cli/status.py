@@ -13,7 +13,12 @@ from memkit.cli.context import Context, command, counted, plain
 
 @command("status")
 def status_command(context: Context) -> None:
-    """Show what is remembered of this project, what waits to be taken in, and what failed."""
+    """Show what is remembered of this project, what waits to be taken in, and what failed.
+
+    \b
+      memkit status
+      memkit status --json
+    """
     value = _status(context)
     if context.as_json:
         context.print_json(value)
@@ -138,6 +143,7 @@ def _summaries(context: Context) -> dict[str, Any]:
     if not settings.is_on:
         return {"on": False}
     from memkit.summarize.calls import Calls, is_reached
+    from memkit.summarize.groups import grouped
     from memkit.summarize.ledger import Ledger
     from memkit.summarize.providers import find_provider
     from memkit.summarize.summarizer import Summarizer
@@ -146,6 +152,8 @@ def _summaries(context: Context) -> dict[str, Any]:
         context.home, lambda _: context.settings(), Calls(context.home, find_provider)
     )
     candidates = summarizer.asked_for(context.project, "")
+    following = next(grouped(candidates, settings), [])
+    material = sum(one.segment.tokens for one in following)
     today = Ledger(context.home).today()
     return {
         "on": True,
@@ -153,7 +161,7 @@ def _summaries(context: Context) -> dict[str, Any]:
         "waiting": len(candidates),
         "given_up": sum(1 for one in candidates if one.tried.given_up),
         "reasons": sorted({one.tried.reason for one in candidates if one.tried.reason}),
-        "reached": bool(candidates) and is_reached(today, settings),
+        "reached": bool(candidates) and is_reached(today, settings, material),
         "tokens_today": today.tokens,
         "daily_tokens": settings.daily_tokens,
     }

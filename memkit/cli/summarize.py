@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, about_dollars, command, counted
+from memkit.cli.context import Context, about_dollars, command, confirm, counted
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -54,9 +53,13 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
         if context.as_json:
             context.print_json(plan.as_dict())
         return
-    _confirm(yes)
+    confirm("Start?", yes)
     report = SummaryReport()
+    agreed = {one.segment.id for one in candidates}
     with calls_lock(context.home, WAIT_SECONDS):
+        # The service may have been at the same meanwhile.
+        left = summarizer.asked_for(context.project, first)
+        candidates = [one for one in left if one.segment.id in agreed]
         summarizer.keep(candidates)
         summarizer.summarize(context.project.root, candidates, report)
     if report.projects:
@@ -110,11 +113,3 @@ def _show(plan: Plan) -> None:
         click.echo(
             f"Today's budget has {plan.left:,} tokens left; the rest goes on tomorrow by itself."
         )
-
-
-def _confirm(yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise MemkitError("nobody is there to be asked; `--yes` starts it")
-    click.confirm("Start?", abort=True)

@@ -37,6 +37,11 @@ def transcript_command(
 
     SESSION is a session's id, the first characters of one, or the path of any transcript (.jsonl);
     without it, the session that holds the turn, or the project's latest one.
+
+    \b
+      memkit transcript
+      memkit transcript --turn 8b52f4fb --context 0
+      memkit transcript 8bb06550 --json
     """
     from memkit.capture.redact import redact
     from memkit.recall.transcript import around
@@ -46,6 +51,7 @@ def transcript_command(
     original = _locate(context, session, turn)
     found = original.find_turn(turn) if turn else None
     messages = original.messages(lambda text: redact(text, patterns))
+    branch, commit = original.checked_out(context.home, found) if found else ("", "")
     chosen = list(messages) if found is None else around(messages, found, around_count)
     if context.as_json:
         context.print_json(
@@ -54,6 +60,8 @@ def transcript_command(
                 "transcript": str(original.path) if original.archive is None else None,
                 "archived": original.archive is not None,
                 "turn": found,
+                "branch": branch,
+                "commit": commit,
                 "messages": [message.as_dict() for message in chosen],
             }
         )
@@ -62,12 +70,15 @@ def transcript_command(
     if original.archive is not None:
         place = f"session {original.session}, from memkit's archive: its transcript is gone"
     click.echo(styled(plain(place), dim=True))
+    if branch or commit:
+        where = [f"branch {branch}" if branch else "", f"commit {commit}" if commit else ""]
+        click.echo(styled(plain(", ".join(filter(None, where))), dim=True))
     for message in chosen:
         _show(context, message, mark=found is not None and message.turn == found)
 
 
 def _locate(context: Context, session: str | None, turn: str | None) -> Original:
-    from memkit.recall.transcript import Original, find_archived, find_original
+    from memkit.recall.transcript import find_archived, find_original, original_at
 
     if session is None and turn is not None:
         session = _session_of(context, turn)
@@ -76,7 +87,7 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Original
     if session.endswith(".jsonl") or "/" in session:
         path = Path(session)
         if path.is_file():
-            return Original(path.stem, path)
+            return original_at(context.home, path)
         found = find_archived(context.home, path.stem)
         if found is None or found.session != path.stem:
             raise NotFoundError(f"no such transcript: {session}")
@@ -109,7 +120,7 @@ def _remembered(context: Context) -> list[Chunk]:
 
 def _latest(context: Context) -> Original:
     from memkit.capture.sessions import Sessions
-    from memkit.recall.transcript import Original, find_original
+    from memkit.recall.transcript import find_original, original_at
 
     mine = [
         Path(state.transcript)
@@ -118,7 +129,7 @@ def _latest(context: Context) -> Original:
     ]
     if mine:
         path = max(mine, key=lambda path: path.stat().st_mtime)
-        return Original(path.stem, path)
+        return original_at(context.home, path)
     # Of imported sessions, and those whose transcript is gone, only the memory tells whose they are.
     for session in dict.fromkeys(chunk.session for chunk in reversed(_remembered(context))):
         found = find_original(context.home, session)

@@ -57,6 +57,14 @@ class Client:
         self._run("plugin", "marketplace", "add", source)
         self._run("plugin", "install", PLUGIN)
 
+    def uninstall_plugin(self, name: str) -> None:
+        """Uninstall the plugin `name`, a plugin and its marketplace. Raises `ClientError`."""
+        self._run("plugin", "uninstall", name)
+
+    def remove_marketplace(self, name: str) -> None:
+        """Forget the marketplace `name` and its plugins. Raises `ClientError`."""
+        self._run("plugin", "marketplace", "remove", name)
+
     def _run(self, *arguments: str) -> str:
         command = " ".join(("claude", *arguments))
         try:

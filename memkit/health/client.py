@@ -52,15 +52,23 @@ def kept_days() -> float:
     return float(value)
 
 
+def installed_names() -> list[str]:
+    """The names (`memkit@MARKETPLACE`) under which memkit's plugin is installed."""
+    return list(_installed())
+
+
 def installed_plugins() -> Iterator[Path]:
     """The directories of all installed versions of memkit's plugin."""
-    plugins = _read(client_projects().parent / "plugins" / "installed_plugins.json").get("plugins")
-    for name, entries in plugins.items() if isinstance(plugins, dict) else ():
-        if name.partition("@")[0] != "memkit":
-            continue
+    for entries in _installed().values():
         for entry in entries if isinstance(entries, list) else [entries]:
             if isinstance(entry, dict) and isinstance(entry.get("installPath"), str):
                 yield Path(entry["installPath"])
+
+
+def _installed() -> dict[str, Any]:
+    plugins = _read(client_projects().parent / "plugins" / "installed_plugins.json").get("plugins")
+    found = plugins if isinstance(plugins, dict) else {}
+    return {name: entries for name, entries in found.items() if name.partition("@")[0] == "memkit"}
 
 
 def plugin_version(directory: Path) -> str:

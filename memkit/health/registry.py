@@ -56,6 +56,7 @@ CHECKS = (
     Check(hooks.check_waiting_events),
     Check(transcripts.check_transcripts, is_cheap=True),
     Check(transcripts.check_archive, is_cheap=True),
+    Check(transcripts.check_forgetting, is_cheap=True),
     Check(model.check_weights, is_cheap=True),
     Check(model.check_hashes),
     Check(model.check_provider, is_cheap=True),

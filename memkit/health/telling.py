@@ -28,7 +28,7 @@ def _notices(home: Home) -> Iterator[Notice]:
     of_project = [check for check in cheap if check.of_project]
     roots = {project.root for project in known_projects(home)}
     for root in sorted(roots | {session.root for session in LiveSessions(home)}):
-        yield from _as_notices(examine(open_subject(home, Project(root)), of_project), root)
+        yield from _as_notices(examine(open_subject(home, Project.at_root(root, home)), of_project), root)
 
 
 def _as_notices(findings: list[Finding], root: str) -> Iterator[Notice]:

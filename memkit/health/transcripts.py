@@ -11,9 +11,10 @@ from memkit.capture.archive import Archive
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
 from memkit.capture.sessions import Session, Sessions
+from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript
-from memkit.capture.turn import read_turns
-from memkit.errors import TranscriptError
+from memkit.capture.turn import Turn, read_turns
+from memkit.errors import TombstoneError, TranscriptError
 from memkit.health.client import ClientTranscript, kept_days, transcripts
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.index.lock import index_lock
@@ -98,10 +99,11 @@ def mend_archive(subject: Subject) -> str:
     archive, home = Archive(subject.home), subject.home
     remembered, _ = _soon_swept(subject)
     with index_lock(home, LOCK_SECONDS):
+        forgotten = Tombstones(home).forgotten()
         for session in remembered:
             root = Project.at_root(session.project, home).root
             path = Path(session.transcript)
-            turns = ((turn, root) for turn in read_turns(Transcript(path)) if turn.is_memory)
+            turns = ((turn, root) for turn in _to_keep(path, forgotten, root))
             archive.keep(turns, path, lambda text: redact(text, patterns))
     return f"{len(remembered)} sessions archived"
 
@@ -111,6 +113,7 @@ def _soon_swept(subject: Subject) -> tuple[list[Session], list[ClientTranscript]
     before = subject.now - (kept_days() - AHEAD_DAYS) * DAY
     known = {session.id: session for session in Sessions(subject.home)}
     archive = Archive(subject.home)
+    forgotten = Tombstones(subject.home).forgotten()
     remembered, unknown = [], []
     for one in transcripts():
         if one.changed > before or archive.path(anchors.safe(one.session)).is_file():
@@ -122,18 +125,43 @@ def _soon_swept(subject: Subject) -> tuple[list[Session], list[ClientTranscript]
             session.project
             and not Project(session.project).is_off
             and session.transcript == str(one.path)
-            and _is_missing(one.path, archive)
+            and _is_missing(one.path, archive, forgotten, session.project)
         ):
             remembered.append(session)
     return remembered, unknown
 
 
-def _is_missing(path: Path, archive: Archive) -> bool:
-    """Whether a transcript has turns of a session that is not archived."""
+def _is_missing(path: Path, archive: Archive, forgotten: Forgotten, root: str) -> bool:
+    """Whether a transcript has turns of a session that is not archived, and not forgotten either."""
     try:
         return any(
-            turn.is_memory and not archive.path(anchors.safe(turn.session)).is_file()
-            for turn in read_turns(Transcript(path))
+            not archive.path(anchors.safe(turn.session)).is_file()
+            for turn in _to_keep(path, forgotten, root)
         )
     except TranscriptError:  # told of by `check_transcripts`
         return False
+
+
+def _to_keep(path: Path, forgotten: Forgotten, root: str) -> Iterator[Turn]:
+    """The turns of a transcript that are memory of the project at `root`. Raises `TranscriptError`."""
+    for turn in read_turns(Transcript(path)):
+        if turn.is_memory and not forgotten.covers(turn.id, root, turn.session, turn.time):
+            yield turn
+
+
+def check_forgetting(subject: Subject) -> Iterator[Finding]:
+    """Whether something is half forgotten."""
+    try:
+        is_unfinished = Tombstones(subject.home).unfinished() is not None
+    except TombstoneError as error:
+        what, _, fix = str(error).partition("; ")
+        yield Finding("forgotten-unreadable", "error", what, "nothing is remembered meanwhile", fix)
+        return
+    if is_unfinished:
+        yield Finding(
+            "forgetting-unfinished",
+            "warning",
+            "a `memkit forget` was interrupted",
+            "some of what was to be forgotten may still be in the memory or its index",
+            "`memkit forget` finishes it",
+        )

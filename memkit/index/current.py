@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memkit.config import Settings
+from memkit.config import SearchSettings, Settings
+from memkit.identity import holder_of, identity
 from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
 from memkit.index.embedding.models import space
@@ -18,12 +19,16 @@ from memkit.index.paths import added_paths
 from memkit.index.residue import COLLECTION_PREFIX
 from memkit.index.scanner import scan
 from memkit.paths import Home
-from memkit.project import Project, identity
+from memkit.project import Project
+from memkit.registry import Registry
 
 if TYPE_CHECKING:
     from memkit.index.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
+
+USER_NAME = "user memory"
+"""What the memory in `MEMKIT_HOME/memory` is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,9 @@ class MemoryFile:
 
 def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
     """The files and directories that are the memory, absolute or relative to the project's root."""
-    return [*settings.memory.paths, *added_paths(home, project)]
+    # What memory.paths names is meant relative to a project; in the memory home there is but one place.
+    own = [home.memory] if project.root == home.root else settings.memory.paths
+    return [*own, *added_paths(home, project)]
 
 
 def read_files(project: Project, home: Home, settings: Settings) -> dict[str, MemoryFile]:
@@ -129,12 +136,40 @@ def snapshots_of(home: Home, roots: Collection[str] | None) -> list[Path]:
 def known_roots(home: Home) -> list[str]:
     """The root directories of all projects that have an index, sorted."""
     directories = Path(home.index, "snapshots").glob("*")
-    return sorted(filter(None, {root_of(directory) for directory in directories}))
+    return sorted(filter(None, {_present_root(home, directory) for directory in directories}))
+
+
+def _present_root(home: Home, directory: Path) -> str:
+    """The root of the project whose snapshots lie in `directory`, also if it has moved since."""
+    root = root_of(directory)
+    if not root or Path(root).is_dir():
+        return root
+    name = directory.name.removeprefix(COLLECTION_PREFIX).partition("-")[0]
+    return holder_of(home, name) or Registry.read(home).present_root(root)
 
 
 def known_projects(home: Home) -> list[Project]:
     """The projects that have an index, and whose root directory still exists, sorted by root."""
-    return [Project(root) for root in known_roots(home) if Path(root).is_dir()]
+    return [Project.at_root(root, home) for root in known_roots(home) if Path(root).is_dir()]
+
+
+def searched_beside(
+    project: Project, home: Home, search: SearchSettings, *, all_projects: bool
+) -> list[Project]:
+    """The projects that a search of `project` looks into as well: all of them, or the user's memory."""
+    found = known_projects(home) if all_projects else []
+    user = Project.of_user(home)
+    if (all_projects or search.user_memory) and Path(user.memory).is_dir() and user not in found:
+        found.append(user)
+    return [other for other in found if other != project]
+
+
+def project_names(home: Home, roots: Iterable[str]) -> dict[str, str]:
+    """The name that results show for each of `roots`."""
+    registry = Registry.read(home)
+    return {
+        root: USER_NAME if root == home.root else registry.name_of(root) for root in roots
+    }
 
 
 def is_in_step(snapshot: ChunkReader, files: dict[str, MemoryFile], settings: Settings) -> bool:

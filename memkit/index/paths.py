@@ -15,8 +15,12 @@ from memkit.errors import NotFoundError
 from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the files' format."""
 
 
 def _record(home: Home, project: Project) -> Path:
@@ -25,13 +29,16 @@ def _record(home: Home, project: Project) -> Path:
 
 
 def added_paths(home: Home, project: Project) -> list[str]:
-    """The added paths, absolute or relative to the project's root."""
+    """The added paths, absolute or relative to the project's root. Raises `NewerFileError`."""
+    path = _record(home, project)
     try:
-        return [str(path) for path in json.loads(_record(home, project).read_bytes())["paths"]]
+        value = json.loads(path.read_bytes())
+        check_version(path, value, VERSION)
+        return [str(added) for added in value["paths"]]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        logger.warning("%s is damaged and ignored: %s", _record(home, project), error)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        logger.warning("%s is damaged and ignored: %s", path, error)
         return []
 
 
@@ -41,7 +48,7 @@ def change_paths(
     """Add and drop paths (relative to the working directory or absolute); return those now in force.
 
     Raises `NotFoundError` for a path to drop that was not added, and for a file to add that is no
-    markdown; then nothing has changed.
+    markdown; then nothing has changed. Raises `NewerFileError`.
     """
     before = added_paths(home, project)
     for path in add:
@@ -54,10 +61,24 @@ def change_paths(
     dropped = {_relative(project, path) for path in drop}
     wanted = [*before, *(_relative(project, path) for path in add)]
     paths = [path for path in dict.fromkeys(wanted) if path not in dropped]
-    make_private_directory(home.projects)
-    data = json.dumps({"root": project.root, "paths": paths}).encode("ascii")
-    write_durably(str(_record(home, project)), data)
+    _write(home, project, paths)
     return paths
+
+
+def move_paths(home: Home, root: str, project: Project) -> None:
+    """Let `project` have the paths that were added to the memory of the one at `root`, if it has none yet.
+
+    Raises `OSError`, `NewerFileError`.
+    """
+    paths = added_paths(home, Project(root))
+    if paths and not _record(home, project).exists():
+        _write(home, project, paths)
+
+
+def _write(home: Home, project: Project, paths: list[str]) -> None:
+    make_private_directory(home.projects)
+    data = json.dumps({FIELD: VERSION, "root": project.root, "paths": paths}).encode("ascii")
+    write_durably(str(_record(home, project)), data)
 
 
 def _relative(project: Project, path: str) -> str:

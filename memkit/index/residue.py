@@ -15,6 +15,7 @@ import re
 import shutil
 import sqlite3
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 from memkit.index.damage import DATABASE
@@ -44,6 +45,13 @@ SELECT segments.id FROM segments JOIN collections ON collections.id = segments.c
 WHERE segments.scope = 'VECTOR' AND substr(collections.name, 1, ?) = ?
 """
 
+_COLLECTIONS = """
+SELECT collections.name, coalesce(collections.dimension, 0), count(embeddings.id)
+FROM collections LEFT JOIN segments ON segments.collection = collections.id AND segments.scope = 'METADATA'
+LEFT JOIN embeddings ON embeddings.segment_id = segments.id GROUP BY collections.id
+"""
+_TEXT_BYTES = "SELECT coalesce(sum(length(CAST(string_value AS BLOB))), 0) FROM embedding_metadata"
+
 _SEGMENT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The name of a directory of vectors."""
 
@@ -51,6 +59,49 @@ _HEADER = struct.Struct("<iQQQQ")
 """Of `header.bin`: version, offset, how many vectors there is room for, how many there are, bytes of each."""
 
 _HEADER_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionUsage:
+    """A collection: how many rows it has, and the length of its vectors (0: not known yet)."""
+
+    name: str
+    dimensions: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an index takes, and what it holds: bytes of all files, bytes of text in its rows, and the share of
+    the database's pages that are free.
+    """
+
+    bytes: int
+    text_bytes: int
+    free_share: float
+    collections: tuple[CollectionUsage, ...]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all collections."""
+        return sum(one.rows for one in self.collections)
+
+
+def usage_of(path: Path) -> Usage | None:
+    """What the index in the directory `path` takes and holds; None if there is none.
+
+    Raises `OSError`, `sqlite3.Error`.
+    """
+    if not (path / DATABASE).is_file():
+        return None
+    with contextlib.closing(_connect(path, "ro")) as connection:
+        collections = connection.execute(_COLLECTIONS).fetchall()
+        (text,) = connection.execute(_TEXT_BYTES).fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    found = tuple(CollectionUsage(*one) for one in collections)
+    return Usage(size, text, free / max(1, pages), found)
 
 
 def erase_deleted_rows(path: Path) -> None:
@@ -66,7 +117,12 @@ def erase_deleted_rows(path: Path) -> None:
             for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
                 connection.execute(statement)
         connection.execute("VACUUM")
-        known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
+        _remove_orphans(path, connection)
+
+
+def _remove_orphans(path: Path, connection: sqlite3.Connection) -> None:
+    """Remove the vectors of collections that are gone: Chroma leaves their directories."""
+    known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
     for directory in path.iterdir():
         if _SEGMENT.fullmatch(directory.name) and directory.name not in known:
             shutil.rmtree(directory)
@@ -75,13 +131,14 @@ def erase_deleted_rows(path: Path) -> None:
 def cut_off_unused_memory(path: Path) -> None:
     """Cut the files of vectors in the directory `path`, which nobody has open, after the last vector.
 
-    Raises `OSError`, `sqlite3.Error`.
+    Those of collections that are gone go. Raises `OSError`, `sqlite3.Error`.
     """
     if not (path / DATABASE).is_file():
         return
     with contextlib.closing(_connect(path, "ro")) as connection:
         prefix = COLLECTION_PREFIX
         found = connection.execute(_OWN_SEGMENTS, (len(prefix), prefix)).fetchall()
+        _remove_orphans(path, connection)
     for (segment,) in found:
         _cut_segment(path / segment)
 

@@ -26,6 +26,7 @@ class Origin(NamedTuple):
     session: str = ""
     branch: str = ""
     turn: str = ""
+    note: str = ""
 
     def admits(self, other: Origin) -> bool:
         """Whether `other` says nothing against this one, only more."""
@@ -36,8 +37,8 @@ class Origin(NamedTuple):
 class Section:
     """A heading and its text up to the next heading; level 0 is the text before the first one.
 
-    `standalone` is a section that is searched for as itself, however short: a turn, a bullet of a
-    summary. One that `continues` has no heading of its own: it goes on with the section before it.
+    `standalone` is a section that is searched for as itself, however short: a turn, a note, a bullet of
+    a summary. One that `continues` has no heading of its own: it goes on with the section before it.
     """
 
     level: int
@@ -127,13 +128,16 @@ class Group:
 
     def takes(self, section: Section) -> bool:
         """Whether the section that follows belongs into this group."""
-        if not self.is_short or not self.origin.admits(section.origin):
+        if not self.is_short:
             return False
         outer = section.path
         if all(member in outer for member in self.sections):
-            return True
+            # Headings alone are of what stands below them: a turn may be of another branch than its session.
+            is_bare = not any(member.has_text for member in self.sections)
+            return is_bare or self.origin.admits(section.origin)
         return (
-            section.is_fragment(self.minimum)
+            self.origin.admits(section.origin)
+            and section.is_fragment(self.minimum)
             and section.has_text
             and section.level >= self.sections[0].level
         )
@@ -198,8 +202,10 @@ def _open_section(span: Span, current: Section, file_date: str) -> Section:
         found.get("session", parent.origin.session),
         found.get("branch", parent.origin.branch),
         found.get("turn", parent.origin.turn),
+        found.get("note", parent.origin.note),
     )
-    return Section(span.level, heading, parent, origin, standalone="turn" in found)
+    is_entry = bool(found.keys() & {"turn", "note"})
+    return Section(span.level, heading, parent, origin, standalone=is_entry)
 
 
 def group_sections(sections: list[Section], minimum: int) -> list[Group]:

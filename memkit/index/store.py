@@ -19,6 +19,7 @@ from memkit.errors import IndexStoreError
 from memkit.index.chunk import Chunk
 from memkit.index.damage import in_use_marker
 from memkit.index.residue import cut_off_unused_memory
+from memkit.index.swap import finish_swap
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
 from memkit.settings import CLOUD
 
@@ -195,6 +196,7 @@ def _embedded_client(path: Path) -> ClientAPI:
     from chromadb.config import Settings
 
     try:
+        finish_swap(path)
         make_private_directory(str(path))
         in_use_marker(path).touch(PRIVATE_FILE)
     except OSError as error:

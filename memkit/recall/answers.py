@@ -38,9 +38,10 @@ class Filters:
 class Result:
     """One found chunk.
 
-    `id` is shortened as shown. `relevance` in [0, 1] holds across questions, `score` ranks the
-    answers to one. `lexical` and `dense` are BM25 and cosine, `dense` None without a vector;
-    `explanation` says what the score is made of, if the request asked for it.
+    `id` is shortened as shown. `project` is the name of the project whose root directory is `root`.
+    `relevance` in [0, 1] holds across questions, `score` ranks the answers to one. `lexical` and
+    `dense` are BM25 and cosine, `dense` None without a vector; `explanation` says what the score is
+    made of, if the request asked for it.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Result:
     lexical: float
     dense: float | None
     context: float
+    root: str = ""
     explanation: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,6 +62,7 @@ class Result:
             "score": self.score,
             "relevance": self.relevance,
             "project": self.project,
+            "root": self.root,
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "turns": list(self.chunk.turns),
             "grips": list(self.chunk.grips),

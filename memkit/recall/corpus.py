@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,9 +79,9 @@ class Corpus:
         snapshot, inside = self._find(position)
         return snapshot.id(inside)
 
-    def project(self, position: int) -> str:
-        """The name of the project of the chunk at `position`: that of its root directory."""
-        return Path(self._find(position)[0].root).name
+    def root(self, position: int) -> str:
+        """The root directory of the project of the chunk at `position`."""
+        return self._find(position)[0].root
 
     def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
         """BM25 of the chunks, of the passages around them, and the coverage of the query in [0, 1]."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memkit.config import Settings
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader
 from memkit.index.chunker import decode
+from memkit.index.current import open_chunks, searched_beside
 from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.project import Project
@@ -53,6 +56,30 @@ class Section:
             "archived": self.archived,
             "content": self.content,
         }
+
+
+def expand_known(
+    project: Project, home: Home, settings_of: Callable[[Project], Settings], prefix: str
+) -> Section:
+    """The section around a chunk of the project, else of the user's memory or another project.
+
+    A search finds chunks in all of them. Raises as `expand`, of the project itself.
+    """
+    problem = f"{project.root} has no index yet; `memkit index` or a search makes it"
+    own = settings_of(project)
+    others = searched_beside(project, home, own.search, all_projects=True)
+    for candidate in (project, *others):
+        settings = own if candidate == project else settings_of(candidate)
+        chunks = open_chunks(candidate, home, settings)
+        if chunks is None:
+            continue
+        try:
+            chunks.find(prefix)
+        except NotFoundError as error:
+            problem = str(error) if candidate == project else problem
+            continue
+        return expand(candidate, home, chunks, prefix)
+    raise NotFoundError(problem)
 
 
 def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Section:

@@ -10,8 +10,11 @@ BREADCRUMB_CHARACTERS = 300
 NOTE_CHARACTERS = 300
 
 
-def lay_out(answer: Answer, budget_tokens: int) -> str:
-    """The results as text for a model, at most about `budget_tokens` long."""
+def lay_out(answer: Answer, budget_tokens: int, root: str = "") -> str:
+    """The results as text for a model, at most about `budget_tokens` long.
+
+    Those of other projects than the one at `root` say of which they are.
+    """
     note = _short(answer.degraded, NOTE_CHARACTERS)
     if not answer.results:
         found = "The memory of this project holds nothing on that."
@@ -25,7 +28,7 @@ def lay_out(answer: Answer, budget_tokens: int) -> str:
     entries = ""
     for result in answer.results:
         room = budget_tokens * CHARACTERS_PER_TOKEN - len(text) - len(entries) - len("\n\n")
-        entry = _entry(result, room)
+        entry = _entry(result, room, root)
         if not entry:
             break
         entries += f"\n\n{entry}"
@@ -34,11 +37,12 @@ def lay_out(answer: Answer, budget_tokens: int) -> str:
     return text + entries
 
 
-def _entry(result: Result, room: int) -> str:
+def _entry(result: Result, room: int, root: str) -> str:
     """One result in at most `room` characters; empty if that is too little."""
     chunk = result.chunk
     attributes = {
         "id": result.id,
+        "project": result.project if result.root != root else "",
         "source": f"{chunk.source}:{chunk.start_line}-{chunk.end_line}",
         "date": chunk.date,
         "session": chunk.session,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from memkit import config
 from memkit.config import Settings
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError
-from memkit.index.current import MemoryFile, is_in_step, known_projects, open_snapshot, read_files
+from memkit.index.current import (
+    MemoryFile,
+    is_in_step,
+    open_snapshot,
+    project_names,
+    read_files,
+    searched_beside,
+)
 from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
 from memkit.index.sync import sync_project
@@ -38,7 +45,7 @@ def open_searcher(
     *,
     all_projects: bool = False,
 ) -> Searcher:
-    """A searcher over the project's memory, or that of all projects, as it is on disk at this moment.
+    """A searcher over the memory of the project and the user, or over all, as it is on disk now.
 
     Edited files are indexed first. If that fails, or another process holds the index for too long, or
     the model is not to be had, the searcher answers from what there is and its `notes` say so. Raises
@@ -46,9 +53,7 @@ def open_searcher(
     """
     opening = _Opening(home, settings, announce)
     snapshots = [opening.open(project, settings)]
-    for other in known_projects(home) if all_projects else ():
-        if other == project:
-            continue
+    for other in searched_beside(project, home, settings.search, all_projects=all_projects):
         try:
             snapshots.append(opening.open(other, config.load(home, other).settings))
         except MemkitError as error:  # one project's trouble is not another's
@@ -60,7 +65,8 @@ def open_searcher(
     missing = sum(snapshot.missing for snapshot in there)
     if missing and opening.embedder is not None:
         opening.notes.append(f"searched {missing} chunks by words alone: not embedded yet")
-    return Searcher(there, settings.search, opening.embedder, opening.notes)
+    names = project_names(home, (snapshot.root for snapshot in there))
+    return Searcher(there, settings.search, opening.embedder, opening.notes, names)
 
 
 class _Opening:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,14 +63,19 @@ class Searcher:
         settings: SearchSettings,
         embedder: Embedder | None,
         notes: Sequence[str] = (),
+        names: Mapping[str, str] | None = None,
     ) -> None:
-        """`embedder` is None for answers by words alone; `notes` say what all answers lack."""
+        """`embedder` is None for answers by words alone; `notes` say what all answers lack.
+
+        `names` says by root what a project is called, by default as its directory.
+        """
         self.corpus = memory if isinstance(memory, Corpus) else None
         if memory and not isinstance(memory, Corpus):
             self.corpus = Corpus(memory)
         self.settings = settings
         self.embedder = embedder
         self.notes = list(notes)
+        self._names = names or {}
 
     def search(self, query: str, k: int | None = None) -> Answer:
         """The `k` best chunks for `query`."""
@@ -154,9 +160,11 @@ class Searcher:
         explanation: dict[str, Any],
     ) -> Result:
         dense = found.arms.dense
+        root = corpus.root(position)
         return Result(
             id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
-            project=corpus.project(position),
+            root=root,
+            project=self._names.get(root) or Path(root).name,
             score=_rounded(score),
             relevance=round(float(found.relevance[position]), 4),
             chunk=chunk,

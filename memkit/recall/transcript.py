@@ -13,10 +13,12 @@ from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.client_files import client_projects
 from memkit.capture.exchange import Message, message_of, redacted_again
 from memkit.capture.sessions import Sessions
+from memkit.capture.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
+from memkit.project import Project
 
 
 def find_transcript(home: Home, session: str) -> Path | None:
@@ -49,11 +51,15 @@ def _escape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """Where the exchanges of a session are: in the transcript at `path`, or in the archive's file."""
+    """Where the exchanges of a session are: in the transcript at `path`, or in the archive's file.
+
+    What is `forgotten` is not shown, though the client's transcript may still hold it.
+    """
 
     session: str
     path: Path
     archive: Archive | None = None
+    forgotten: Forgotten = NOTHING
 
     def find_turn(self, turn: str) -> str:
         """The id of the turn whose id, prompt id or uuid is, or begins with, `turn`.
@@ -61,8 +67,16 @@ class Original:
         Raises `NotFoundError`, `AmbiguousIdError`, `TranscriptError` or `ArchiveError`.
         """
         if self.archive is None:
-            return find_turn(self.path, turn).id
+            return find_turn(self.path, turn, self.forgotten).id
         return _named(self.archive.turns(self.session), turn, self.path).id
+
+    def checked_out(self, home: Home, turn: str) -> tuple[str, str]:
+        """The branch and commit of the turn with that id, as far as transcript and archive tell."""
+        kept = {one.id: one for one in Archive(home).turns(self.session)}.get(turn)
+        commit = kept.commit if kept is not None else ""
+        if kept is None and self.archive is None:
+            return find_turn(self.path, turn).branch, commit
+        return kept.branch if kept is not None else "", commit
 
     def messages(self, redact: Callable[[str], str]) -> Iterator[Message]:
         """All that was said, in order, redacted (the archive again: there may be new patterns).
@@ -70,7 +84,7 @@ class Original:
         Raises `TranscriptError` or `ArchiveError`.
         """
         if self.archive is None:
-            yield from read_messages(self.path, redact)
+            yield from read_messages(self.path, redact, self.forgotten)
             return
         for turn in self.archive.turns(self.session):
             for message in turn.messages:
@@ -82,7 +96,12 @@ def find_original(home: Home, session: str) -> Original | None:
     it; None if neither has it. Raises `AmbiguousIdError`.
     """
     path = find_transcript(home, session)
-    return Original(path.stem, path) if path is not None else find_archived(home, session)
+    return original_at(home, path) if path is not None else find_archived(home, session)
+
+
+def original_at(home: Home, path: Path) -> Original:
+    """The session whose transcript is the file at `path`. Raises `TombstoneError`."""
+    return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
 
 
 def find_archived(home: Home, session: str) -> Original | None:
@@ -92,12 +111,18 @@ def find_archived(home: Home, session: str) -> Original | None:
     return Original(found, archive.path(found), archive) if found is not None else None
 
 
-def find_turn(path: Path, turn: str) -> Turn:
+def find_turn(path: Path, turn: str, forgotten: Forgotten = NOTHING) -> Turn:
     """The turn of a transcript whose id, prompt id or uuid is, or begins with, `turn`.
 
-    Raises `NotFoundError` or `AmbiguousIdError`.
+    One that is `forgotten` is not found. Raises `NotFoundError` or `AmbiguousIdError`.
     """
-    return _named(read_turns(Transcript(path)), turn, path)
+    turns = read_turns(Transcript(path))
+    return _named((one for one in turns if not _is_gone(one, forgotten)), turn, path)
+
+
+def _is_gone(turn: Turn, forgotten: Forgotten) -> bool:
+    root = Project.containing(turn.cwd).root if forgotten.periods and turn.cwd else ""
+    return forgotten.covers(turn.id, root, turn.session, turn.time)
 
 
 _AnyTurn = TypeVar("_AnyTurn", Turn, ArchivedTurn)
@@ -118,14 +143,19 @@ def _named(turns: Iterable[_AnyTurn], turn: str, path: Path) -> _AnyTurn:
     return next(iter(found.values()))
 
 
-def read_messages(path: Path, redact: Callable[[str], str]) -> Iterator[Message]:
+def read_messages(
+    path: Path, redact: Callable[[str], str], forgotten: Forgotten = NOTHING
+) -> Iterator[Message]:
     """All that was said in a transcript, in order, redacted; entries repeated by a resume once.
+
+    Turns that are `forgotten` are left out.
 
     Raises `TranscriptError`.
     """
     turns = iter(read_turns(Transcript(path)))
     current: Turn | None = None
     upcoming = next(turns, None)
+    is_gone = False
     names: dict[str, str] = {}
     seen: set[str] = set()
     for entry in Transcript(path):
@@ -135,8 +165,9 @@ def read_messages(path: Path, redact: Callable[[str], str]) -> Iterator[Message]
             seen.add(entry.uuid)
         while upcoming is not None and entry.start >= upcoming.start:
             current, upcoming = upcoming, next(turns, None)
+            is_gone = _is_gone(current, forgotten)
         message = message_of(entry, current.id if current else "", names, redact)
-        if message.text or message.tools:
+        if (message.text or message.tools) and not is_gone:
             yield message
 
 

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 from memkit.capture import spool
@@ -21,11 +22,17 @@ from memkit.capture.live import LiveSessions
 from memkit.config import Settings
 from memkit.errors import MemkitError, NotFoundError
 from memkit.index.current import known_projects
+from memkit.index.size import keep_small
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.service.shown import Shown
+from memkit.upkeep.retention import remove_old_days, remove_old_replaced
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the format of `run/jobs.json`."""
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -35,11 +42,15 @@ RETRY_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a job works on. The index lock is held."""
+    """What a job works on. The index lock is held.
+
+    `index` brings a project into step, and may leave the index open; `close_index` closes it.
+    """
 
     home: Home
     settings_of: Callable[[Project], Settings]
     index: Callable[[Project], object]
+    close_index: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +94,21 @@ def _index(around: Surroundings) -> str:
 
 
 def _tidy(around: Surroundings) -> str:
-    notes = Shown(around.home).tidy() + _remove_leftovers(Path(around.home.run))
-    days = around.settings_of(Project(around.home.root)).archive.keep_days
-    archives = Archive(around.home).remove_older(time.time() - days * DAY) if days else 0
-    return f"{notes} old notes and {archives} archived sessions removed"
+    home, settings = around.home, around.settings_of(Project(around.home.root))
+    notes = Shown(home).tidy() + _remove_leftovers(Path(home.run))
+    days = settings.archive.keep_days
+    archives = Archive(home).remove_older(time.time() - days * DAY) if days else 0
+    shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
+    remove_old_replaced(home, shortest, time.time())
+    removed = remove_old_days(home, around.settings_of, date.today())
+    for root in removed:
+        around.index(Project(root))
+    around.close_index()
+    freed = keep_small(home, settings.index.uri, erase=bool(removed))
+    return (
+        f"{notes} old notes, {archives} archived sessions and {sum(removed.values())} days removed, "
+        f"{freed / 1e6:.1f} MB of the index freed"
+    )
 
 
 def _health(around: Surroundings) -> str:
@@ -115,7 +137,7 @@ JOBS = (
     Job("retry", "try the events again that were given up", 6 * HOUR, _retry),
     Job("health", "look for what a person should hear of", HOUR, _health),
     Job("index", "bring the index of every project into step", DAY, _index),
-    Job("tidy", "remove notes and archives of sessions long past", DAY, _tidy),
+    Job("tidy", "remove what is past its time, and give back disk space", DAY, _tidy),
 )
 
 
@@ -126,11 +148,12 @@ class JobBook:
         self._path = Path(home.run, "jobs.json")
 
     def states(self) -> dict[str, JobState]:
-        """By name."""
+        """By name. Raises `NewerFileError`."""
         found: dict[str, JobState] = {}
         try:
             value = json.loads(self._path.read_bytes())
-            found = {name: JobState(**state) for name, state in value.items()}
+            check_version(self._path, value, VERSION)
+            found = {name: JobState(**state) for name, state in value.items() if name != FIELD}
         except FileNotFoundError:
             pass
         except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -138,14 +161,17 @@ class JobBook:
         return {job.name: found.get(job.name, JobState()) for job in JOBS}
 
     def save(self, name: str, state: JobState) -> None:
-        """Change one. Raises `OSError`."""
+        """Change one. Raises `OSError`, `NewerFileError`."""
         states = self.states() | {name: state}
         make_private_directory(str(self._path.parent))
-        text = json.dumps({one: asdict(value) for one, value in states.items()}, indent=1)
-        write_durably(str(self._path), text.encode("ascii"))
+        value = {FIELD: VERSION, **{one: asdict(state) for one, state in states.items()}}
+        write_durably(str(self._path), json.dumps(value, indent=1).encode("ascii"))
 
     def due(self, now: float) -> list[Job]:
-        """The jobs whose time has come; also where the clock was set back behind the last run."""
+        """The jobs whose time has come; also where the clock was set back behind the last run.
+
+        Raises `NewerFileError`.
+        """
         states = self.states()
         return [
             job
@@ -155,7 +181,10 @@ class JobBook:
         ]
 
     def pause(self, name: str, paused: bool) -> None:
-        """Leave a job out from now on, or no longer. Raises `NotFoundError`, `OSError`."""
+        """Leave a job out from now on, or no longer.
+
+        Raises `NotFoundError`, `OSError`, `NewerFileError`.
+        """
         state = self.states()[job_named(name).name]
         self.save(name, JobState(**{**asdict(state), "paused": paused}))
 

@@ -22,8 +22,8 @@ from memkit import config, events
 from memkit.capture import spool
 from memkit.capture.live import LiveSessions
 from memkit.config import SearchSettings, Settings
-from memkit.errors import MemkitError, NotFoundError
-from memkit.index.current import index_key, open_chunks
+from memkit.errors import MemkitError
+from memkit.index.current import index_key
 from memkit.index.sync_report import SyncReport
 from memkit.paths import Home
 from memkit.project import Project
@@ -107,13 +107,13 @@ class Operations:
 
     def expand(self, arguments: Arguments) -> Any:
         """The sections around the chunks that `ids` name, as `memkit expand --json` prints them."""
-        from memkit.recall.expand import expand
+        from memkit.recall.expand import expand_known
 
-        project, settings = self._project(arguments)
-        chunks = open_chunks(project, self._home, settings)
-        if chunks is None:
-            raise NotFoundError(f"{project.root} has no index yet; `memkit index` makes it")
-        found = [expand(project, self._home, chunks, str(name)) for name in arguments["ids"]]
+        project, _ = self._project(arguments)
+        found = [
+            expand_known(project, self._home, self.settings_of, str(name))
+            for name in arguments["ids"]
+        ]
         return {"sections": [section.as_dict() for section in found]}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
@@ -171,7 +171,9 @@ class Operations:
 
     def start_job(self, job: Job) -> Future[JobState]:
         """Have the writer run a job in its turn."""
-        around = Surroundings(self._home, self.settings_of, self.writer.index_now)
+        around = Surroundings(
+            self._home, self.settings_of, self.writer.index_now, self.writer.close_index
+        )
         return self.writer.submit(f"job {job.name}", lambda: run_job(job, around))
 
     def reload(self, arguments: Arguments) -> Any:

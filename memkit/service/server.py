@@ -15,7 +15,7 @@ import msgspec
 import memkit
 from memkit import config
 from memkit.capture import launch
-from memkit.errors import MemkitError
+from memkit.errors import MemkitError, NewerFileError
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
 from memkit.service import address
 from memkit.service.jobs import JobBook
@@ -162,7 +162,12 @@ class _Server:
             logger.warning("worker.log cannot be begun anew: %s", error)
 
     def _start_due_jobs(self) -> None:
-        for job in JobBook(self.home).due(time.time()):
+        try:
+            due = JobBook(self.home).due(time.time())
+        except NewerFileError as error:  # who asks for the jobs is told as well
+            logger.warning("%s", error)
+            return
+        for job in due:
             self.operations.start_job(job)
 
     def _is_idle(self, idle_seconds: float) -> bool:

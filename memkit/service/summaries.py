@@ -21,6 +21,14 @@ HOUR = 3600.0
 LOOK_SECONDS = 60.0
 """How often it looks whether something is due, at most."""
 
+BUDGET_SECONDS = 900.0
+"""How long it does not look after the day's budget ended a round: all that waits would be read again."""
+
+REST_FACTOR = 20
+"""How many times the time that a round worked (calls are waiting, not work) it does not look afterwards: the
+days and archives of very many sessions may have to be read.
+"""
+
 
 class Summaries:
     """Starts a round of summaries when something waits, and of compactions now and then."""
@@ -39,6 +47,7 @@ class Summaries:
         self._note_error = note_error
         self._thread: threading.Thread | None = None
         self._looked = 0.0
+        self._rests_until = 0.0
         self._looked_to_compact = 0.0
         self._is_stopping = False
 
@@ -54,7 +63,7 @@ class Summaries:
         """
         now = time.monotonic()
         pause = min(LOOK_SECONDS, idle_seconds)
-        if self.is_busy or self._is_stopping or now - self._looked < pause:
+        if self.is_busy or self._is_stopping or now - self._looked < pause or now < self._rests_until:
             return
         self._looked = now
         is_time = not self._looked_to_compact or now - self._looked_to_compact >= HOUR
@@ -73,6 +82,7 @@ class Summaries:
         from memkit.summarize.providers import find_provider
         from memkit.summarize.run import run_due
 
+        began, least = time.thread_time(), 0.0
         for what, run in (("summaries", run_due), ("compaction", compact_due)):
             try:
                 report = run(
@@ -82,7 +92,11 @@ class Summaries:
                 logger.exception("a round of %s failed", what)
                 self._note_error(f"{what}: {error}")
                 continue
+            if report.is_out_of_budget:
+                least = BUDGET_SECONDS
             for line in report.failures:
                 self._note_error(f"{what}: {line}")
             for root in sorted(report.projects):
                 self._index(root)
+        rest = (time.thread_time() - began) * REST_FACTOR
+        self._rests_until = time.monotonic() + max(rest, least)

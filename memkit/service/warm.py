@@ -6,14 +6,15 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.config import SearchSettings, Settings
 from memkit.errors import MemkitError
-from memkit.index.current import index_key, known_projects, open_snapshot
+from memkit.index.current import index_key, open_snapshot, project_names, searched_beside
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.project import Project
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from memkit.settings import EmbeddingSettings
 
 logger = logging.getLogger(__name__)
+
+MOST_JOINED = 2
+"""So many combinations of projects stay joined: joining them anew would cost every search."""
 
 MOST_PROJECTS = 8
 """Projects held open at once; the one that was not asked for longest is closed for another."""
@@ -95,6 +99,7 @@ class WarmMemories:
         self._watch = watch
         self._unwatch = unwatch
         self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._joined: OrderedDict[tuple[Path, ...], Corpus] = OrderedDict()
         self._guard = threading.RLock()
 
     def sizes(self) -> dict[str, int]:
@@ -113,6 +118,7 @@ class WarmMemories:
             for root in self._held:
                 self._unwatch(root)
             self._held.clear()
+            self._joined.clear()
 
     def searcher(
         self,
@@ -123,15 +129,13 @@ class WarmMemories:
         all_projects: bool = False,
         wait_seconds: float = FIRST_WAIT_SECONDS,
     ) -> Searcher:
-        """A searcher over the project, or over all, that ranks as `search` says.
+        """A searcher over the project and the user's memory, or over all, that ranks as `search` says.
 
         Raises `MemkitError` if there is no index and none can be made.
         """
         notes: list[str] = []
         held = [self._open(project, settings, wait_seconds, notes)]
-        for other in known_projects(self._home) if all_projects else ():
-            if other == project:
-                continue
+        for other in searched_beside(project, self._home, search, all_projects=all_projects):
             try:
                 held.append(self._open(other, self._settings_of(other), wait_seconds, notes))
             except (MemkitError, OSError) as error:  # one project's trouble is not another's
@@ -147,10 +151,24 @@ class WarmMemories:
         missing = sum(one.snapshot.missing for one in open_ones if one.snapshot is not None)
         if missing and embedder is not None:
             notes.append(f"searched {missing} chunks by words alone: not embedded yet")
-        if len(open_ones) == 1 and open_ones[0].corpus is not None:
-            return Searcher(open_ones[0].corpus, search, embedder, notes)
-        snapshots = [one.snapshot for one in open_ones if one.snapshot is not None]
-        return Searcher(snapshots, search, embedder, notes)
+        corpus = self._corpus_of(open_ones)
+        names = project_names(self._home, (one.root for one in corpus.snapshots))
+        return Searcher(corpus, search, embedder, notes, names)
+
+    def _corpus_of(self, held: Sequence[_Held]) -> Corpus:
+        """The chunks of all that is `held` as one corpus; the latest few are kept."""
+        if len(held) == 1 and held[0].corpus is not None:
+            return held[0].corpus
+        snapshots = [one.snapshot for one in held if one.snapshot is not None]
+        key = tuple(snapshot.path for snapshot in snapshots)
+        with self._guard:
+            found = self._joined.get(key)
+            if found is None:
+                found = self._joined[key] = Corpus(snapshots)
+                while len(self._joined) > MOST_JOINED:
+                    self._joined.popitem(last=False)
+            self._joined.move_to_end(key)
+            return found
 
     def _open(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]

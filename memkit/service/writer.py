@@ -80,6 +80,10 @@ class Writer:
         pending.mark(self._home, project.root)  # if this fails, the next work finds it
         return self._index(project, self._settings_of(project))
 
+    def close_index(self) -> None:
+        """Close the index, whose files a task is about to change: for tasks, see `index_now`."""
+        self._close_indexer()
+
     def submit(self, key: str, function: Callable[[], Any]) -> Future[Any]:
         """Run `function` in its turn; if a task of that `key` waits, there is no other."""
         with self._guard:

@@ -78,15 +78,20 @@ def read_bullets(
     numbers: Mapping[int, tuple[int, str]],
     evidence: Callable[[str], str],
     redact: Callable[[str], str],
+    *,
+    may_be_empty: bool = False,
 ) -> dict[int, list[Bullet]]:
     """The bullets in a model's answer, by the place of their segment; what names no turn is dropped.
 
     `numbers` says what its turn numbers stand for, `evidence` gives all that is kept of a turn. Raises
-    `UnusableReplyError` if the answer is not of the form asked for, or nothing in it can be used.
+    `UnusableReplyError` if the answer is not of the form asked for, or nothing in it can be used; a list
+    that is empty from the start is an answer if it `may_be_empty`.
     """
     given = value.get("bullets")
     if not isinstance(given, list):
         raise UnusableReplyError("the model's answer holds no list of bullets")
+    if not given and may_be_empty:
+        return {}
     found: dict[int, list[Bullet]] = {}
     for item in given:
         bullet = _read_bullet(item, numbers, evidence, redact)
@@ -128,7 +133,8 @@ def _read_bullet(
 
 def sentence(text: str) -> str:
     """What a model wrote as one line of a memory file, without a label of its own; "" if it says nothing."""
-    plain = anchors.strip(" ".join(text.split()))
+    whole = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
+    plain = anchors.strip(" ".join(whole.split()))
     line = one_line(_LABEL.sub("", _PLAIN.sub("", plain)), MAX_CHARACTERS)
     return line if any(letter.isalnum() for letter in line) else ""
 
@@ -151,7 +157,7 @@ def claims(text: str) -> Iterator[str]:
         elif _IDENTIFIER.match(bare) and bare.casefold() not in _PROSE:
             yield bare
         else:
-            yield from (number for number in _NUMBER.findall(bare) if len(number) > 1)
+            yield from _NUMBER.findall(bare)
 
 
 def _stands_in(claim: str, source: str) -> bool:

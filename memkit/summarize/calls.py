@@ -60,7 +60,8 @@ class Calls:
         check_budget(self.ledger, settings, call, now)
         self.ledger.begin(call)
         began = time.monotonic()
-        usage, model, outcome = Usage(), provider.model, UNFINISHED
+        usage: Usage | None = None
+        model, outcome = provider.model, UNFINISHED
         try:
             reply = provider.ask(task)
             usage, model = reply.usage, reply.model or model
@@ -68,13 +69,14 @@ class Calls:
             outcome = OK
         except ModelError as error:
             outcome = error.outcome
-            usage = max(usage, error.usage, key=lambda one: one.tokens_in)
+            usage = usage or error.usage
             raise
         except MemkitError:
             outcome = OK  # the answer was good; what became of it is another matter
             raise
         finally:
-            if outcome != UNFINISHED:  # else what it used is not known, and counts as estimated
+            if outcome != UNFINISHED:
+                usage = usage or estimate  # what is not known counts as estimated
                 end = replace(
                     call,
                     model=model,
@@ -87,19 +89,29 @@ class Calls:
                 self.ledger.end(end)
 
 
-SMALLEST_CALL = 2_000
-"""Tokens: what is left of a budget below that is good for nothing."""
+SMALLEST_CALL = 5_000
+"""Tokens that a call may need beside its material: the instructions, and the longest answer."""
 
 
-def is_reached(spent: Total, settings: SummarizeSettings) -> bool:
-    """Whether today's budget has no room for another call."""
-    if spent.tokens + SMALLEST_CALL > settings.daily_tokens:
+def is_reached(spent: Total, settings: SummarizeSettings, material: int = 0) -> bool:
+    """Whether today's budget has no room for another call, of so many tokens of `material`."""
+    if spent.tokens + SMALLEST_CALL + material > settings.daily_tokens:
         return True
     return bool(settings.daily_usd) and spent.usd >= settings.daily_usd
 
 
 def check_budget(ledger: Ledger, settings: SummarizeSettings, call: Call, now: float) -> None:
     """Raise `BudgetReachedError` if `call`, as estimated, is more than is left of today's budget."""
+    if call.tokens > settings.daily_tokens:
+        raise BudgetReachedError(
+            f"a call may need {call.tokens:,} tokens, and a day has {settings.daily_tokens:,}; "
+            "raise summarize.daily_tokens"
+        )
+    if settings.daily_usd and (call.usd or 0.0) > settings.daily_usd:
+        raise BudgetReachedError(
+            f"a call may cost ${call.usd:.4f}, and a day has ${settings.daily_usd:g}; raise "
+            "summarize.daily_usd"
+        )
     spent = ledger.today(now)
     if spent.tokens + call.tokens > settings.daily_tokens:
         raise BudgetReachedError(

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable, Sequence
 
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.journal import Journal
 from memkit.errors import ArchiveError
+from memkit.summarize.segments import Segment
 
 logger = logging.getLogger(__name__)
 
 
-class Evidence:
+def evidence_for(
+    journal: Journal, archive: Archive, segments: Sequence[Segment]
+) -> Callable[[str], str]:
+    """A function that gives all that is kept of a turn of these segments. It raises `JournalError`."""
+    kept: dict[tuple[str, str], _Evidence] = {}
+    place_of = {turn.id: segment for segment in segments for turn in segment.turns}
+
+    def evidence(turn: str) -> str:
+        segment = place_of[turn]
+        key = (segment.session, segment.day)
+        if key not in kept:
+            kept[key] = _Evidence(journal, archive, *key)
+        return kept[key].of(turn)
+
+    return evidence
+
+
+class _Evidence:
     """The turns of a session on one day: their digests, and the exchanges if they are archived."""
 
     def __init__(self, journal: Journal, archive: Archive, session: str, day: str) -> None:

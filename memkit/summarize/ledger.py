@@ -19,8 +19,12 @@ from typing import Any
 import msgspec
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of a line's format."""
 
 UNFINISHED = "unfinished"
 """The outcome of a call of which no end is known."""
@@ -102,9 +106,13 @@ class Ledger:
         self._append(call)
 
     def calls(self, since: str = "") -> list[Call]:
-        """The calls of all days, or from the day `since` (ISO) on, each as it was last noted, in order."""
+        """The calls of all days, or from the day `since` (ISO) on, each as it was last noted, in order.
+
+        Raises `NewerFileError`: what a line says that cannot be read may be most of a budget.
+        """
         found: dict[str, Call] = {}
         for value in self._lines():
+            check_version(self.path, value, VERSION)
             try:
                 call = msgspec.convert(value, Call)
             except msgspec.ValidationError as error:
@@ -120,7 +128,7 @@ class Ledger:
 
     def _append(self, call: Call) -> None:
         make_private_directory(str(self.path.parent))
-        line = json.dumps(asdict(call)).encode("ascii") + b"\n"
+        line = json.dumps({FIELD: VERSION, **asdict(call)}).encode("ascii") + b"\n"
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
         with os.fdopen(descriptor, "rb+") as file:
             if file.seek(0, os.SEEK_END):

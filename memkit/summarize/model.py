@@ -56,11 +56,12 @@ class Reply:
 class ModelError(MemkitError):
     """A call that brought no answer. The message is a line for people.
 
-    `usage` is what it used all the same; `retry_after` the seconds the provider asks to wait, if it does.
+    `usage` is what it used all the same, None if that is not known; `retry_after` the seconds the provider
+    asks to wait, if it does.
     """
 
     message: str
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = field(default_factory=Usage)
     retry_after: float | None = None
 
     outcome = "failed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -45,9 +45,14 @@ SCHEMA = {
 _TAGS = ("record", "segment", "context", "turn")
 
 
-def make_task(segments: Sequence[Segment], settings: SummarizeSettings) -> Task:
-    """The call that summarizes `segments`. Raises `ConfigError` if the prompt file cannot be read."""
-    return Task(instructions(settings), _material(segments), TOOL, SCHEMA)
+def make_task(
+    segments: Sequence[Segment], settings: SummarizeSettings, redact: Callable[[str], str]
+) -> Task:
+    """The call that summarizes `segments`. Raises `ConfigError` if the prompt file cannot be read.
+
+    All text passes `redact` again: a person may have written a secret down, or a rule be newer.
+    """
+    return Task(instructions(settings), _material(segments, redact), TOOL, SCHEMA)
 
 
 def instructions(settings: SummarizeSettings) -> str:
@@ -78,17 +83,17 @@ def turn_numbers(segments: Sequence[Segment]) -> Mapping[int, tuple[int, str]]:
     return dict(enumerate(everything, start=1))
 
 
-def _material(segments: Sequence[Segment]) -> str:
+def _material(segments: Sequence[Segment], redact: Callable[[str], str]) -> str:
     """The turns as data, each in a tag of its own that their text cannot close."""
     lines = ["<record>"]
     number = 0
     for segment in segments:
         lines.append(f'<segment day="{segment.day}">')
         if segment.context:
-            lines += ["<context>", as_data(segment.context), "</context>"]
+            lines += ["<context>", as_data(redact(segment.context)), "</context>"]
         for turn in segment.turns:
             number += 1
-            lines += [f'<turn number="{number}" time="{turn.time}">', as_data(turn.text), "</turn>"]
+            lines += [f'<turn number="{number}" time="{turn.time}">', as_data(redact(turn.text)), "</turn>"]
         lines.append("</segment>")
     lines.append("</record>")
     lines.append(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.day_file import DayFile, Section
-from memkit.capture.digest import local_time
 from memkit.capture.journal import Journal
 from memkit.capture.markup import cut_middle
 from memkit.errors import ArchiveError
@@ -37,10 +36,11 @@ class _Clock:
         return cls({turn.id: turn for turn in archived}, [turn.id for turn in archived])
 
     def ended(self, turn: str, began: datetime) -> datetime:
+        """When it ended, by how long it took: the machine may be in another time zone since `began`."""
         known = self.turns.get(turn)
-        if known is None or known.finished is None:
+        if known is None or known.finished is None or known.time is None:
             return began
-        return max(began, local_time(known.finished).replace(tzinfo=None))
+        return began + max(timedelta(), known.finished - known.time)
 
     def is_compacted(self, turn: str, following: str) -> bool:
         """Whether there was a compaction from `turn` on and before `following` ("": the last one)."""
@@ -52,9 +52,16 @@ class _Clock:
 
 
 def find_segments(
-    journal: Journal, archive: Archive, session: str, day: str, settings: SummarizeSettings
+    journal: Journal,
+    archive: Archive,
+    session: str,
+    day: str,
+    settings: SummarizeSettings,
+    unanswered: Collection[str] = (),
 ) -> list[Segment]:
     """The segments of a session's day that no summary stands for yet, closed ones and the open one.
+
+    `unanswered` are the ids of the prompts of which the client has not said that they are answered.
 
     Raises `JournalError`.
     """
@@ -69,7 +76,7 @@ def find_segments(
         clock = _Clock.of([])
     names = [turn.section.pairs["turn"] for turn in turns]
     texts = [
-        _turn_text(content, turn.section, day, clock, following)
+        _turn_text(content, turn.section, day, clock, following, unanswered)
         for turn, following in zip(turns, [*names[1:], ""], strict=True)
     ]
     segments: list[Segment] = []
@@ -88,7 +95,12 @@ def find_segments(
 
 
 def _turn_text(
-    content: DayFile, section: Section, day: str, clock: _Clock, following: str
+    content: DayFile,
+    section: Section,
+    day: str,
+    clock: _Clock,
+    following: str,
+    unanswered: Collection[str],
 ) -> TurnText:
     turn = section.pairs["turn"]
     minute = section.minute or "00:00"
@@ -102,4 +114,5 @@ def _turn_text(
         ended=clock.ended(turn, began),
         text=cut_middle(text, SHOWN_CHARACTERS, "the archive"),
         is_compacted=clock.is_compacted(turn, following),
+        is_under_way=turn in clock.turns and clock.turns[turn].prompt_id in unanswered,
     )

@@ -27,6 +27,7 @@ class TurnText:
         ended: when it ended, as far as the archive tells, else `began`.
         text: its digest, cut to what a model is shown.
         is_compacted: whether the client summed the conversation up before the turn that follows.
+        is_under_way: whether the assistant still worked on it when somebody last looked.
     """
 
     id: str
@@ -35,6 +36,7 @@ class TurnText:
     ended: datetime
     text: str
     is_compacted: bool = False
+    is_under_way: bool = False
 
     @property
     def tokens(self) -> int:
@@ -68,7 +70,11 @@ class Segment:
 
     def is_closed(self, now: datetime, settings: SummarizeSettings, *, is_live: bool) -> bool:
         """Whether no turn can join it: another follows, the session is over, its day is, or a pause is."""
-        if self.is_followed or not is_live or self.day < now.date().isoformat():
+        if self.is_followed or not is_live:
+            return True
+        if self.turns[-1].is_under_way:  # written half when the client compacted; its answer comes
+            return False
+        if self.day < now.date().isoformat():
             return True
         if settings.mode == "turn":
             return True

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memkit import pending
 from memkit.capture.archive import Archive
+from memkit.capture.exclusion import Exclusion
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact
+from memkit.capture.sessions import Sessions
+from memkit.capture.tombstones import Tombstones
 from memkit.config import Settings
-from memkit.errors import MemkitError
+from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.settings import SummarizeSettings
 from memkit.summarize.bullets import Bullet, read_bullets
 from memkit.summarize.calls import BudgetReachedError, Calls
-from memkit.summarize.evidence import Evidence
+from memkit.summarize.evidence import evidence_for
+from memkit.summarize.groups import Candidate, grouped, in_order
 from memkit.summarize.model import ModelError
 from memkit.summarize.prompt import make_task, turn_numbers
 from memkit.summarize.reading import find_segments
@@ -31,41 +35,34 @@ logger = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 
-CALL_TOKENS = 12_000
-"""Of segments in one call: they share the instructions, and small models read so much with care."""
-
 QUIET_SECONDS = 5 * MINUTE
 """After so long without a turn, in a project without a live session, nothing more is waited for."""
 
 AGAIN_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
 """How long after each failure a segment is tried again; after one more it is given up."""
 
+LONGEST_PAUSE = 24 * HOUR
+"""However long a provider asks to wait, and however far the clock was ahead when that was noted."""
+
+GONE_SECONDS = 90 * 24 * HOUR
+"""How long a day that is gone from the memory, with its disk or by a checkout, may come back."""
+
 OUTAGE_SECONDS = 72 * HOUR
 """How long at least it is tried if the provider as a whole is at fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A closed segment that no summary stands for, and the waiting session it is of."""
-
-    waiting: Waiting
-    segment: Segment
-
-    @property
-    def tried(self) -> Try:
-        """What became of it so far."""
-        return self.waiting.tries.get(self.segment.id, Try())
-
-
 @dataclass(slots=True)
 class SummaryReport:
-    """What a run did: segments that got bullets, how many bullets, model calls, and lines for people."""
+    """What a run did: segments that got bullets, how many bullets, model calls, lines for people, the
+    roots of changed projects, and whether the budget ended it.
+    """
 
     segments: int = 0
     bullets: int = 0
     calls: int = 0
     failures: list[str] = field(default_factory=list)
     projects: set[str] = field(default_factory=set)
+    is_out_of_budget: bool = False
 
 
 class Summarizer:
@@ -91,6 +88,8 @@ class Summarizer:
             due = self._due(root, candidates)
             if due:
                 self.summarize(root, due, report, should_stop)
+            if report.is_out_of_budget:
+                return
 
     def summarize(
         self,
@@ -101,20 +100,27 @@ class Summarizer:
     ) -> None:
         """Summarize segments of one project, as many a call as fit."""
         settings = self.settings_of(Project(root))
-        for group in grouped(candidates, settings.summarize):
+        groups = list(grouped(candidates, settings.summarize))
+        for number, group in enumerate(groups):
             if should_stop():
                 return
             try:
                 self._summarize(root, group, settings, report)
             except BudgetReachedError as error:
                 report.failures.append(str(error))
+                report.is_out_of_budget = True
                 return
             except MemkitError as error:
                 logger.warning("%s: %s", root, error)
                 report.failures.append(str(error))
-                self._note_failure(candidates if _concerns_all(error) else group, error)
                 if _concerns_all(error):
+                    self._note_failure([one for rest in groups[number:] for one in rest], error)
                     return
+                self._note_failure(group, error)
+            except Exception as error:  # or the same call would be made and paid for each minute
+                logger.exception("%s: a summary failed", root)
+                report.failures.append(f"{type(error).__name__}: {error}")
+                self._note_failure(group, error)
 
     def closed(self) -> dict[str, list[Candidate]]:
         """All closed segments that may be tried now, by project, oldest first; what is done is forgotten."""
@@ -122,10 +128,10 @@ class Summarizer:
         live = {one.session for one in LiveSessions(self.home)}
         found: dict[str, list[Candidate]] = {}
         for waiting in list(self.waiting):
-            project = Project.at_root(waiting.root, self.home)
+            project = Project(waiting.root)
             try:
                 settings = self.settings_of(project)
-                if project.is_off or not settings.summarize.is_on:
+                if project.is_off or not settings.summarize.is_on or _is_excluded(project, settings):
                     continue
                 own = self._closed_of(project, waiting, settings, now, waiting.session in live)
             except (MemkitError, OSError) as error:  # one session's trouble is not another's
@@ -133,13 +139,15 @@ class Summarizer:
                 continue
             if own:
                 found.setdefault(project.root, []).extend(own)
-        return {root: _in_order(candidates) for root, candidates in found.items()}
+        return {root: in_order(candidates) for root, candidates in found.items()}
 
     def asked_for(self, project: Project, since: str) -> list[Candidate]:
         """The closed segments of one project that wait, whatever became of them so far; with a day
         `since` (ISO) also all others from then on. Oldest first.
         """
         settings = self.settings_of(project)
+        if _is_excluded(project, settings):
+            return []
         known = {one.session: one for one in self.waiting if one.root == project.root}
         wanted = {session: set(one.days) for session, one in known.items()}
         journal = Journal(project)
@@ -154,13 +162,13 @@ class Summarizer:
             tries = known[session].tries if session in known else {}
             waiting = Waiting(project.root, session, sorted(days), self._clock(), tries)
             for day in sorted(days):
-                segments = find_segments(journal, self._archive, session, day, settings.summarize)
+                segments = self._segments(journal, session, day, settings)
                 found += [
                     Candidate(waiting, one)
                     for one in segments
                     if one.is_closed(now, settings.summarize, is_live=session in live)
                 ]
-        return _in_order(found)
+        return in_order(found)
 
     def keep(self, candidates: Sequence[Candidate]) -> None:
         """Remember, durably, that these were asked for, and forget how earlier tries ended."""
@@ -172,15 +180,17 @@ class Summarizer:
     def _closed_of(
         self, project: Project, waiting: Waiting, settings: Settings, now: float, is_live: bool
     ) -> list[Candidate]:
-        """The closed segments of one session; its days without any segment left are forgotten."""
+        """The closed segments of one session; its days without any segment left are forgotten.
+
+        One that is gone altogether may be on a disk that is out, or in another checkout.
+        """
         local = datetime.fromtimestamp(now)
         journal = Journal(project)
         found, finished = [], []
         for day in waiting.days:
-            segments = find_segments(
-                journal, self._archive, waiting.session, day, settings.summarize
-            )
-            if not segments:
+            segments = self._segments(journal, waiting.session, day, settings)
+            is_gone = not journal.path(day).exists()
+            if not segments and not (is_gone and now - waiting.changed < GONE_SECONDS):
                 finished.append(day)
             found += [
                 Candidate(waiting, segment)
@@ -189,7 +199,19 @@ class Summarizer:
             ]
         if finished:
             self.waiting.note(waiting, finished)
-        return [one for one in found if not one.tried.given_up and one.tried.again <= now]
+        return [
+            one
+            for one in found
+            if not one.tried.given_up and not now < one.tried.again <= now + LONGEST_PAUSE
+        ]
+
+    def _segments(
+        self, journal: Journal, session: str, day: str, settings: Settings
+    ) -> list[Segment]:
+        unanswered = Sessions(self.home).load(session).prompts
+        return find_segments(
+            journal, self._archive, session, day, settings.summarize, unanswered
+        )
 
     def _due(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What is to be summarized now: all, if that has waited long enough or nothing more is to come
@@ -201,8 +223,9 @@ class Summarizer:
         oldest = min(one.segment.turns[-1].ended for one in candidates)
         is_live = any(one.root == root for one in LiveSessions(self.home))
         newest = max(one.waiting.changed for one in candidates)
-        is_quiet = not is_live and now - newest >= QUIET_SECONDS
-        if is_quiet or now - oldest.timestamp() >= wait:
+        # A time ahead of now is one of a clock that was wrong.
+        is_quiet = not is_live and not 0 <= now - newest < QUIET_SECONDS
+        if is_quiet or not 0 <= now - oldest.timestamp() < wait:
             return list(candidates)
         *full, _ = grouped(candidates, settings)
         return [one for group in full for one in group]
@@ -212,16 +235,18 @@ class Summarizer:
     ) -> None:
         """One call. Raises `BudgetReachedError`, `ModelError`, `JournalError`."""
         segments = [one.segment for one in group]
-        patterns = settings.capture.compiled_patterns()
-        task = make_task(segments, settings.summarize)
+        clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
+        task = make_task(segments, settings.summarize, clean)
         report.calls += 1
         journal = Journal(Project(root), shared=settings.memory.shared)
         with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
             found = read_bullets(
                 reply.value,
                 turn_numbers(segments),
-                self._evidence(journal, segments),
-                lambda text: redact(text, patterns),
+                evidence_for(journal, self._archive, segments),
+                clean,
+                # Small talk deserves no bullet; a model that says so twice is believed.
+                may_be_empty=any(one.tried.count for one in group),
             )
         pending.mark(self.home, root)
         for place, one in enumerate(group):
@@ -232,28 +257,18 @@ class Summarizer:
         self, journal: Journal, one: Candidate, bullets: Sequence[Bullet], report: SummaryReport
     ) -> None:
         turns = [turn.id for turn in one.segment.turns]
-        if journal.summarize(one.segment.day, turns, [bullet.line for bullet in bullets]):
-            report.segments += 1
-            report.bullets += len(bullets)
+        forgotten = Tombstones(self.home).forgotten().grips
+        lines = [bullet.line for bullet in bullets if bullet.grip not in forgotten]
+        if not journal.summarize(one.segment.day, turns, lines):
+            path = journal.path(one.segment.day)
+            self._note_failure([one], JournalError(f"{path} was changed meanwhile; tried again later"))
+            return
+        report.segments += 1
+        report.bullets += len(lines)
         if one.waiting.tries.pop(one.segment.id, None) is not None:
             self.waiting.note(one.waiting, ())
 
-    def _evidence(
-        self, journal: Journal, segments: Sequence[Segment]
-    ) -> Callable[[str], str]:
-        kept: dict[tuple[str, str], Evidence] = {}
-        place_of = {turn.id: segment for segment in segments for turn in segment.turns}
-
-        def evidence(turn: str) -> str:
-            segment = place_of[turn]
-            key = (segment.session, segment.day)
-            if key not in kept:
-                kept[key] = Evidence(journal, self._archive, *key)
-            return kept[key].of(turn)
-
-        return evidence
-
-    def _note_failure(self, group: Sequence[Candidate], error: MemkitError) -> None:
+    def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
         """Say when each of the segments is tried again, or that it is given up."""
         now = self._clock()
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0
@@ -263,50 +278,17 @@ class Summarizer:
             since = one.tried.since or now
             is_last = count > len(AGAIN_SECONDS) and now - since >= patience
             pause = max(asked, AGAIN_SECONDS[min(count, len(AGAIN_SECONDS)) - 1])
-            one.waiting.tries[one.segment.id] = Try(count, since, now + pause, str(error), is_last)
+            again = now + min(pause, LONGEST_PAUSE)
+            suspect = one.tried.is_suspect or not _concerns_all(error)
+            one.waiting.tries[one.segment.id] = Try(count, since, again, str(error), is_last, suspect)
         for waiting in {id(one.waiting): one.waiting for one in group}.values():
             self.waiting.note(waiting, ())
 
 
-def _in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The sessions by when their first segment was, each with its segments in order."""
-    begun: dict[str, tuple[str, str]] = {}
-    for one in candidates:
-        when = (one.segment.day, one.segment.turns[0].time)
-        begun[one.segment.session] = min(when, begun.get(one.segment.session, when))
-    return sorted(
-        candidates,
-        key=lambda one: (
-            begun[one.segment.session], one.segment.session, one.segment.day, one.segment.turns[0].time,
-        ),
-    )  # fmt: skip
+def _is_excluded(project: Project, settings: Settings) -> bool:
+    return Exclusion(settings.capture.exclude, project.root).covers_session(project.root)
 
 
-def _concerns_all(error: MemkitError) -> bool:
-    return isinstance(error, ModelError) and error.concerns_all
-
-
-def grouped(
-    candidates: Sequence[Candidate], settings: SummarizeSettings
-) -> Iterator[list[Candidate]]:
-    """Segments that go into one call each, those of a session one after the other. Those that failed
-    before go alone, so that what is wrong with one does not take the others with it.
-    """
-    group: list[Candidate] = []
-    for one in candidates:
-        if one.tried.count or settings.mode == "turn":
-            yield [one]
-            continue
-        if group and sum(each.segment.tokens for each in group) + one.segment.tokens > CALL_TOKENS:
-            yield group
-            group = []
-        group.append(_without_shown_context(group, one))
-    if group:
-        yield group
-
-
-def _without_shown_context(group: Sequence[Candidate], one: Candidate) -> Candidate:
-    """`one`, without its context if what went before it is in the same call."""
-    if group and group[-1].segment.session == one.segment.session:
-        return replace(one, segment=replace(one.segment, context=""))
-    return one
+def _concerns_all(error: Exception) -> bool:
+    """Whether it is no fault of a segment: the provider's, or that of the instructions."""
+    return error.concerns_all if isinstance(error, ModelError) else isinstance(error, ConfigError)

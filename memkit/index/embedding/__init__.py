@@ -8,6 +8,7 @@ of `providers.PROVIDERS`, which nobody but the user can choose.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
+
+# ONNX Runtime 1.31 tells its makers what it does, under an id in the user's cache.
+# It reads this when it is imported, which only this package does; `disable_telemetry_events` comes too late.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 Progress = Callable[[int], None]
 """Called with the number of texts embedded so far."""

@@ -90,6 +90,7 @@ class AnthropicProvider:
     def ask(self, task: Task) -> Reply:
         """One call; see `Provider.ask`."""
         import anthropic  # takes up to two seconds
+        import httpx
 
         # Whatever the SDK raises may hold the request or the key: only a line of it goes on.
         try:
@@ -97,8 +98,9 @@ class AnthropicProvider:
                 message = client.messages.create(**self._request(task))
         except anthropic.APIStatusError as error:
             raise self._failure(error) from None
-        except anthropic.APITimeoutError:
-            raise too_slow(self.name, self._timeout) from None
+        except anthropic.APITimeoutError as error:
+            was_asked = not isinstance(error.__cause__, httpx.ConnectTimeout)
+            raise too_slow(self.name, self._timeout, was_asked=was_asked) from None
         except anthropic.APIConnectionError as error:
             said = excerpt(str(error.__cause__ or error), self._key, self._token)
             raise UnavailableError(

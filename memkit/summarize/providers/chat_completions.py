@@ -145,8 +145,9 @@ class ChatCompletionsProvider:
         try:
             with httpx.Client(timeout=self._timeout, headers=self._headers()) as client:
                 response = self._post(client, self._request(task))
-        except httpx.TimeoutException:
-            raise too_slow(self.name, self._timeout) from None
+        except httpx.TimeoutException as error:
+            was_asked = not isinstance(error, httpx.ConnectTimeout)
+            raise too_slow(self.name, self._timeout, was_asked=was_asked) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError) as error:
             raise NotConfiguredError(
                 f"{self.name} has no usable address ({self._excerpt(error)}); set summarize.base_url"

@@ -102,7 +102,9 @@ class ClaudeCliProvider:
         except child.TooSlowError:
             raise too_slow(self.name, self._timeout) from None
         except child.TooMuchOutputError:
-            raise UnusableReplyError(f"{self._program} wrote far more than an answer") from None
+            raise UnusableReplyError(
+                f"{self._program} wrote far more than an answer", usage=None
+            ) from None
         except (OSError, ValueError) as error:
             raise NotConfiguredError(
                 f"{self._program} does not start ({excerpt(str(error))}); install Claude Code anew"

@@ -68,10 +68,11 @@ def failure(
     return ModelError(f"{name} does not take the request ({status}): {said}")
 
 
-def too_slow(name: str, seconds: float) -> UnavailableError:
-    """The error for an answer that did not come in time."""
+def too_slow(name: str, seconds: float, *, was_asked: bool = True) -> UnavailableError:
+    """The error for an answer that did not come in time. If it `was_asked`, it is paid for all the same."""
     return UnavailableError(
-        f"{name} did not answer within {seconds:g} s; raise summarize.timeout_seconds if it needs more"
+        f"{name} did not answer within {seconds:g} s; raise summarize.timeout_seconds if it needs more",
+        None if was_asked else Usage(),
     )
 
 

@@ -58,6 +58,26 @@ def test_uninstalling_leaves_the_memory(api: MessagesApi, user: MemkitUser) -> N
     assert user.workers() == []
 
 
+def test_memkit_uninstalls_itself(api: MessagesApi, user: MemkitUser) -> None:
+    user.home.plugin("marketplace", "add", str(user.plugin))
+    user.home.plugin("install", "memkit@memkit")
+    remember(api, user)
+    remembered = user.memory()
+    user.home.environment["PATH"] = f"{user.home.claude.parent}{os.pathsep}{os.environ['PATH']}"
+
+    said = user.run("uninstall", "--yes")
+
+    assert f"left: {user.home.project}/.memkit/memory (the memory)" in said
+    assert "memkit" not in user.home.plugin("list")
+    assert "memkit" not in user.home.plugin("marketplace", "list")
+    assert not user.home.memkit_home.exists()
+    user.wait_until_alone()
+    user.home.run_prompt("Are you still there?")
+    assert "memkit" not in api.model_calls[-1].text
+    assert not user.home.memkit_home.exists()
+    assert user.memory() == remembered
+
+
 def test_plugin_is_valid(user: MemkitUser, tmp_path: Path) -> None:
     clone = copy_plugin(tmp_path / "memkit")
     assert "Validation passed" in user.home.plugin("validate", str(clone))

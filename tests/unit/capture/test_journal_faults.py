@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def turns_in(text: str) -> list[str]:
-    return re.findall(r"^### .* <!-- turn:(\w+) -->$", text, re.MULTILINE)
+    return re.findall(r"^### .* <!-- turn:(\w+)(?: branch:main)? -->$", text, re.MULTILINE)
 
 
 def grown(one: Digest, *, is_written: bool = True) -> dict[str, Growing]:

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import pending
+from memkit.git import normalise_remote
+from memkit.identity import identity
 from memkit.paths import Home
-from memkit.project import Project, identity, normalise_remote
+from memkit.project import Project
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ class TestTranscript:
         assert KEY not in found.output
         assert "[redacted:anthropic-key]" in found.output
         value = run(imported, "transcript", "--json", *arguments).json
-        assert list(value) == ["session", "transcript", "archived", "turn", "messages"]
+        assert list(value) == ["session", "transcript", "archived", "turn", "branch", "commit", "messages"]
         assert (value["session"], value["turn"], len(value["messages"])) == (SESSION, None, 8)
         assert KEY not in json.dumps(value)
 

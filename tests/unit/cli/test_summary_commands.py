@@ -126,7 +126,7 @@ def test_the_budget_is_told(
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "100")
     found = summarize(run, fresh, "--yes")
     assert "Today's budget has 100 tokens left" in found.output
-    assert "the daily budget of 100 tokens is reached" in found.errors
+    assert "a day has 100; raise summarize.daily_tokens" in found.errors
     assert model.tasks == []
     assert "today's budget is reached, they go on tomorrow" in run(fresh, "status").output
 

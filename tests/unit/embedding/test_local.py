@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import random
 import subprocess
 import sys
@@ -224,3 +225,14 @@ def test_the_other_provider_says_what_to_install(
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(EmbeddingError, match=r"pip install 'memkit\[sentence-transformers\]'"):
         load_embedder(home, provider="sentence-transformers", model="bge-small")
+
+
+def test_nothing_is_told_to_the_makers_of_the_runtime(directory: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from memkit.index.embedding.local import LocalEmbedder;"
+        "LocalEmbedder(Path(sys.argv[1])).embed(['text'])"
+    )
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
+    environment = {**kept, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script, str(directory)], env=environment, check=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

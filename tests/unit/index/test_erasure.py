@@ -103,6 +103,20 @@ def test_memory_that_was_not_used_yet_is_not_kept_in_the_files_of_vectors(home: 
     assert held(home, NAME) == before
 
 
+def test_the_vectors_of_a_collection_that_was_made_anew_go(home: Home) -> None:
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(range(30)))
+    with Store.open(home, "", NAME, anew=True) as store:
+        store.put(rows(range(10)))
+    # As Chroma leaves them, with the memory of the process behind the last vector.
+    left = Path(home.index, "chroma", "01234567-89ab-cdef-0123-456789abcdef")
+    left.mkdir()
+    (left / "data_level0.bin").write_text(WORD)
+    assert len(held(home, NAME)) == 10
+    assert holders(home) == []
+    assert not left.exists()
+
+
 def test_the_collections_of_others_stay_as_they_are(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "shared"
     client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))

@@ -98,14 +98,13 @@ def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_al
 
 
 def explained(memory: Memory, modes: tuple[str, ...] = MODES) -> list[Any]:
-    """All that searches say, but for the time they took."""
-    return [
-        memory.searcher(mode=mode)
-        .answer(Request(query, k=1000, minimum=0, explain=True))
-        .as_dict()["results"]
+    """All that searches say, but for the time they took and where the project is."""
+    answers = [
+        memory.searcher(mode=mode).answer(Request(query, k=1000, minimum=0, explain=True))
         for mode in modes
         for query in QUERIES
     ]
+    return [[replace(one, root="").as_dict() for one in answer.results] for answer in answers]
 
 
 def test_the_way_to_an_index_leaves_no_trace(tmp_path: Path) -> None:

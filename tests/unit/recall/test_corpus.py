@@ -54,7 +54,7 @@ def test_chunks_one_after_the_other(both: list[Snapshot]) -> None:
     assert [corpus.id(position) for position in range(8)] == [
         snapshot.id(position) for snapshot in both for position in range(4)
     ]
-    assert [corpus.project(position) for position in range(8)] == ["one"] * 4 + ["two"] * 4
+    assert [Path(corpus.root(position)).name for position in range(8)] == ["one"] * 4 + ["two"] * 4
     assert corpus.columns["length"].tolist() == [len(chunk.content) for chunk in chunks]
 
 

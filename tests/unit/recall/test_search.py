@@ -132,7 +132,7 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     assert (value["query"], value["mode"], value["degraded"]) == ("ERR_404", "context", False)
     result = value["results"][0]
     assert list(result) == [
-        "id", "score", "relevance", "project", "source", "start_line", "end_line", "heading",
+        "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
         "breadcrumb", "kind", "date", "session", "turns", "grips", "branch", "content", "scores",
     ]  # fmt: skip
     assert list(result["scores"]) == ["lexical", "dense", "context"]

@@ -71,7 +71,7 @@ def test_the_format_of_the_design(project: Project) -> None:
         "\n"
         "## 14:02 Which port? <!-- session:fd0aee29 branch:feature/gw -->\n"
         "\n"
-        "### 14:02 Which port? <!-- turn:8ad3df7f -->\n"
+        "### 14:02 Which port? <!-- turn:8ad3df7f branch:feature/gw -->\n"
         "**Asked** Which port?\n"
         "**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed · "
         "Bash `` a `b` `` → failed: boom\n"
@@ -114,7 +114,7 @@ def test_no_text_can_forge_structure(prompt: str, answer: str, command: str, out
     section = digest(turn(prompt, answer, tools=tools)).section
     assert section == digest(turn(prompt, answer, tools=tools)).section
     heading, _, body = section.partition("\n")
-    assert anchors.parse(heading) == {"turn": "8ad3df7f"}
+    assert anchors.parse(heading) == {"turn": "8ad3df7f", "branch": "feature/gw"}
     assert anchors.parse(body) == {}
     tokens = MarkdownIt("commonmark").enable("table").parse(section + "\n\n# next\n")
     headings = [token for token in tokens if token.type == "heading_open" and token.level == 0]
@@ -255,6 +255,6 @@ def test_processes_that_write_one_day_at_once(project: Project) -> None:
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
-    found = re.findall(r"<!-- turn:(\w{8}) -->", day(project).read_text())
+    found = re.findall(r"<!-- turn:(\w{8}) ", day(project).read_text())
     assert len(found) == len(set(found)) == 36
     assert len([line for line in headings(project) if line.startswith("## ")]) == 3

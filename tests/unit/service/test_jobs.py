@@ -54,7 +54,7 @@ def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
     path.write_bytes(text.encode("latin-1"))
     assert JobBook(memory.home).due(time.time()) == list(JOBS)
     JobBook(memory.home).save("tidy", JobState(last=time.time()))
-    assert set(json.loads(path.read_bytes())) == {job.name for job in JOBS}
+    assert set(json.loads(path.read_bytes())) == {"version", *(job.name for job in JOBS)}
 
 
 def test_each_does_what_it_says(memory: Memory) -> None:
@@ -72,7 +72,7 @@ def test_each_does_what_it_says(memory: Memory) -> None:
         "reconcile": "0 sessions caught up",
         "retry": "1 given-up events tried again",
         "index": "1 projects in step",
-        "tidy": "0 old notes and 0 archived sessions removed",
+        "tidy": "0 old notes, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
     }
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
@@ -93,8 +93,35 @@ def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, lef
         archive.append(session, [ArchivedTurn("a", (), time=when, finished=when)])
     kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=keep_days))
     state = run_job(job_named("tidy"), Surroundings(memory.home, lambda _: kept, lambda _: None))
-    assert state.result == f"0 old notes and {2 - left} archived sessions removed"
+    assert state.result.startswith(f"0 old notes, {2 - left} archived sessions and 0 days removed")
     assert archive.size().sessions == left
+
+
+def test_days_are_kept_as_long_as_is_set_and_then_gone_from_every_file(memory: Memory) -> None:
+    from memkit.settings import MemorySettings
+
+    today = datetime.now().date()
+    for age, word in ((400, "zqquaggazq"), (29, "zqzebrazq")):
+        day = (today - timedelta(days=age)).isoformat()
+        memory.write(f"{day}.md", f"# {day}\n\n## 09:00 On the {word}\n\nThe {word} is striped.\n")
+    memory.write("notes.md", "# Notes\n\nThe zqhorsezq is not.\n")
+    memory.sync()
+    tidy = job_named("tidy")
+    assert " 0 days removed" in run_job(tidy, around(memory)).result
+    kept = MemorySettings(keep_days=30)
+    memory.settings = msgspec.structs.replace(memory.settings, memory=kept)
+    assert " 1 days removed" in run_job(tidy, around(memory)).result
+    files = [path for path in Path(memory.home.root).rglob("*") if path.is_file()]
+    files += [path for path in Path(memory.project.root).rglob("*") if path.is_file()]
+    held = {
+        word: [path for path in files if word.encode() in path.read_bytes()]
+        for word in ("zqquaggazq", "zqzebrazq", "zqhorsezq")
+    }
+    assert held["zqquaggazq"] == []
+    assert held["zqzebrazq"]
+    assert held["zqhorsezq"]
+    assert len(memory.snapshot) == len(memory.search("x").results)
+    assert " 0 days removed" in run_job(tidy, around(memory)).result
 
 
 def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:

@@ -90,6 +90,32 @@ def test_the_one_not_asked_for_longest_is_closed(
     assert len(held.found("gateway", all_projects=True)) > len(held.found("gateway"))
 
 
+def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
+    home = held.memory.home
+    Path(home.memory).mkdir(parents=True)
+    note = Path(home.memory, "habits.md")
+    note.write_text("# Habits\n\nA quagga guards every gateway.\n")
+    assert any("quagga" in text for text in held.found("gateway"))
+    assert held.watched == [held.memory.project.root, home.root]
+    search = held.memory.settings.search
+    project, settings = held.memory.project, held.memory.settings
+    first, second = (held.warm.searcher(project, settings, search) for _ in range(2))
+    assert first.corpus is second.corpus  # joined once, not for each question
+    note.write_text("# Habits\n\nA zebra guards every gateway.\n")
+    held.writer.index(home.root).result(30)
+    assert any("zebra" in text for text in held.found("gateway"))
+    held.memory.write("new.md", "# New\n\nAn okapi at the gateway.\n")
+    held.writer.index(project.root).result(30)
+    assert any("okapi" in text for text in held.found("gateway"))
+
+
+def test_the_user_s_memory_is_not_opened_unasked(held: Held) -> None:
+    Path(held.memory.home.memory).mkdir(parents=True)
+    search = msgspec.structs.replace(held.memory.settings.search, user_memory=False)
+    held.found("gateway", msgspec.structs.replace(held.memory.settings, search=search))
+    assert held.watched == [held.memory.project.root]
+
+
 def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> None:
     """Its directory may be on a disk that is not there just now: what is indexed of it stays."""
     own = held.memory.project

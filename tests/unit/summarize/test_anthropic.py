@@ -112,8 +112,9 @@ def test_no_answer_in_time(api: MessagesApi) -> None:
 
     api.script = wait
     try:
-        with pytest.raises(UnavailableError, match=r"within 0\.2 s"):
+        with pytest.raises(UnavailableError, match=r"within 0\.2 s") as raised:
             provider(api, timeout=0.2, retries=0).ask(TASK)
+        assert raised.value.usage is None
     finally:
         is_over.set()
 

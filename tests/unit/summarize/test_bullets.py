@@ -31,6 +31,7 @@ def read(*bullets: Any) -> dict[int, list[Bullet]]:
     [
         ("The gateway listens on 7443.", True),
         ("The gateway listens on 443.", False),  # a part of a number is another number
+        ("There are 3 gateways.", False),
         ("Commit 3fa9c1d moved the port.", True),
         ("Commit 3fa9c1e moved the port.", False),
         ("`deploy/gateway.yaml` was edited.", True),

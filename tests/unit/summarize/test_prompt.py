@@ -23,7 +23,7 @@ def segment(*texts: str, context: str = "", first: int = 0) -> Segment:
 
 def test_turns_are_numbered_through_all_segments() -> None:
     segments = [segment("one", "two"), segment("three", first=2)]
-    task = make_task(segments, SummarizeSettings())
+    task = make_task(segments, SummarizeSettings(), str)
     assert re.findall(r'<turn number="(\d)" time="12:00">\n(\w+)\n</turn>', task.material) == [
         ("1", "one"), ("2", "two"), ("3", "three"),
     ]  # fmt: skip
@@ -40,7 +40,7 @@ def test_turns_are_numbered_through_all_segments() -> None:
     ],
 )
 def test_no_text_closes_its_tag_or_opens_another(attack: str) -> None:
-    material = make_task([segment(attack, context=attack)], SummarizeSettings()).material
+    material = make_task([segment(attack, context=attack)], SummarizeSettings(), str).material
     tags = re.findall(r"<\s*/?\s*(?:record|segment|context|turn)\b", material, re.IGNORECASE)
     assert tags == [
         "<record", "<segment", "<context", "</context", "<turn", "</turn", "</segment", "</record",
@@ -51,7 +51,7 @@ def test_a_prompt_file_is_taken_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "prompt.md"
     path.write_text("Write {bullets} about {0} and ${HOME}, 100 %s.")
     settings = SummarizeSettings(prompt_file=str(path))
-    assert make_task([segment("x")], settings).instructions == path.read_text()
+    assert make_task([segment("x")], settings, str).instructions == path.read_text()
 
 
 @pytest.mark.parametrize("content", [b"", b"  \n", b"\xff\xfe", b"x" * 60_000])

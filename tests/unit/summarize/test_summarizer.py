@@ -164,6 +164,18 @@ def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -
     assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
 
 
+def test_small_talk_is_believed_to_be_such_the_second_time(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Thanks!", "You are welcome.")
+    stage.provider.answer = {"bullets": []}
+    assert stage.run(10).segments == 0
+    assert stage.run(30).segments == 1
+    assert stage.bullets == []
+    assert all(turn.is_summarized for turn in DayFile(stage.text).turns_of(SESSION))
+    stage.run(700)
+    assert len(stage.provider.tasks) == 2
+    assert not WaitingSessions(stage.home)
+
+
 def test_a_section_that_a_person_changed_is_kept(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?")
     stage.add_turn(2, "And why?")

@@ -1,0 +1,101 @@
+"""All projects that this memory home knows of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memkit.capture.brief import days, newest_entries
+from memkit.capture.sessions import Sessions
+from memkit.git import normalise_remote, remote_of
+from memkit.index.current import known_roots, project_names
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProject:
+    """A project with what there is of its memory.
+
+    `last` is the latest day that is remembered (ISO), "" if none is; `remote` is the normalised git remote
+    that names the index, "" if the path does; `linked` are the roots that share the memory. `exists` says
+    whether the directory is there.
+    """
+
+    root: str
+    name: str
+    memory: str
+    days: int
+    turns: int
+    last: str
+    remote: str
+    exists: bool
+    linked: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What the index is named after: `remote` or `path`."""
+        return "remote" if self.remote else "path"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `memkit projects --json` prints it."""
+        return {
+            "root": self.root,
+            "name": self.name,
+            "memory": self.memory,
+            "days": self.days,
+            "turns": self.turns,
+            "last": self.last or None,
+            "identity": self.identity,
+            "remote": self.remote or None,
+            "exists": self.exists,
+            "linked": list(self.linked),
+        }
+
+
+def all_known(home: Home) -> list[KnownProject]:
+    """Every project that has an index, a session or a memory under the home, each once, by last activity."""
+    registry = Registry.read(home)
+    projects = {project.root: project for project in _projects(home, registry)}
+    names = project_names(home, projects)
+    linked: dict[str, list[str]] = {}
+    for root, shared in registry.links.items():
+        linked.setdefault(Project.at_root(shared, home).root, []).append(root)
+    found = []
+    for root, project in projects.items():
+        remembered = days(project)
+        remote = remote_of(root)
+        found.append(
+            KnownProject(
+                root=root,
+                name=names[root],
+                memory=project.memory,
+                days=len(remembered),
+                turns=sum(1 for _ in newest_entries(project, remembered)),
+                last=remembered[-1] if remembered else "",
+                remote=normalise_remote(remote) if remote else "",
+                exists=Path(root).is_dir(),
+                linked=tuple(sorted(linked.get(root, ()))),
+            )
+        )
+    return sorted(found, key=lambda one: (one.last, one.root), reverse=True)
+
+
+def _projects(home: Home, registry: Registry) -> Iterator[Project]:
+    for root in known_roots(home):
+        # One whose directory is gone is listed as what it was: its index waits for it.
+        is_there = Path(root).is_dir()
+        yield Project.at_root(root, home) if is_there else Project(registry.present_root(root))
+    for state in Sessions(home):
+        if state.project:
+            yield Project.at_root(registry.shared_root(state.project), home)
+    for target in registry.links.values():
+        yield Project.at_root(target, home)
+    for path in Path(home.projects).glob("*"):
+        if path.is_dir():
+            yield Project(str(path))
+    if Path(home.memory).is_dir():
+        yield Project.of_user(home)

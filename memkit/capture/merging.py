@@ -1,0 +1,176 @@
+"""Takes over the memory of another root: what a project was remembered under before, or elsewhere.
+
+Turns are told apart by their anchors, files by their content, so that it can be done twice, or be cut
+short and done again. The other memory stays as it is until `remove_merged`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memkit import anchors, pending
+from memkit.capture.archive import Archive
+from memkit.capture.brief import days as days_of
+from memkit.capture.day_file import DayFile, Section
+from memkit.capture.journal import Journal
+from memkit.capture.sessions import Sessions
+from memkit.index.scanner import is_markdown, scan
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.waiting import WaitingSessions
+
+_GRIP = re.compile(r"\bgrip:[^\s<>]+")
+
+
+@dataclass(slots=True)
+class Merged:
+    """How many turns and other files were taken over, and of how many sessions what is kept elsewhere."""
+
+    turns: int = 0
+    files: int = 0
+    sessions: int = 0
+
+
+def merge(source: Project, target: Project, home: Home, journal: Journal) -> Merged:
+    """Take the memory of `source` over into that of `target`, whose `journal` is given.
+
+    The caller holds the index lock, and brings the index into step. Raises `JournalError`,
+    `ArchiveError`, `OSError`.
+    """
+    merged = Merged()
+    pending.mark(home, target.root)
+    other = Journal(source)
+    for day in other.days():
+        content = other.day(day)
+        merged.turns += journal.change(day, lambda own, content=content: merge_day(own, content))  # type: ignore[misc]
+    days = {f"{day}.md" for day in days_of(source)}
+    for file in _files(source):
+        name = file.relative_to(source.memory)
+        if str(name) not in days:
+            merged.files += journal.add_file(name, file.read_bytes())
+    merged.sessions = _move_sessions(source, target, home)
+    return merged
+
+
+def merge_day(own: DayFile, other: DayFile) -> int:
+    """Put the turns of `other` that `own` lacks where they belong; how many those were.
+
+    They come with the heading they stand below and its bullets, as a person may have edited them, and
+    so does what stands before the first heading.
+    """
+    present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
+    grips = set(_GRIP.findall("\n".join(own.lines)))
+    taken = 0
+    for heading, turns in _blocks(other):
+        missing = [turn for turn in turns if turn.pairs["turn"] not in present]
+        if not missing:
+            continue
+        text = "\n\n".join(
+            [_heading(other, heading, turns, missing, grips), *map(other.text, missing)]
+        )
+        later = (s for s in own.sections if "session" in s.pairs and s.minute > heading.minute)
+        own.insert_before(next(later, None), text)
+        present |= {turn.pairs["turn"] for turn in missing}
+        taken += len(missing)
+    _take_opening(own, other)
+    return taken
+
+
+def _blocks(day: DayFile) -> list[tuple[Section, list[Section]]]:
+    """Each heading of a session with the turns below it."""
+    found: list[tuple[Section, list[Section]]] = []
+    for section in day.sections:
+        if "session" in section.pairs:
+            found.append((section, []))
+        elif found:
+            found[-1][1].append(section)
+    return found
+
+
+def _heading(
+    day: DayFile, heading: Section, turns: list[Section], missing: list[Section], grips: set[str]
+) -> str:
+    """The heading for the `missing` ones of `turns`, with its text but for bullets known by their `grips`."""
+    first, _, rest = day.text(heading).partition("\n")
+    pairs = dict(heading.pairs)
+    last = pairs.pop("summary", "")
+    names = [turn.pairs["turn"] for turn in turns]
+    if last in names:
+        done = set(names[: names.index(last) + 1])
+        summarized = [one.pairs["turn"] for one in missing if one.pairs["turn"] in done]
+        last = summarized[-1] if summarized else ""
+    if last:
+        pairs["summary"] = last
+    lines = [line for line in rest.split("\n") if not grips & set(_GRIP.findall(line))]
+    title = f"{anchors.strip(first).rstrip()} {anchors.render(**pairs)}"
+    return "\n".join([title, *lines]).rstrip()
+
+
+def _take_opening(own: DayFile, other: DayFile) -> None:
+    """Take what a person wrote before the first section, unless it is there already."""
+    sections = other.sections
+    opening = other.lines[: sections[0].start if sections else len(other.lines)]
+    if opening and opening[0].startswith("# "):
+        opening = opening[1:]
+    text = "\n".join(opening).strip()
+    if text and text not in "\n".join(own.lines):
+        own.insert_before(own.sections[0] if own.sections else None, text)
+
+
+def _files(source: Project) -> list[Path]:
+    """The markdown of a memory, without what links lead to."""
+    memory = Path(source.memory)
+    found = [file.path for file in scan(Path(source.root), [str(memory)])]
+    return [path for path in found if is_markdown(path) and not path.is_symlink()]
+
+
+def _move_sessions(source: Project, target: Project, home: Home) -> int:
+    """Have archive, sessions and what waits for a summary name the target; how many sessions that was."""
+    waiting = WaitingSessions(home)
+    moved = set()
+    for one in list(waiting):
+        if one.root == source.root:
+            waiting.add(target.root, one.session, one.days, one.changed)
+            waiting.note(one, one.days)
+    states = Sessions(home)
+    for state in list(states):
+        if state.project == source.root:
+            state.project = target.root
+            states.save(state)
+            moved.add(anchors.safe(state.id))
+    archive = Archive(home)
+    for session in list(archive.sessions()):
+        if any(turn.project == source.root for turn in archive.turns(session)):
+            archive.rewrite(
+                session,
+                lambda turn: replace(turn, project=target.root)
+                if turn.project == source.root
+                else turn,
+            )
+            moved.add(session)
+    return len(moved)
+
+
+def remove_merged(source: Project, target: Project) -> int:
+    """Remove the markdown of `source` that `target` holds; return how many files those were.
+
+    A file that has changed since it was merged, so that something is missing in the target, stays.
+    Raises `JournalError`, `OSError`.
+    """
+    journal, other = Journal(target), Journal(source)
+    days = set(other.days())
+    removed = 0
+    for file in _files(source):
+        name = file.relative_to(source.memory)
+        if str(name.parent) == "." and name.stem in days:
+            held = journal.day(name.stem)
+            before = list(held.lines)
+            is_held = merge_day(held, other.day(name.stem)) == 0 and held.lines == before
+        else:
+            is_held = journal.holds_file(name, file.read_bytes())
+        if is_held:
+            file.unlink()
+            removed += 1
+    return removed

@@ -1,0 +1,151 @@
+"""What was forgotten: ids and stretches of time, no text, in `MEMKIT_HOME/forgotten.json`.
+
+Written before anything is removed, so that neither capture nor an import brings back what is half gone.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memkit import anchors
+from memkit.errors import TombstoneError
+from memkit.paths import Home, make_private_directory, write_durably
+
+VERSION = 1
+"""Of the file's format; one of a newer memkit is neither read nor written."""
+
+
+_HISTORY_SECONDS = 5.0
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """All turns that began from `since` on and before `until` (seconds since the epoch).
+
+    `project` is a root directory, `session` an id as in the journal's anchors; "" stands for any. `whole`
+    says that the markdown of a project's memory went with them.
+    """
+
+    since: float = 0.0
+    until: float
+    project: str = ""
+    session: str = ""
+    whole: bool = False
+
+    def covers(self, project: str, session: str, time: float) -> bool:
+        """Whether a turn of that project and session, begun at that time, is in it."""
+        if self.project not in ("", project) or self.session not in ("", session):
+            return False
+        return self.since <= time < self.until
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """Turns, bullets (by grip) and notes by their ids, and periods of turns.
+
+    `minutes` (since the epoch) are those in which the turns began: the client's history of prompts tells
+    no more of them. `roots` are those of the projects where something was found.
+    """
+
+    turns: frozenset[str] = frozenset()
+    grips: frozenset[str] = frozenset()
+    notes: frozenset[str] = frozenset()
+    periods: tuple[Period, ...] = ()
+    minutes: frozenset[int] = frozenset()
+    roots: frozenset[str] = frozenset()
+
+    def __or__(self, other: Forgotten) -> Forgotten:
+        return Forgotten(
+            self.turns | other.turns,
+            self.grips | other.grips,
+            self.notes | other.notes,
+            tuple(dict.fromkeys(self.periods + other.periods)),
+            self.minutes | other.minutes,
+            self.roots | other.roots,
+        )
+
+    def covers(self, turn: str, project: str, session: str, time: datetime | float | None) -> bool:
+        """Whether a turn is forgotten; `time` is when it began, None if it does not say."""
+        if turn in self.turns:
+            return True
+        if not self.periods:
+            return False
+        began = time.timestamp() if isinstance(time, datetime) else time or 0.0
+        name = anchors.safe(session)
+        return any(period.covers(project, name, began) for period in self.periods)
+
+    def covers_typed(self, time: datetime | None) -> bool:
+        """Whether a prompt of which only that is known was one of a forgotten turn."""
+        if time is None or not self.minutes:
+            return False
+        # The history notes the time a moment before the transcript does.
+        seconds = (time.timestamp() + late for late in (-_HISTORY_SECONDS, 0.0, _HISTORY_SECONDS))
+        return any(int(second // 60) in self.minutes for second in seconds)
+
+
+NOTHING = Forgotten()
+
+
+class _Content(msgspec.Struct):
+    version: int = VERSION
+    all: Forgotten = Forgotten()
+    unfinished: Forgotten | None = None
+
+
+class Tombstones:
+    """What was forgotten in one memory home. Who writes holds the index lock."""
+
+    def __init__(self, home: Home) -> None:
+        self.path = Path(home.forgotten)
+
+    def forgotten(self) -> Forgotten:
+        """All that was ever forgotten. Raises `TombstoneError`: read as empty, it would all come back."""
+        return self._read().all
+
+    def unfinished(self) -> Forgotten | None:
+        """What a killed process left half removed; None if nothing. Raises `TombstoneError`."""
+        return self._read().unfinished
+
+    def begin(self, forgotten: Forgotten) -> Forgotten:
+        """Note, durably, what is about to be removed; return it with what is still unfinished.
+
+        Raises `TombstoneError`, `OSError`.
+        """
+        content = self._read()
+        content.all |= forgotten
+        content.unfinished = forgotten | (content.unfinished or Forgotten())
+        self._write(content)
+        return content.unfinished
+
+    def finish(self) -> None:
+        """Note that all is removed. Raises `TombstoneError`, `OSError`."""
+        content = self._read()
+        content.unfinished = None
+        self._write(content)
+
+    def _read(self) -> _Content:
+        try:
+            value: Any = json.loads(self.path.read_bytes())
+            version = value["version"]
+            if isinstance(version, int) and version > VERSION:
+                raise TombstoneError(
+                    f"{self.path} was written by a newer memkit (version {version} of its format, this "
+                    f"one knows {VERSION}); update memkit"
+                )
+            return msgspec.convert(value, _Content)
+        except FileNotFoundError:
+            return _Content()
+        except (OSError, ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
+            # The error of a validation names types, never values.
+            raise TombstoneError(
+                f"what was forgotten cannot be read from {self.path} ({type(error).__name__}), and "
+                "without it might come back; restore that file from a backup, or remove it"
+            ) from error
+
+    def _write(self, content: _Content) -> None:
+        make_private_directory(str(self.path.parent))
+        data = json.dumps(msgspec.to_builtins(content, order="deterministic"))
+        write_durably(str(self.path), data.encode("ascii") + b"\n")

@@ -1,0 +1,86 @@
+"""`memkit export`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command, counted, plain
+from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from memkit.export.days import Days
+
+
+@command("export")
+@click.option(
+    "--format", "kind", type=click.Choice(["md", "jsonl", "html"]), default="md", show_default=True,
+    help="Markdown, a JSON object a line for each entry, or one page that needs nothing else.",
+)  # fmt: skip
+@click.option("--since", metavar="DAY", help="From this day on.")
+@click.option("--until", metavar="DAY", help="Up to this day, which is taken in.")
+@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Default: stdout.")
+@click.option("--with-anchors", is_flag=True, help="Keep memkit's comments in the markdown.")
+def export_command(
+    context: Context,
+    kind: str,
+    since: str | None,
+    until: str | None,
+    output: str | None,
+    with_anchors: bool,
+) -> None:
+    """Write the days of this project's memory as one file.
+
+    \b
+      memkit export --format html --output memory.html
+      memkit export --since "last monday"
+    """
+    from memkit.export.days import Days
+    from memkit.recall.dates import parse_day
+
+    if with_anchors and kind != "md":
+        raise click.UsageError("--with-anchors is for --format md")
+    if context.as_json and output is None:
+        raise click.UsageError("--json needs --output FILE; --format jsonl prints JSON")
+    first, last = (
+        parse_day(day, date.today()).isoformat() if day else "" for day in (since, until)
+    )
+    days = Days(context.project, first, last)
+    if not days.dates:
+        raise MemkitError(f"{context.project.root} has no memory of that time; nothing is exported")
+    pieces = _pieces(days, kind, with_anchors)
+    if output is None:
+        for piece in pieces:
+            click.echo(piece, nl=False)
+        return
+    path = Path(output).absolute()
+    _write(path, pieces)
+    if context.as_json:
+        context.print_json({"file": str(path), "days": len(days.dates)})
+    else:
+        click.echo(plain(f"{counted(len(days.dates), 'day')} in {path}."))
+
+
+def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:
+    if kind == "html":
+        from memkit.export.page import as_page
+
+        return as_page(days)
+    from memkit.export.text import as_json_lines, as_markdown
+
+    return as_json_lines(days) if kind == "jsonl" else as_markdown(days, with_anchors=with_anchors)
+
+
+def _write(path: Path, pieces: Iterator[str]) -> None:
+    from memkit.paths import replacing_privately
+
+    try:
+        with replacing_privately(str(path)) as file:
+            for piece in pieces:
+                file.write(piece.encode("utf-8"))
+    except OSError as error:
+        raise MemkitError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,192 @@
+"""`memkit forget`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from datetime import date
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command, counted, plain, styled
+from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from memkit.forget.holdings import Holdings
+    from memkit.forget.selection import Selection
+
+LOCK_SECONDS = 600.0
+SHOWN_ENTRIES = 20
+
+
+@command("forget")
+@click.argument("ids", nargs=-1, metavar="[ID…]")
+@click.option("--session", metavar="ID", help="All of a session; the id's beginning will do.")
+@click.option("--since", metavar="DAY", help="This project's days from this one on.")
+@click.option("--until", metavar="DAY", help="This project's days up to this one, included.")
+@click.option("--query", metavar="QUERY", help="What `memkit search` finds for it.")
+@click.option(
+    "-k", "k", type=click.IntRange(1, 1000), help="How many results of --query (setting search.k)."
+)
+@click.option("--everything", is_flag=True, help="All that is remembered of this project.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget_command(
+    context: Context,
+    ids: tuple[str, ...],
+    session: str | None,
+    since: str | None,
+    until: str | None,
+    query: str | None,
+    k: int | None,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Erase something from journal, archive and index, for good, and keep it from being imported again.
+
+    An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip) or of a note. A turn
+    goes whole, with every bullet that rests on it. Shows first what would go, and asks. A run that was
+    killed is finished by the next one, also without an ID.
+
+    \b
+      memkit forget 20e3d2c8274c
+      memkit forget --query "the customer's address" --dry-run
+      memkit forget --since 2026-11-01 --until 2026-11-20
+    """
+    given = [bool(ids), session is not None, bool(since or until), query is not None, everything]
+    if sum(given) > 1:
+        raise click.UsageError(
+            "give IDs, --session, --since/--until, --query or --everything, one of them"
+        )
+    from memkit.capture.tombstones import Tombstones
+    from memkit.forget.holdings import find_holdings
+    from memkit.forget.selection import Selection
+
+    is_unfinished = Tombstones(context.home).unfinished() is not None
+    if not any(given):
+        if not is_unfinished:
+            raise click.UsageError("say what to forget: IDs, --session, --since, --query, --everything")
+        _finish(context, Selection(), None)
+        return
+    selection = _select(context, ids, session, (since, until), query, k)
+    holdings = find_holdings(context.home, context.project, selection)
+    if not context.as_json:
+        _show(holdings)
+    if dry_run:
+        if context.as_json:
+            context.print_json(_as_dict(holdings, removed=False))
+        return
+    _confirm(yes)
+    _finish(context, selection, holdings)
+
+
+def _select(
+    context: Context,
+    ids: tuple[str, ...],
+    session: str | None,
+    days: tuple[str | None, str | None],
+    query: str | None,
+    k: int | None,
+) -> Selection:
+    from memkit.forget import selection
+    from memkit.recall.dates import parse_day
+
+    now = time.time()
+    if session is not None:
+        return selection.of_session(context.project, context.home, session, now)
+    if any(days):
+        since, until = (parse_day(day, date.today()) if day else None for day in days)
+        return selection.of_days(context.project, since, until, now)
+    if not ids and query is None:
+        return selection.of_everything(context.project, now)
+    if query is not None:
+        ids = _found(context, query, k)
+    finder = selection.Finder(context.project, context.home, context.settings())
+    return finder.select(ids)
+
+
+def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
+    from memkit.recall.answers import Request
+    from memkit.service.asking import Asker
+
+    asker = Asker(context.project, context.home, context.settings(), context.say)
+    answer = asker.answer(Request(query, k))
+    if not answer.results:
+        raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
+    return tuple(result.id for result in answer.results)
+
+
+def _finish(context: Context, selection: Selection, holdings: Holdings | None) -> None:
+    from memkit.forget.erasing import forget
+    from memkit.index.lock import index_lock
+    from memkit.summarize.calls import calls_lock
+
+    settings_of = functools.cache(context.settings_of)
+    with (
+        calls_lock(context.home, LOCK_SECONDS),
+        index_lock(context.home, LOCK_SECONDS, context.say),
+    ):
+        problems = forget(context.home, context.project, selection, settings_of, context.say)
+    for line in problems:
+        context.say(plain(line))
+    if problems:
+        raise MemkitError("something is left; mend that, and `memkit forget` finishes it")
+    if context.as_json:
+        context.print_json({} if holdings is None else _as_dict(holdings, removed=True))
+    else:
+        click.echo("Forgotten." if holdings is not None else "What was unfinished is forgotten.")
+
+
+def _show(holdings: Holdings) -> None:
+    entries = [*holdings.turns, *holdings.notes]
+    for entry in entries[:SHOWN_ENTRIES]:
+        click.echo(f"{styled(entry.id, fg='yellow')}  {entry.day} {plain(entry.heading)}")
+    if len(entries) > SHOWN_ENTRIES:
+        click.echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
+    for passage in holdings.passages:
+        click.echo(plain(f"{passage.path}:{passage.start}-{passage.end}  {passage.heading}"))
+    for path in holdings.files:
+        click.echo(plain(str(path)))
+    if not holdings:
+        click.echo("Nothing is remembered of that; it would not be imported either.")
+        return
+    archived = sum(map(len, holdings.archived.values()))
+    counts = [
+        counted(len(holdings.turns), "turn"),
+        counted(holdings.bullets, "bullet"),
+        counted(len(holdings.notes) + len(holdings.passages), "note"),
+        counted(archived, "archived turn"),
+        counted(len(holdings.files), "markdown file"),
+        counted(len(holdings.events), "waiting event"),
+    ]
+    shown = [line for line in counts if not line.startswith("0 ")]
+    click.echo(f"To be forgotten, in journal, archive and index: {', '.join(shown)}.")
+
+
+def _as_dict(holdings: Holdings, *, removed: bool) -> dict[str, object]:
+    return {
+        "removed": removed,
+        "turns": sorted(holdings.forgotten.turns),
+        "grips": sorted(holdings.forgotten.grips),
+        "notes": [entry.id for entry in holdings.notes],
+        "bullets": holdings.bullets,
+        "days": [day.day for day in holdings.days],
+        "archived": {session: len(turns) for session, turns in holdings.archived.items()},
+        "passages": [
+            {"path": str(one.path), "start_line": one.start, "end_line": one.end}
+            for one in holdings.passages
+        ],
+        "files": [str(path) for path in holdings.files],
+        "events": len(holdings.events),
+    }
+
+
+def _confirm(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise MemkitError("nobody is there to be asked; `--yes` forgets it")
+    click.confirm("Forget this for good?", abort=True)

@@ -1,0 +1,188 @@
+"""Erases what is to be forgotten from every place. Each step can be done twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from memkit import anchors, pending
+from memkit.capture import spool
+from memkit.capture.archive import Archive
+from memkit.capture.day_removal import Removal
+from memkit.capture.journal import Journal
+from memkit.capture.sessions import Session, Sessions
+from memkit.capture.tombstones import Forgotten, Tombstones
+from memkit.config import Settings
+from memkit.errors import MemkitError
+from memkit.forget.holdings import Holdings, find_holdings, is_of_period, named_turn
+from memkit.forget.selection import Selection
+from memkit.index.chunk_reader import ChunkReader, open_in_force
+from memkit.index.current import collection_name, other_collections, snapshots_of
+from memkit.index.embedding.models import space
+from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index.snapshot_writer import remove_others
+from memkit.index.sync import sync_project
+from memkit.paths import Home
+from memkit.project import Project
+from memkit.waiting import WaitingSessions
+
+logger = logging.getLogger(__name__)
+
+
+def forget(
+    home: Home,
+    project: Project,
+    selection: Selection,
+    settings_of: Callable[[Project], Settings],
+    announce: Callable[[str], None] = logger.info,
+) -> list[str]:
+    """Forget `selection`, and what an earlier run that was killed has left of its own.
+
+    `project` is the one in hand. Returns, in lines for people, what could not be done; then the next call
+    tries it again. The caller holds the index lock and that of the summaries: a model that is being asked
+    may know what is to go. Raises `MemkitError`, `OSError`.
+    """
+    tombstones = Tombstones(home)
+    spool.recover(home)
+    # Found once more: what came in while a person was asked is of it too.
+    found = find_holdings(home, project, selection)
+    unfinished = tombstones.begin(found.forgotten)
+    found = find_holdings(home, project, Selection(unfinished, selection.passages))
+    uri = settings_of(project).index.uri
+    problems = _Eraser(home, found, settings_of, uri, announce).run()
+    if not problems:
+        tombstones.finish()
+    return problems
+
+
+class _Eraser:
+    def __init__(
+        self,
+        home: Home,
+        found: Holdings,
+        settings_of: Callable[[Project], Settings],
+        uri: str,
+        announce: Callable[[str], None],
+    ) -> None:
+        self._home = home
+        self._uri = uri
+        self._found = found
+        self._forgotten: Forgotten = found.forgotten
+        self._settings_of = settings_of
+        self._announce = announce
+        self._problems: list[str] = []
+
+    def run(self) -> list[str]:
+        for root in sorted(self._forgotten.roots):
+            pending.mark(self._home, root)  # a kill leaves the index to whoever comes next
+        for step in (self._days, self._markdown, self._archive, self._states, self._spool,
+                     self._waiting, self._index):  # fmt: skip
+            try:
+                step()
+            except (MemkitError, OSError) as error:  # what one place refuses goes from the others
+                self._problems.append(" ".join(str(error).split()))
+        return self._problems
+
+    def _journal(self, project: Project) -> Journal:
+        return Journal(project, shared=self._settings_of(project).memory.shared)
+
+    def _days(self) -> None:
+        removal = Removal(self._forgotten.turns, self._forgotten.grips, self._forgotten.notes)
+        for one in self._found.days:
+            journal = self._journal(one.project)
+            if one.whole:
+                journal.remove_file(journal.path(one.day))
+            else:
+                journal.remove(one.day, removal)
+        for root in self._forgotten.roots:
+            project = Project(root)
+            if Path(project.memory).is_dir():
+                self._journal(project).remove_left_behind()
+
+    def _markdown(self) -> None:
+        by_root = {root: self._journal(Project(root)) for root in self._forgotten.roots}
+        for path in self._found.files:
+            for root, journal in by_root.items():
+                if path.is_relative_to(root):
+                    journal.remove_file(path)
+        # From the last one on, so that the lines of the others stay where they are.
+        for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
+            for root, journal in by_root.items():
+                if passage.path.is_relative_to(root):
+                    journal.remove_lines(passage.path, passage.start, passage.end)
+
+    def _archive(self) -> None:
+        archive = Archive(self._home)
+        for session, turns in self._found.archived.items():
+            archive.rewrite(session, lambda turn, gone=turns: None if turn.id in gone else turn)  # type: ignore[misc]
+        archive.remove_left_behind()
+
+    def _states(self) -> None:
+        sessions = Sessions(self._home)
+        for state in list(sessions):
+            if state.forget(self._is_gone(state)):
+                sessions.save(state)
+        sessions.remove_unreadable([*self._found.sessions, *self._forgotten.turns])
+
+    def _is_gone(self, state: Session) -> Callable[[str, str], bool]:
+        all_of_it = is_of_period(state, self._forgotten)
+        is_touched = anchors.safe(state.id) in self._found.sessions
+
+        def is_gone(turn: str, prompt_id: str) -> bool:
+            if all_of_it:
+                return True
+            name = turn or named_turn(state.id, prompt_id)
+            return name in self._forgotten.turns or (not name and is_touched)
+
+        return is_gone
+
+    def _spool(self) -> None:
+        events = set(self._found.events)
+        for path, record in spool.stored(self._home):
+            if record is not None and path in events:
+                spool.forget(self._home, path, record)
+        spool.remove_unreadable(self._home, sorted(self._found.sessions))
+
+    def _waiting(self) -> None:
+        """Nothing of what is gone waits to be summarized."""
+        sessions = WaitingSessions(self._home)
+        for waiting in list(sessions):
+            if waiting.session not in self._found.sessions:
+                continue
+            for turn in self._forgotten.turns & waiting.tries.keys():
+                del waiting.tries[turn]
+            journal = Journal(Project.at_root(waiting.root, self._home))
+            done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
+            sessions.note(waiting, done)
+
+    def _index(self) -> None:
+        """Bring the index into step, and leave nothing in its files that is not in it."""
+        for root in sorted(self._forgotten.roots):
+            project = Project(root)
+            settings = self._settings_of(project)
+            name = collection_name(project, self._home, space(settings.embedding))
+            if Path(root).is_dir():
+                sync_project(project, self._home, settings, announce=self._announce)
+            for other in other_collections(project, self._home, name):
+                forget_collection(self._home, self._uri, other)
+        for directory in snapshots_of(self._home, None):
+            chunks = open_in_force(directory, ChunkReader)
+            if chunks is not None:
+                remove_others(directory, chunks.path.name)
+                if not Path(chunks.root).is_dir() and self._is_in(chunks):
+                    forget_collection(self._home, self._uri, directory.name)
+        if not erase_deleted(self._home, self._uri):
+            self._announce(
+                f"the Chroma server {self._uri} may keep what was deleted in its own files; run "
+                "`chroma vacuum` there"
+            )
+
+    def _is_in(self, chunks: ChunkReader) -> bool:
+        """Whether the index of a project that is gone, which nobody brings into step, holds some of it."""
+        return any(
+            self._forgotten.turns.intersection(chunk.turns)
+            or self._forgotten.grips.intersection(chunk.grips)
+            or any(period.project == chunks.root for period in self._forgotten.periods)
+            for chunk in chunks.chunks()
+        )

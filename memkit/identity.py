@@ -1,0 +1,59 @@
+"""What the index of a project is called."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+
+from memkit.errors import RegistryError
+from memkit.git import normalise_remote, remote_of
+from memkit.paths import Home, make_private_directory, write_durably
+from memkit.project import Project, digest16
+from memkit.registry_changes import changing
+
+logger = logging.getLogger(__name__)
+
+
+def identity(project: Project, home: Home) -> str:
+    """A name for the project's index, 16 hex characters.
+
+    It comes from the normalised git remote, so that a moved project keeps its index, else from the
+    root's path. A second clone on the same machine gets a name of its own: `MEMKIT_HOME/projects`
+    records which root holds which name, and a name passes on only when its root is gone.
+    """
+    remote = remote_of(project.root)
+    if remote:
+        name = digest16("remote:" + normalise_remote(remote))
+        if _claim(home, name, project.root):
+            return name
+    return digest16("path:" + project.root)
+
+
+def _claim(home: Home, name: str, root: str) -> bool:
+    """Whether `root` holds `name`, taking it if no existing directory does."""
+    record = os.path.join(home.projects, name + ".json")
+    holder = holder_of(home, name)
+    if holder == root:
+        return True
+    if holder is not None and os.path.exists(os.path.join(holder, ".git")):
+        return False
+    if holder is not None:
+        try:
+            with changing(home) as registry:
+                registry.move(holder, root)
+        except RegistryError as error:  # `memkit projects` says so too; the index is found all the same
+            logger.warning("it is not noted that %s is at %s now: %s", holder, root, error)
+    make_private_directory(home.projects)
+    write_durably(record, json.dumps({"root": root}).encode())
+    return True
+
+
+def holder_of(home: Home, name: str) -> str | None:
+    """The root of the project that holds the identity `name` by its remote; None if none does."""
+    try:
+        with open(os.path.join(home.projects, name + ".json"), encoding="utf-8") as file:
+            holder = json.load(file)["root"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return holder if isinstance(holder, str) else None

@@ -1,0 +1,1 @@
+"""What keeps memkit healthy over years, and what lets a person leave: backup, retention, removal."""

@@ -1,0 +1,168 @@
+"""Brings back what a backup holds: what is missing is written, what differs stays unless that is forced."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from memkit import pending
+from memkit.capture.journal import Journal
+from memkit.errors import BackupError
+from memkit.index.paths import move_paths
+from memkit.paths import (
+    OFF_MARKER,
+    OFF_TIMES,
+    PRIVATE_FILE,
+    Home,
+    make_private_directory,
+    write_durably,
+)
+from memkit.project import Project
+from memkit.upkeep.backup_file import BackedUpProject, Unpacked, unpack
+
+_STAGING = ".restore-"
+_MARKERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file of a backup: its name there, where it lies unpacked, where it belongs, how that stands.
+
+    `project` is that of a file of a memory, and `name` what the memory calls it.
+    """
+
+    member: str
+    source: Path
+    target: Path
+    state: Literal["new", "same", "differs"]
+    project: Project | None = None
+    name: str = ""
+
+
+@dataclass(slots=True)
+class RestoreReport:
+    """What was done: files written, replaced, found as they are, and left because they differ (their paths).
+
+    `kept_in` is where what was replaced lies now; "" if nothing was.
+    """
+
+    written: int = 0
+    same: int = 0
+    replaced: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
+    kept_in: str = ""
+
+
+class Restore:
+    """A checked backup, and what restoring it would do. Made by `open_backup`."""
+
+    def __init__(self, home: Home, backup: Unpacked) -> None:
+        self._home = home
+        self._backup = backup
+        self.header = backup.header
+        self.projects: list[Project] = []
+        self.steps: list[Step] = []
+        self.move({})
+
+    @property
+    def gone(self) -> list[str]:
+        """The roots in the backup that are no directories on this machine."""
+        named = self.header.projects
+        return [one.root for one in named if not one.under_home and not os.path.isdir(one.root)]
+
+    def move(self, moved: Mapping[str, str]) -> None:
+        """Compare the backup with what there is; `moved` maps roots in it to where they lie now.
+
+        Raises `BackupError`, `OSError`.
+        """
+        self.projects = [self._project(one, moved) for one in self.header.projects]
+        members = sorted(self._backup.members.items())
+        self.steps = [self._step(name, path) for name, path in members]
+
+    def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
+        if named.root in moved:
+            return Project(os.path.realpath(moved[named.root]))
+        if named.under_home:
+            return Project(os.path.join(self._home.projects, named.under_home))
+        return Project.at_root(named.root, self._home)
+
+    def _step(self, member: str, source: Path) -> Step:
+        kind, _, rest = member.partition("/")
+        if kind == "home":
+            return _compared(member, source, Path(self._home.root, rest))
+        number, _, name = rest.partition("/")
+        project = self.projects[int(number)]
+        if name in _MARKERS:
+            return _compared(member, source, Path(project.root, _MARKERS[name]))
+        name = name.removeprefix("memory/")
+        return _compared(member, source, Path(project.memory, name), project, name)
+
+    def apply(self, *, force: bool, shared_of: Callable[[], bool]) -> RestoreReport:
+        """Write what is missing, and with `force` also what differs: that is kept in the archive first.
+
+        `shared_of` tells the setting `memory.shared`, once the backup's settings are there. The caller holds
+        the index lock. Can be killed and done again. Raises `JournalError`, `OSError`.
+        """
+        report = RestoreReport(projects=[project.root for project in self.projects])
+        stamp = time.strftime("%Y-%m-%dT%H%M%S")
+        for step in self.steps:
+            if step.state == "same":
+                report.same += 1
+                continue
+            if step.state == "differs":
+                if not force:
+                    report.left.append(str(step.target))
+                    continue
+                report.kept_in = os.path.join(self._home.before_restore, stamp)
+                kept = os.path.join(report.kept_in, *step.member.split("/"))
+                make_private_directory(os.path.dirname(kept))
+                write_durably(kept, step.target.read_bytes())
+                report.replaced.append(str(step.target))
+            self._write(step, shared_of)
+            report.written += 1
+        for named, project in zip(self.header.projects, self.projects, strict=True):
+            if named.root != project.root:
+                move_paths(self._home, named.root, project)
+        return report
+
+    def _write(self, step: Step, shared_of: Callable[[], bool]) -> None:
+        data = step.source.read_bytes()
+        if step.project is not None:
+            pending.mark(self._home, step.project.root)
+            Journal(step.project, shared=shared_of()).take_over(step.name, data)
+            return
+        make_private_directory(str(step.target.parent))
+        write_durably(os.path.realpath(step.target), data, PRIVATE_FILE)
+
+
+@contextmanager
+def open_backup(home: Home, path: Path) -> Iterator[Restore]:
+    """Check the backup at `path` as a whole, and compare it with what there is; changes nothing yet.
+
+    The caller holds the index lock. Raises `BackupError`, `NewerFileError`, `OSError`.
+    """
+    make_private_directory(home.root)
+    for left in Path(home.root).glob(f"{_STAGING}*"):  # by one that was killed
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_STAGING, dir=home.root) as staging:
+        yield Restore(home, unpack(path, Path(staging)))
+
+
+def _compared(
+    member: str, source: Path, target: Path, project: Project | None = None, name: str = ""
+) -> Step:
+    if not os.path.lexists(target):
+        return Step(member, source, target, "new", project, name)
+    if not target.is_file():
+        raise BackupError(f"{target} is no file, but one in the backup; move it away")
+    same = filecmp.cmp(source, target, shallow=False)
+    return Step(member, source, target, "same" if same else "differs", project, name)

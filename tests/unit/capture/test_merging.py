@@ -1,0 +1,213 @@
+"""One project takes over the memory of another."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memkit import pending
+from memkit.capture.archive import Archive
+from memkit.capture.capture import Capture
+from memkit.capture.day_file import DayFile
+from memkit.capture.journal import Journal
+from memkit.capture.merging import Merged, merge, merge_day, remove_merged
+from memkit.capture.sessions import Sessions
+from memkit.config import Settings
+from memkit.project import Project
+from memkit.waiting import WaitingSessions
+from tests.unit.memory import day
+
+from ..remember.builders import SESSION, Lines
+from .places import REPOSITORY
+from .stage import Stage, prompt_id
+
+MORNING = """# 2026-11-20
+
+Written by hand.
+
+## 09:00 Morning <!-- session:aaaa branch:main summary:22222222 -->
+
+- Decided: one. <!-- grip:g1 turns:11111111 -->
+- Decided: two. <!-- grip:g2 turns:22222222 -->
+
+### 09:00 First <!-- turn:11111111 branch:main -->
+**Asked** First
+
+### 09:30 Second, edited by hand <!-- turn:22222222 -->
+Only this is left.
+
+### 09:40 Third <!-- turn:33333333 -->
+**Asked** Third
+"""
+
+NOON = """# 2026-11-20
+
+## 12:00 Noon <!-- session:bbbb branch:main -->
+
+### 12:00 Fourth <!-- turn:44444444 -->
+**Asked** Fourth
+"""
+
+
+def merged(own: str, other: str) -> tuple[int, str]:
+    content = DayFile(own)
+    return merge_day(content, DayFile(other)), content.render()
+
+
+def test_a_day_takes_its_place() -> None:
+    count, text = merged(NOON, MORNING)
+    assert count == 3
+    body = MORNING.partition("Written by hand.\n\n")[2]
+    assert text == f"# 2026-11-20\n\nWritten by hand.\n\n{body}\n{NOON.partition(chr(10) * 2)[2]}"
+    assert merged(text, MORNING) == (0, text)
+    assert merged(text, NOON) == (0, text)
+
+
+def test_an_empty_day_becomes_the_other() -> None:
+    assert merged("# 2026-11-20", MORNING) == (3, MORNING)
+
+
+def test_both_orders_hold_the_same() -> None:
+    one, other = merged(NOON, MORNING)[1], merged(MORNING, NOON)[1]
+    assert one == other
+
+
+def test_turns_that_are_there_stay_as_they_are() -> None:
+    own = MORNING.replace("**Asked** First", "**Asked** First, as I edited it").partition("### 09:40")[0]
+    count, text = merged(own, MORNING)
+    assert count == 1
+    assert text.startswith(own.rstrip())
+    for grip in ("g1", "g2"):
+        assert text.count(f"grip:{grip} ") == 1
+    # Nothing below the new heading is summarized yet.
+    assert "## 09:00 Morning <!-- session:aaaa branch:main -->\n\n### 09:40 Third" in text
+    assert merged(text, MORNING) == (0, text)
+
+
+def test_a_summary_stands_for_what_came_with_it() -> None:
+    own = day("2026-11-20").rstrip() + "\n\n### 09:00 First <!-- turn:11111111 -->\nhere\n"
+    count, text = merged(own, MORNING)
+    assert count == 2
+    assert "summary:22222222" in text
+    turns = {turn.section.pairs["turn"]: turn.is_summarized for turn in DayFile(text).turns_of("aaaa")}
+    assert turns == {"22222222": True, "33333333": False}
+
+
+@pytest.fixture
+def other(stage: Stage) -> Project:
+    """Another project with two days and a note."""
+    project = Project(str(stage.root / "other"))
+    Path(project.memory, "sub").mkdir(parents=True)
+    Path(project.memory, "2026-11-20.md").write_text(MORNING)
+    Path(project.memory, "2026-11-21.md").write_text(NOON.replace("2026-11-20", "2026-11-21"))
+    Path(project.memory, "sub", "note.md").write_text("# Note\n\nText.\n")
+    return project
+
+
+def take_over(stage: Stage, source: Project) -> Merged:
+    return merge(source, stage.project, stage.home, Journal(stage.project))
+
+
+def files(project: Project) -> dict[str, bytes]:
+    memory = Path(project.memory)
+    return {str(path.relative_to(memory)): path.read_bytes() for path in memory.rglob("*.md")}
+
+
+def test_all_of_a_memory(stage: Stage, other: Project) -> None:
+    before = files(other)
+    assert take_over(stage, other) == Merged(turns=4, files=1)
+    assert files(stage.project) == before == files(other)
+    assert pending.roots(stage.home) == [stage.project.root]
+    again = take_over(stage, other)
+    assert again == Merged()
+    assert files(stage.project) == before
+
+
+def test_a_note_of_the_same_name_is_kept_beside(stage: Stage, other: Project) -> None:
+    own = Path(stage.project.memory, "sub", "note.md")
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    for count in (1, 0):
+        assert take_over(stage, other).files == count
+        assert own.read_text() == "mine"
+        assert own.with_name("note-2.md").read_text() == "# Note\n\nText.\n"
+    assert len(list(own.parent.iterdir())) == 2
+
+
+def test_no_link_leads_out(stage: Stage, other: Project) -> None:
+    secret = stage.root / "secret.md"
+    secret.write_text("secret")
+    Path(other.memory, "link.md").symlink_to(secret)
+    take_over(stage, other)
+    assert "link.md" not in files(stage.project)
+
+
+def test_what_is_kept_elsewhere_follows(stage: Stage) -> None:
+    other = Project(str(stage.root / "other"))
+    Path(other.root).mkdir()
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="7443.", project=other.root)
+    WaitingSessions(stage.home).add(other.root, SESSION, ["2026-03-04"], 5.0)
+    assert take_over(stage, other) == Merged(turns=1, files=0, sessions=1)
+    (turn,) = Archive(stage.home).turns(SESSION)
+    assert turn.project == stage.project.root
+    assert [state.project for state in Sessions(stage.home)] == [stage.project.root]
+    assert [(one.root, one.days) for one in WaitingSessions(stage.home)] == [
+        (stage.project.root, ["2026-03-04"])
+    ]
+    # The turn goes on, and does so in its new place.
+    before = stage.journal
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    assert stage.journal == before
+    assert take_over(stage, other) == Merged()
+
+
+def test_only_what_is_held_is_removed(stage: Stage, other: Project) -> None:
+    take_over(stage, other)
+    day_file = Path(other.memory, "2026-11-21.md")
+    day_file.write_text(day_file.read_text() + "\n### 13:00 New <!-- turn:55555555 -->\nnew\n")
+    assert remove_merged(other, stage.project) == 2
+    assert list(files(other)) == ["2026-11-21.md"]
+    assert take_over(stage, other).turns == 1
+    assert remove_merged(other, stage.project) == 1
+    assert files(other) == {}
+
+
+KILLED = """
+import os, sys
+from memkit import paths
+from memkit.capture import journal
+from memkit.capture.merging import merge
+from memkit.paths import Home
+from memkit.project import Project
+left = int(sys.argv[4])
+def write(*arguments, real=paths.write_durably):
+    global left
+    left -= 1
+    if left < 0:
+        os._exit(9)
+    real(*arguments)
+journal.write_durably = write
+target = Project(sys.argv[2])
+merge(Project(sys.argv[1]), target, Home(sys.argv[3]), journal.Journal(target))
+"""
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_killed_and_done_again(stage: Stage, other: Project, writes: int) -> None:
+    """The ignore file, two days and a note are written, one after the other."""
+    before = files(other)
+    arguments = [other.root, stage.project.root, stage.home.root, str(writes)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        check=False,
+    )
+    assert done.returncode == 9
+    assert len(files(stage.project)) == max(0, writes - 1)
+    take_over(stage, other)
+    assert files(stage.project) == before == files(other)

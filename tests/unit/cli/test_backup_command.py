@@ -1,0 +1,217 @@
+"""`memkit backup` and `memkit restore`."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.capture import journal
+from memkit.capture.archive import Archive
+from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.sessions import Session, Sessions
+from memkit.index.paths import added_paths
+from memkit.project import Project
+from memkit.upkeep import restore
+from memkit.upkeep.restore import open_backup
+from tests.unit.cli.conftest import Run
+from tests.unit.memory import DAYS, Memory, make_memory
+
+QUERIES = ["which port does the gateway use", "billing", "ERR_404", "rotated secrets", "nothing of it"]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS, embedding={"provider": "none"})
+
+
+@pytest.fixture
+def run_lexical(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+    return run
+
+
+def fill(memory: Memory) -> None:
+    """Put something of each kind into the home."""
+    memory.write("notes/deep/idea.md", "# An idea\n\nA quagga for the logo of the billing service.\n")
+    memory.write("picture.png", b"\x89PNG\x00")
+    Sessions(memory.home).save(Session("5e550001", "/gone.jsonl", memory.project.root, offset=7))
+    Archive(memory.home).append("5e550001", [ArchivedTurn("8ad3df7f", (), project=memory.project.root)])
+    Path(memory.home.ledger).write_text('{"id": "a"}\n')
+
+
+def contents(*directories: str | Path) -> dict[str, bytes]:
+    """Every file that is not derived."""
+    derived = ("index", "models", "run", "log", "env", ".memkit/.gitignore", ".memkit/journal.lock")
+    return {
+        str(path): path.read_bytes()
+        for directory in directories
+        for path in Path(directory).rglob("*")
+        if path.is_file() and not any(f"/{name}" in str(path) for name in derived)
+    }
+
+
+def test_search_finds_the_same_to_the_byte_after_a_wipe(run: Run, fresh: Memory, tmp_path: Path) -> None:
+    fill(fresh)
+    assert run(fresh, "config", "set", "search.k", "3").status == 0
+    models = Path(fresh.home.models).readlink()
+    run(fresh, "index")
+
+    def found() -> list[str]:
+        said = [run(fresh, "search", query, "--json", "--all").output for query in QUERIES]
+        return [re.sub(r'"took_ms": [\d.]+, ', "", text) for text in said]
+
+    before, files = found(), contents(fresh.home.root, fresh.project.root)
+    assert sum(len(json.loads(text)["results"]) for text in before) == 3 * len(QUERIES)
+    backup = str(tmp_path / "b.tar.zst")
+    assert run(fresh, "backup", backup, "--json").json["projects"] == [fresh.project.root]
+    shutil.rmtree(fresh.home.root)
+    shutil.rmtree(Path(fresh.project.root, ".memkit"))
+    Path(fresh.home.root).mkdir()
+    Path(fresh.home.models).symlink_to(models)
+
+    done = run(fresh, "restore", backup, "--yes", "--json").json
+    assert (done["left"], done["replaced"], done["same"]) == ([], [], 0)
+    assert contents(fresh.home.root, fresh.project.root) == files
+    run(fresh, "index")
+    assert found() == before
+    again = run(fresh, "restore", backup, "--yes", "--json").json
+    assert (again["written"], again["same"]) == (0, done["written"])
+
+
+def test_what_differs_stays_unless_that_is_forced(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
+    fill(memory)
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    memory.write("2026-11-18.md", "# 2026-11-18\n\nnewer\n")
+    memory.path("2026-11-19.md").unlink()
+    memory.write("2026-11-21.md", "# 2026-11-21\n\nlater\n")
+
+    done = run_lexical(memory, "restore", backup, "--yes", "--json").json
+    assert (done["written"], done["left"]) == (1, [str(memory.path("2026-11-18.md"))])
+    assert memory.path("2026-11-18.md").read_text().endswith("newer\n")
+    assert memory.path("2026-11-19.md").read_text() == DAYS["2026-11-19.md"]
+
+    done = run_lexical(memory, "restore", backup, "--yes", "--force", "--json").json
+    assert done["replaced"] == [str(memory.path("2026-11-18.md"))]
+    assert memory.path("2026-11-18.md").read_text() == DAYS["2026-11-18.md"]
+    assert memory.path("2026-11-21.md").read_text().endswith("later\n")
+    kept = Path(done["kept_in"], "projects", "0", "memory", "2026-11-18.md")
+    assert kept.read_text().endswith("newer\n")
+    assert kept.is_relative_to(memory.home.archive)
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_in_what_was_replaced_is_redacted_as_well(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    secret = "ghp_" + "a1B2" * 9
+    memory.write("2026-11-18.md", f"# 2026-11-18\n\n{secret}\n")
+    kept = run_lexical(memory, "restore", backup, "--yes", "--force", "--json").json["kept_in"]
+    assert run_lexical(memory, "audit", "--all-projects").status == 1
+    assert run_lexical(memory, "audit", "--all-projects", "--fix").status == 0
+    assert all(secret.encode() not in data for data in contents(kept).values())
+
+
+def test_a_project_that_moved(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    run_lexical(memory, "index", str(tmp_path / "docs"))
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    old = memory.project.root
+    new = make_memory(tmp_path / "other", home=memory.home)
+    shutil.rmtree(old)
+    for where, options in (
+        (new.project.root, ["--project", new.project.root]),
+        (new.project.root, ["--move", old, new.project.root]),
+        (Project.at_root(old, memory.home).root, []),
+    ):
+        shutil.rmtree(Path(new.project.root, ".memkit"), ignore_errors=True)
+        done = run_lexical(new, "restore", backup, "--yes", "--json", *options).json
+        assert done["projects"] == [where]
+        assert Path(where, ".memkit", "memory", "2026-11-18.md").read_text() == DAYS["2026-11-18.md"]
+    assert added_paths(memory.home, new.project) == [str(tmp_path / "docs")]
+    assert "holds no project at /x" in run_lexical(new, "restore", backup, "--move", "/x", old).complaint
+    # Kept under the home now, it is backed up from there.
+    again = run_lexical(new, "backup", backup, "--yes", "--json").json
+    assert again["projects"] == [where]
+    shutil.rmtree(where)
+    assert run_lexical(new, "restore", backup, "--yes", "--json").json["written"] == len(DAYS)
+
+
+def test_nothing_happens_unasked(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
+    backup = tmp_path / "b.tar.zst"
+    run_lexical(memory, "backup", str(backup))
+    assert "is there already" in run_lexical(memory, "backup", str(backup)).complaint
+    memory.path("2026-11-18.md").unlink()
+    asked = run_lexical(memory, "restore", str(backup))
+    assert (asked.status, asked.errors) == (1, "memkit: nobody is there to be asked; `--yes` starts it\n")
+    assert memory.project.root in asked.output
+    backup.write_bytes(backup.read_bytes()[:-40])
+    assert "damaged" in run_lexical(memory, "restore", str(backup), "--yes").complaint
+    assert not memory.path("2026-11-18.md").exists()
+    assert not [*Path(memory.home.root).glob(".restore-*")]
+
+
+def test_a_link_in_the_memory_leads_no_restore_outside(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    memory.write("notes/a.md", "# A\n")
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    shutil.rmtree(memory.path("notes"))
+    (tmp_path / "outside").mkdir()
+    memory.path("notes").symlink_to(tmp_path / "outside")
+    assert "is not inside the memory" in run_lexical(memory, "restore", backup, "--yes", "--json").errors
+    assert [*(tmp_path / "outside").iterdir()] == []
+
+
+def test_a_restore_that_was_killed_is_brought_to_an_end(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    fill(memory)
+    backup = tmp_path / "b.tar.zst"
+    run_lexical(memory, "backup", str(backup))
+    files = contents(memory.project.root)
+    memory.write("2026-11-19.md", "# 2026-11-19\n\nother\n")
+    changed = contents(memory.project.root)
+    for kill_at in range(1, 4):
+        for path, data in changed.items():
+            Path(path).write_bytes(data)
+        shutil.rmtree(memory.path("notes"))
+        with killed(kill_at), open_backup(memory.home, backup) as found:
+            found.apply(force=True, shared_of=lambda: False)
+        assert memory.path("2026-11-19.md").read_bytes() in (
+            changed[str(memory.path("2026-11-19.md"))],
+            files[str(memory.path("2026-11-19.md"))],
+        )
+        (Path(memory.home.root) / ".restore-left").mkdir()  # as a kill without warning leaves it
+        run_lexical(memory, "restore", str(backup), "--yes", "--force")
+        assert contents(memory.project.root) == files
+        assert not [*Path(memory.home.root).glob(".restore-*")]
+
+
+@contextlib.contextmanager
+def killed(at: int) -> Iterator[None]:
+    """End the block with the write that is number `at`, before it."""
+    real, count = restore.write_durably, itertools.count(1)
+
+    def write(path: str, data: bytes, *mode: int) -> None:
+        if next(count) == at:
+            raise KeyboardInterrupt
+        real(path, data, *mode)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restore, "write_durably", write)
+        patch.setattr(journal, "write_durably", write)
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    assert next(count) > at
