@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, counted, dollars, plain
+from memkit.cli.context import Context, command, counted, dollars, plain, sized
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
     first = parse_day(since, date.today()) if since else None
     stats = gather(context.home, context.project, first, all_projects=all_projects)
     for line in stats.problems:
-        context.say(plain(line))
+        context.say(line)
     if png is not None:
         _draw(stats, png)
-        context.say(f"drawn to {plain(png)}")
+        context.say(f"drawn to {png}")
     if context.as_json:
         context.print_json(_as_dict(stats))
         return
@@ -162,7 +162,7 @@ def _lines(stats: Stats) -> dict[str, str]:
         f"pointers {_many(usage.given, 'time')} given, {usage.followed:,} followed"
         + _since(usage.first),
         "models": calls,
-        "disk": ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in stats.bytes.items()),
+        "disk": ", ".join(f"{name} {sized(size)}" for name, size in stats.bytes.items()),
     }
 
 

@@ -42,7 +42,7 @@ def gather(
     """Count the memory of `project`, or of all that have an index as well. One day at a time is in memory."""
     projects = [project]
     if all_projects:
-        projects += [other for other in known_projects(home) if other != project]
+        projects = list(dict.fromkeys([project, *known_projects(home)]))
     tally = Tally()
     problems = []
     first = since.isoformat() if since else ""

@@ -21,10 +21,11 @@ from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.sessions import Session, Sessions
 from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError
+from memkit.identity import identity
 from memkit.index.current import open_snapshot
 from memkit.index.paths import added_paths, change_paths
 from memkit.paths import Home
-from memkit.project import Project, identity
+from memkit.project import Project
 from memkit.service.jobs import JOBS, JobBook, JobState
 from memkit.service.shown import Shown
 from memkit.settings import Settings
