@@ -44,7 +44,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """Turns, bullets (by grip) and notes by their ids, and periods of turns.
+    """Turns, bullets (by grip), notes and facts by their ids, and periods of turns.
 
     `minutes` (since the epoch) are those in which the turns began: the client's history of prompts tells
     no more of them. `roots` are those of the projects where something was found.
@@ -53,18 +53,20 @@ class Forgotten(msgspec.Struct, frozen=True):
     turns: frozenset[str] = frozenset()
     grips: frozenset[str] = frozenset()
     notes: frozenset[str] = frozenset()
+    facts: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
     minutes: frozenset[int] = frozenset()
     roots: frozenset[str] = frozenset()
 
     def __or__(self, other: Forgotten) -> Forgotten:
         return Forgotten(
-            self.turns | other.turns,
-            self.grips | other.grips,
-            self.notes | other.notes,
-            tuple(dict.fromkeys(self.periods + other.periods)),
-            self.minutes | other.minutes,
-            self.roots | other.roots,
+            turns=self.turns | other.turns,
+            grips=self.grips | other.grips,
+            notes=self.notes | other.notes,
+            facts=self.facts | other.facts,
+            periods=tuple(dict.fromkeys(self.periods + other.periods)),
+            minutes=self.minutes | other.minutes,
+            roots=self.roots | other.roots,
         )
 
     def covers(self, turn: str, project: str, session: str, time: datetime | float | None) -> bool:

@@ -148,8 +148,11 @@ def _show(holdings: Holdings) -> None:
         click.echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
     for passage in holdings.passages:
         click.echo(plain(f"{passage.path}:{passage.start}-{passage.end}  {passage.heading}"))
-    for path in holdings.files:
+    for _, path in holdings.files:
         click.echo(plain(str(path)))
+    for holding in holdings.facts:
+        for name, line in holding.facts.items():
+            click.echo(f"{styled(name, fg='yellow')}  {plain(line)}")
     if not holdings:
         click.echo("Nothing is remembered of that; it would not be imported either.")
         return
@@ -158,9 +161,11 @@ def _show(holdings: Holdings) -> None:
         counted(len(holdings.turns), "turn"),
         counted(holdings.bullets, "bullet"),
         counted(len(holdings.notes) + len(holdings.passages), "note"),
+        counted(sum(len(one.facts) for one in holdings.facts), "fact"),
         counted(archived, "archived turn"),
         counted(len(holdings.files), "markdown file"),
         counted(len(holdings.events), "waiting event"),
+        counted(len(holdings.old_versions), "kept old version"),
     ]
     shown = [line for line in counts if not line.startswith("0 ")]
     click.echo(f"To be forgotten, in journal, archive and index: {', '.join(shown)}.")
@@ -179,7 +184,9 @@ def _as_dict(holdings: Holdings, *, removed: bool) -> dict[str, object]:
             {"path": str(one.path), "start_line": one.start, "end_line": one.end}
             for one in holdings.passages
         ],
-        "files": [str(path) for path in holdings.files],
+        "facts": sorted({name for one in holdings.facts for name in one.facts}),
+        "files": [str(path) for _, path in holdings.files],
+        "old_versions": [str(path) for path in holdings.old_versions],
         "events": len(holdings.events),
     }
 
