@@ -31,6 +31,7 @@ SHOWN_ENTRIES = 20
     "-k", "k", type=click.IntRange(1, 1000), help="How many results of --query (setting search.k)."
 )
 @click.option("--everything", is_flag=True, help="All that is remembered of this project.")
+@click.option("--user", is_flag=True, help="Your own memory instead of this project's.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget_command(
@@ -42,14 +43,15 @@ def forget_command(
     query: str | None,
     k: int | None,
     everything: bool,
+    user: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
     """Erase something from journal, archive and index, for good, and keep it from being imported again.
 
-    An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip) or of a note. A turn
-    goes whole, with every bullet that rests on it. Shows first what would go, and asks. A run that was
-    killed is finished by the next one, also without an ID.
+    An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip), of a note or of a fact.
+    A turn goes whole, with every bullet and fact that rests on it. Shows first what would go, and asks. A
+    run that was killed is finished by the next one, also without an ID.
 
     \b
       memkit forget 20e3d2c8274c
@@ -57,6 +59,8 @@ def forget_command(
       memkit forget --since 2026-11-01 --until 2026-11-20
     """
     given = [bool(ids), session is not None, bool(since or until), query is not None, everything]
+    if user:
+        context.turn_to_user_memory()
     if sum(given) > 1:
         raise click.UsageError(
             "give IDs, --session, --since/--until, --query or --everything, one of them"

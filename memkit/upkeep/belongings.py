@@ -81,7 +81,8 @@ def check_home(home: Home) -> None:
     for user in map(os.path.realpath, _user_directories()):
         if os.path.commonpath([root, user]) == root:
             raise MemkitError(f"MEMKIT_HOME is {root}, which holds more than memkit; nothing is removed")
-    if not any(os.path.lexists(os.path.join(root, name)) for name in (*_DERIVED, *_KEPT)):
+    names = (*_DERIVED, *_KEPT, "memory")
+    if not any(os.path.lexists(os.path.join(root, name)) for name in names):
         raise MemkitError(f"there is no memory home at {root}; nothing is removed")
 
 
