@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ from memkit.errors import RegistryError
 from memkit.git import normalise_remote, remote_of
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project, digest16
+from memkit.registry import path_of as registry_path
 from memkit.registry_changes import changing
 
 logger = logging.getLogger(__name__)
@@ -51,9 +53,20 @@ def _claim(home: Home, name: str, root: str) -> bool:
 
 def holder_of(home: Home, name: str) -> str | None:
     """The root of the project that holds the identity `name` by its remote; None if none does."""
+    return _root_in(os.path.join(home.projects, name + ".json"))
+
+
+def recorded_roots(home: Home) -> list[str]:
+    """The roots that the records of identities and of added paths name, sorted."""
+    paths = glob.glob(os.path.join(glob.escape(home.projects), "*.json"))
+    roots = {_root_in(path) for path in paths if path != registry_path(home)}
+    return sorted(root for root in roots if root and os.path.isabs(root))
+
+
+def _root_in(path: str) -> str | None:
     try:
-        with open(os.path.join(home.projects, name + ".json"), encoding="utf-8") as file:
-            holder = json.load(file)["root"]
+        with open(path, encoding="utf-8") as file:
+            root = json.load(file)["root"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return holder if isinstance(holder, str) else None
+    return root if isinstance(root, str) else None

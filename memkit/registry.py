@@ -11,7 +11,9 @@ import json
 import os
 from typing import Any, Dict
 
+from memkit.errors import NewerFileError
 from memkit.paths import Home, write_durably
+from memkit.versions import FIELD, check_version
 
 VERSION = 1
 
@@ -38,15 +40,14 @@ class Registry:
         try:
             with open(path, encoding="utf-8") as file:
                 value = json.load(file)
-            if value["version"] != VERSION:
-                registry.problem = (
-                    "{} is of version {!r}, this memkit knows {}; update memkit"
-                ).format(path, value["version"], VERSION)
-                return registry
+            check_version(path, value, VERSION)
             tables = {name: _table(value[name]) for name in _MAPS}
+        except NewerFileError as error:
+            registry.problem = str(error)
+            return registry
         except FileNotFoundError:
             return registry
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             registry.problem = "{} cannot be read ({}); delete it to begin anew".format(
                 path, " ".join(str(error).split())
             )
@@ -91,7 +92,7 @@ class Registry:
 
     def write(self, home: Home) -> None:
         """Put this in the place of what is on disk; for `memkit.registry_changes`. Raises `OSError`."""
-        value = {"version": VERSION, **{name: getattr(self, name) for name in _MAPS}}
+        value = {FIELD: VERSION, **{name: getattr(self, name) for name in _MAPS}}
         write_durably(path_of(home), json.dumps(value, indent=1).encode("ascii"))
 
 

@@ -1,6 +1,8 @@
 """The versions of the formats of memkit's own files: a file of a newer one is neither read nor written.
 
 A file says its version as `version`; one that says none was written before there was more than one.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ import msgspec
 
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.transcript import parse_time
-from memkit.errors import ArchiveError, ArchiveVersionError
+from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.versions import check_version
 
 if TYPE_CHECKING:
     import zstandard
@@ -254,12 +255,10 @@ class ArchiveFile:
             logger.warning("%s: %d damaged bytes are passed over", self.path, content.damaged)
 
     def _check_version(self, header: dict[str, Any]) -> None:
-        version = header.get("version")
-        if version != VERSION:
-            raise ArchiveVersionError(
-                f"the archive {self.path} was written by a newer memkit (version {version} of its "
-                f"format, this one knows {VERSION}); update memkit"
-            )
+        try:
+            check_version(self.path, header, VERSION)
+        except NewerFileError as error:
+            raise ArchiveVersionError(str(error)) from error
 
 
 def _compressor() -> zstandard.ZstdCompressor:

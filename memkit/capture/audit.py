@@ -20,17 +20,17 @@ from memkit.capture.audit_places import (
 from memkit.capture.brief import days
 from memkit.capture.findings import Finder, Finding
 from memkit.capture.journal import Journal
+from memkit.capture.known import remembered_projects
 from memkit.capture.redact import redact
-from memkit.capture.sessions import Sessions
 from memkit.config import Settings
 from memkit.errors import MemkitError
 from memkit.index.chunk_reader import ChunkReader, open_in_force
-from memkit.index.current import collection_name, known_roots, read_files, snapshots_of
+from memkit.index.current import collection_name, read_files, snapshots_of
 from memkit.index.embedding.models import space
 from memkit.index.erasure import erase_deleted, forget_collection
 from memkit.index.snapshot_writer import remove_others
 from memkit.index.sync import sync_project
-from memkit.paths import MEMORY_DIRECTORY, Home
+from memkit.paths import Home
 from memkit.project import Project
 
 
@@ -111,7 +111,8 @@ class Audit:
             journal = Journal(project, shared=settings.memory.shared)
             own = days(project)
             places += [DayFile(journal, day, self._home) for day in own]
-            written = {f"{Path(MEMORY_DIRECTORY).as_posix()}/{day}.md" for day in own}
+            directory = Path(project.memory).relative_to(project.root).as_posix()
+            written = {f"{directory}/{day}.md" for day in own}
             places += [
                 ForeignMarkdown(Path(project.root, source))
                 for source in read_files(project, self._home, settings)
@@ -153,13 +154,10 @@ class Audit:
 
 def all_projects(home: Home) -> list[Project]:
     """Every project that something under the memory home is of, sorted by root."""
-    roots = set(known_roots(home)) | {state.project for state in Sessions(home)}
-    for session in Archive(home).sessions():
-        roots |= {turn.project for turn in Archive(home).turns(session)}
-    projects = {
-        Project.at_root(root, home).root: Project.at_root(root, home) for root in roots if root
-    }
-    return [projects[root] for root in sorted(projects)]
+    archive = Archive(home)
+    roots = {turn.project for session in archive.sessions() for turn in archive.turns(session)}
+    projects = {*remembered_projects(home), *(Project.at_root(root, home) for root in roots if root)}
+    return sorted(projects, key=lambda project: project.root)
 
 
 def _look_at_chunks(directory: Path, finder: Finder) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,6 +52,12 @@ class Citations:
 
     def __bool__(self) -> bool:
         return bool(self.grips or self.turns or self.chunks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an id may have been left out because the anchor had no room for it."""
+        room = anchors.VALUE_CHARACTERS - ID_CHARACTERS - 1
+        return any(len(",".join(ids)) > room for ids in (self.grips, self.turns, self.chunks))
 
     @classmethod
     def joined(cls, parts: Iterable[Citations]) -> Citations:
@@ -177,6 +183,25 @@ class FactFile:
         """The facts of the section, in order."""
         return [found for number in self._numbers() if (found := self._read(number)) is not None]
 
+    def everywhere(self) -> list[tuple[int, WrittenFact]]:
+        """All facts of the file with the numbers of their lines, from 1; also those that a person moved."""
+        found = ((number, self._read(number)) for number in self._anchored(range(len(self.lines))))
+        return [(number + 1, fact) for number, fact in found if fact is not None]
+
+    def forget(self, ids: Collection[str]) -> bool:
+        """Take out the facts of these ids wherever they stand, also what a person made of them.
+
+        Returns whether there was one.
+        """
+        before = len(self.lines)
+        for number in reversed(self._anchored(range(before))):
+            if anchors.parse(self.lines[number])["fact"] in ids:
+                start = number
+                while start and self.lines[start][:1] in (" ", "\t"):
+                    start -= 1
+                del self.lines[start : self._end_of_item(number, len(self.lines))]
+        return len(self.lines) < before
+
     def remove(self, ids: Iterable[str]) -> None:
         """Take out the facts of these ids, but none that is a person's."""
         wanted = set(ids)
@@ -234,8 +259,11 @@ class FactFile:
     def _numbers(self) -> list[int]:
         """The numbers of the lines that hold a fact."""
         start, end = self._bounds()
-        inside = range(start + 1, end)
-        return [number for number in inside if "fact" in anchors.parse(self.lines[number])]
+        return self._anchored(range(start + 1, end))
+
+    def _anchored(self, numbers: Iterable[int]) -> list[int]:
+        lines = ((number, self.lines[number]) for number in numbers)
+        return [number for number, line in lines if "<!--" in line and "fact" in anchors.parse(line)]
 
     def _read(self, number: int) -> WrittenFact | None:
         line = self.lines[number].rstrip()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
@@ -28,7 +28,7 @@ from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_merge import merge
 from memkit.capture.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.capture.digest import Digest
-from memkit.capture.facts import FactChange
+from memkit.capture.facts import FactChange, FactFile
 from memkit.capture.note import Note
 from memkit.errors import JournalError
 from memkit.paths import (
@@ -267,6 +267,18 @@ class Journal:
             if not remove(content, removal):
                 return False
             self._keep_rest(self.path(day), content)
+            return True
+
+    def remove_facts(self, path: Path, ids: Collection[str]) -> bool:
+        """Take the facts of these ids, edited or not, out of a markdown file of the memory directory.
+
+        Returns whether one was there. Durable when it returns. Raises `JournalError`.
+        """
+        with self._locked():
+            content = FactFile(_read(path), path.name)
+            if not content.forget(ids):
+                return False
+            self._replace(path, content.render())
             return True
 
     def remove_lines(self, path: Path, start: int, end: int) -> bool:

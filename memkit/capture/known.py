@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from memkit.capture.brief import days, newest_entries
 from memkit.capture.sessions import Sessions
 from memkit.git import normalise_remote, remote_of
+from memkit.identity import recorded_roots
 from memkit.index.current import known_roots, project_names
 from memkit.paths import Home
 from memkit.project import Project
@@ -57,9 +59,9 @@ class KnownProject:
 
 
 def all_known(home: Home) -> list[KnownProject]:
-    """Every project that has an index, a session or a memory under the home, each once, by last activity."""
+    """What there is of each of `remembered_projects`, by last activity."""
     registry = Registry.read(home)
-    projects = {project.root: project for project in _projects(home, registry)}
+    projects = {project.root: project for project in remembered_projects(home)}
     names = project_names(home, projects)
     linked: dict[str, list[str]] = {}
     for root, shared in registry.links.items():
@@ -84,9 +86,25 @@ def all_known(home: Home) -> list[KnownProject]:
     return sorted(found, key=lambda one: (one.last, one.root), reverse=True)
 
 
+def remembered_projects(home: Home) -> list[Project]:
+    """Every project that has an index, a session, a link or a memory, the user's own memory among them.
+
+    Sorted by root, each once. One whose directory is gone is there as what it was, because its index waits
+    for it, and as what is kept of it under the home.
+    """
+    projects = {project.root: project for project in _projects(home, Registry.read(home))}
+    return [projects[root] for root in sorted(projects)]
+
+
+def projects_with_memory(home: Home, also: Iterable[Project] = ()) -> list[Project]:
+    """Those of them, and of `also`, that have a memory directory, sorted by root."""
+    projects = {*remembered_projects(home), *also}
+    found = (project for project in projects if os.path.isdir(project.memory))
+    return sorted(found, key=lambda project: project.root)
+
+
 def _projects(home: Home, registry: Registry) -> Iterator[Project]:
     for root in known_roots(home):
-        # One whose directory is gone is listed as what it was: its index waits for it.
         is_there = Path(root).is_dir()
         yield Project.at_root(root, home) if is_there else Project(registry.present_root(root))
     for state in Sessions(home):
@@ -94,6 +112,9 @@ def _projects(home: Home, registry: Registry) -> Iterator[Project]:
             yield Project.at_root(registry.shared_root(state.project), home)
     for target in registry.links.values():
         yield Project.at_root(target, home)
+    for root in recorded_roots(home):
+        if os.path.isdir(Project(root).memory):  # else it was asked for, but never remembered
+            yield Project(root)
     for path in Path(home.projects).glob("*"):
         if path.is_dir():
             yield Project(str(path))

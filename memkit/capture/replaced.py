@@ -11,6 +11,7 @@ from memkit.errors import ArchiveError
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 
+_UNTIL = re.compile(r"-until-\d{4}-\d\d-\d\d-[0-9a-f]{8}$")
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
@@ -37,6 +38,11 @@ def replaced_files(home: Home, roots: Collection[str] | None) -> list[Path]:
     """What is kept of the projects at `roots`, of all if None."""
     above = [Path(home.replaced)] if roots is None else [_directory(home, root) for root in roots]
     return sorted(path for directory in above for path in directory.rglob("*.md"))
+
+
+def original_name(path: Path) -> str:
+    """The name of the file whose text is kept at `path`."""
+    return _UNTIL.sub("", path.stem) + ".md"
 
 
 def _directory(home: Home, root: str) -> Path:

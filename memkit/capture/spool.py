@@ -43,14 +43,18 @@ class Item(NamedTuple):
 
 def put(home: Home, record: Dict[str, Any]) -> str:
     """Store `record` durably and return its file name. Raises `OSError`."""
-    for folder in _FOLDERS:
-        make_private_directory(os.path.join(home.spool, folder))
+    _make_folders(home)
     event = "".join(letter for letter in str(record.get("event", "")) if letter.isalnum())
     name = "{:020d}-{}-{}-{}.json".format(
         time.time_ns(), os.getpid(), os.urandom(4).hex(), event or "unknown"
     )
     _write(home, "new", name, dict(record, schema=SCHEMA))
     return name
+
+
+def _make_folders(home: Home) -> None:
+    for folder in _FOLDERS:
+        make_private_directory(os.path.join(home.spool, folder))
 
 
 def _write(home: Home, folder: str, name: str, record: Dict[str, Any]) -> None:
@@ -221,6 +225,7 @@ def claim(home: Home, name: str, now: float) -> Optional[Item]:
 
     `now` is in seconds since the epoch.
     """
+    _make_folders(home)  # what copied the home may have left out empty ones
     claimed = _path(home, "claimed", name)
     try:
         os.rename(_path(home, "new", name), claimed)

@@ -15,10 +15,10 @@ import msgspec
 from memkit import anchors
 from memkit.errors import TombstoneError
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.versions import check_version
 
 VERSION = 1
 """Of the file's format; one of a newer memkit is neither read nor written."""
-
 
 _HISTORY_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """Turns, bullets (by grip) and notes by their ids, and periods of turns.
+    """Turns, bullets (by grip), notes and facts by their ids, and periods of turns.
 
     `minutes` (since the epoch) are those in which the turns began: the client's history of prompts tells
     no more of them. `roots` are those of the projects where something was found.
@@ -53,18 +53,20 @@ class Forgotten(msgspec.Struct, frozen=True):
     turns: frozenset[str] = frozenset()
     grips: frozenset[str] = frozenset()
     notes: frozenset[str] = frozenset()
+    facts: frozenset[str] = frozenset()
     periods: tuple[Period, ...] = ()
     minutes: frozenset[int] = frozenset()
     roots: frozenset[str] = frozenset()
 
     def __or__(self, other: Forgotten) -> Forgotten:
         return Forgotten(
-            self.turns | other.turns,
-            self.grips | other.grips,
-            self.notes | other.notes,
-            tuple(dict.fromkeys(self.periods + other.periods)),
-            self.minutes | other.minutes,
-            self.roots | other.roots,
+            turns=self.turns | other.turns,
+            grips=self.grips | other.grips,
+            notes=self.notes | other.notes,
+            facts=self.facts | other.facts,
+            periods=tuple(dict.fromkeys(self.periods + other.periods)),
+            minutes=self.minutes | other.minutes,
+            roots=self.roots | other.roots,
         )
 
     def covers(self, turn: str, project: str, session: str, time: datetime | float | None) -> bool:
@@ -102,17 +104,34 @@ class Tombstones:
         self.path = Path(home.forgotten)
 
     def forgotten(self) -> Forgotten:
-        """All that was ever forgotten. Raises `TombstoneError`: read as empty, it would all come back."""
+        """All that was ever forgotten.
+
+        Raises `TombstoneError`, `NewerFileError`: read as empty, it would all come back.
+        """
         return self._read().all
 
     def unfinished(self) -> Forgotten | None:
-        """What a killed process left half removed; None if nothing. Raises `TombstoneError`."""
+        """What a killed process left half removed; None if nothing. Raises as `forgotten`."""
         return self._read().unfinished
+
+    def reopen(self, other: Forgotten) -> bool:
+        """Note, durably, what `other` has forgotten too, and that all of it is to be looked for again.
+
+        For text that comes from elsewhere: the next `begin` finds what is forgotten of it. False, and
+        nothing noted, if nothing was ever forgotten. Raises as `forgotten`, and `OSError`.
+        """
+        content = self._read()
+        content.all |= other
+        if content.all == NOTHING:
+            return False
+        content.unfinished = content.all
+        self._write(content)
+        return True
 
     def begin(self, forgotten: Forgotten) -> Forgotten:
         """Note, durably, what is about to be removed; return it with what is still unfinished.
 
-        Raises `TombstoneError`, `OSError`.
+        Raises as `forgotten`, and `OSError`.
         """
         content = self._read()
         content.all |= forgotten
@@ -121,31 +140,38 @@ class Tombstones:
         return content.unfinished
 
     def finish(self) -> None:
-        """Note that all is removed. Raises `TombstoneError`, `OSError`."""
+        """Note that all is removed. Raises as `forgotten`, and `OSError`."""
         content = self._read()
         content.unfinished = None
         self._write(content)
 
     def _read(self) -> _Content:
-        try:
-            value: Any = json.loads(self.path.read_bytes())
-            version = value["version"]
-            if isinstance(version, int) and version > VERSION:
-                raise TombstoneError(
-                    f"{self.path} was written by a newer memkit (version {version} of its format, this "
-                    f"one knows {VERSION}); update memkit"
-                )
-            return msgspec.convert(value, _Content)
-        except FileNotFoundError:
-            return _Content()
-        except (OSError, ValueError, KeyError, TypeError, msgspec.ValidationError) as error:
-            # The error of a validation names types, never values.
-            raise TombstoneError(
-                f"what was forgotten cannot be read from {self.path} ({type(error).__name__}), and "
-                "without it might come back; restore that file from a backup, or remove it"
-            ) from error
+        return _read(self.path)
 
     def _write(self, content: _Content) -> None:
         make_private_directory(str(self.path.parent))
         data = json.dumps(msgspec.to_builtins(content, order="deterministic"))
         write_durably(str(self.path), data.encode("ascii") + b"\n")
+
+
+def read_forgotten(path: Path) -> Forgotten:
+    """What a file like that of a memory home, as in a backup, says was forgotten.
+
+    Raises `TombstoneError`, `NewerFileError`.
+    """
+    return _read(path).all
+
+
+def _read(path: Path) -> _Content:
+    try:
+        value: Any = json.loads(path.read_bytes())
+        check_version(path, value, VERSION)
+        return msgspec.convert(value, _Content)
+    except FileNotFoundError:
+        return _Content()
+    except (OSError, ValueError, AttributeError, msgspec.ValidationError) as error:
+        # The error of a validation names types, never values.
+        raise TombstoneError(
+            f"what was forgotten cannot be read from {path} ({type(error).__name__}), and "
+            "without it might come back; restore that file from a backup, or remove it"
+        ) from error

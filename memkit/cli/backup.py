@@ -24,9 +24,9 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     \b
       memkit backup ~/memkit.tar.zst
     """
+    from memkit.capture.known import projects_with_memory
     from memkit.index.lock import index_lock
     from memkit.upkeep.backup import back_up
-    from memkit.upkeep.known import projects_with_memory
 
     path = Path(file).absolute()
     if path.exists() and not yes:

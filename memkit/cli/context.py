@@ -48,6 +48,10 @@ class Context:
         """The project that remembers what is done in the directory. Raises `NotFoundError`."""
         return Project.remembering(self.directory, self.home)
 
+    def turn_to_user_memory(self) -> None:
+        """Work on what is true across projects from now on, whatever the directory."""
+        self.project = Project.of_user(self.home)
+
     @property
     def names_project(self) -> bool:
         """Whether `--project` was given."""

@@ -31,6 +31,7 @@ SHOWN_ENTRIES = 20
     "-k", "k", type=click.IntRange(1, 1000), help="How many results of --query (setting search.k)."
 )
 @click.option("--everything", is_flag=True, help="All that is remembered of this project.")
+@click.option("--user", is_flag=True, help="Your own memory instead of this project's.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget_command(
@@ -42,14 +43,15 @@ def forget_command(
     query: str | None,
     k: int | None,
     everything: bool,
+    user: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
     """Erase something from journal, archive and index, for good, and keep it from being imported again.
 
-    An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip) or of a note. A turn
-    goes whole, with every bullet that rests on it. Shows first what would go, and asks. A run that was
-    killed is finished by the next one, also without an ID.
+    An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip), of a note or of a fact.
+    A turn goes whole, with every bullet and fact that rests on it. Shows first what would go, and asks. A
+    run that was killed is finished by the next one, also without an ID.
 
     \b
       memkit forget 20e3d2c8274c
@@ -57,6 +59,8 @@ def forget_command(
       memkit forget --since 2026-11-01 --until 2026-11-20
     """
     given = [bool(ids), session is not None, bool(since or until), query is not None, everything]
+    if user:
+        context.turn_to_user_memory()
     if sum(given) > 1:
         raise click.UsageError(
             "give IDs, --session, --since/--until, --query or --everything, one of them"
@@ -148,8 +152,11 @@ def _show(holdings: Holdings) -> None:
         click.echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
     for passage in holdings.passages:
         click.echo(plain(f"{passage.path}:{passage.start}-{passage.end}  {passage.heading}"))
-    for path in holdings.files:
+    for _, path in holdings.files:
         click.echo(plain(str(path)))
+    for holding in holdings.facts:
+        for name, line in holding.facts.items():
+            click.echo(f"{styled(name, fg='yellow')}  {plain(line)}")
     if not holdings:
         click.echo("Nothing is remembered of that; it would not be imported either.")
         return
@@ -158,9 +165,11 @@ def _show(holdings: Holdings) -> None:
         counted(len(holdings.turns), "turn"),
         counted(holdings.bullets, "bullet"),
         counted(len(holdings.notes) + len(holdings.passages), "note"),
+        counted(sum(len(one.facts) for one in holdings.facts), "fact"),
         counted(archived, "archived turn"),
         counted(len(holdings.files), "markdown file"),
         counted(len(holdings.events), "waiting event"),
+        counted(len(holdings.old_versions), "kept old version"),
     ]
     shown = [line for line in counts if not line.startswith("0 ")]
     click.echo(f"To be forgotten, in journal, archive and index: {', '.join(shown)}.")
@@ -179,7 +188,9 @@ def _as_dict(holdings: Holdings, *, removed: bool) -> dict[str, object]:
             {"path": str(one.path), "start_line": one.start, "end_line": one.end}
             for one in holdings.passages
         ],
-        "files": [str(path) for path in holdings.files],
+        "facts": sorted({name for one in holdings.facts for name in one.facts}),
+        "files": [str(path) for _, path in holdings.files],
+        "old_versions": [str(path) for path in holdings.old_versions],
         "events": len(holdings.events),
     }
 

@@ -16,13 +16,15 @@ from memkit.errors import MemkitError
 @command("remember")
 @click.argument("text")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find it by; may be given again.")
-def remember_command(context: Context, text: str, tags: tuple[str, ...]) -> None:
+@click.option("--user", is_flag=True, help="Into your own memory, which every project's searches find.")
+def remember_command(context: Context, text: str, tags: tuple[str, ...], user: bool) -> None:
     """Write a note into today's memory, and have it found from now on.
 
     TEXT may be `-`: then it is read from standard input. Secrets are redacted, as everywhere.
 
     \b
       memkit remember "The staging gateway moves to 7444 on Monday" --tag gateway
+      memkit remember --user "I prefer tabs"
     """
     from memkit import pending
     from memkit.capture.journal import Journal
@@ -32,6 +34,8 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...]) -> None
 
     if os.environ.get(DISABLE_VARIABLE):
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it first")
+    if user:
+        context.turn_to_user_memory()
     project, settings = context.project, context.settings()
     if project.is_off:
         raise MemkitError(f"memkit is off for {project.root}; `memkit on` has it remember again")

@@ -29,7 +29,8 @@ def restore_command(
 ) -> None:
     """Bring back what a backup holds, after checking all of it.
 
-    What is missing is written; a file that is there and differs stays, unless you say --force. The memory
+    What is missing is written; a file that is there and differs stays, unless you say --force. What was
+    forgotten since, or before, stays forgotten. The memory
     of a project whose directory is gone goes to `MEMKIT_HOME/projects`, or to --project PATH if it is the
     only one, or to where --move says. The index follows with the next search or `memkit index`.
 
@@ -38,14 +39,11 @@ def restore_command(
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
     from memkit.index.lock import index_lock
-    from memkit.project import Project
+    from memkit.summarize.calls import calls_lock
     from memkit.upkeep.restore import open_backup
 
-    def is_shared() -> bool:
-        # The settings of the backup, if there were none here, hold for its memories too.
-        return context.settings_of(Project(context.home.root)).memory.shared
-
     with (
+        calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),
         open_backup(context.home, Path(file)) as found,
     ):
@@ -54,8 +52,13 @@ def restore_command(
         if not context.as_json:
             _show(found, force)
         confirm("Restore?", yes)
-        report = found.apply(force=force, shared_of=is_shared)
+        # The settings of the backup, if there were none here, hold for its memories too.
+        report = found.apply(force=force, settings_of=context.settings_of, announce=context.say)
     _print(context, report)
+    for line in report.problems:
+        context.say(plain(line))
+    if report.problems:
+        raise MemkitError("something that was forgotten is there again; mend that, and run `memkit forget`")
 
 
 def _moved(

@@ -30,10 +30,10 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     """
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
+    from memkit.capture.known import projects_with_memory
     from memkit.cli.log import stop_logging
     from memkit.health.client import installed_names
     from memkit.upkeep.belongings import belongings, check_home
-    from memkit.upkeep.known import projects_with_memory
     from memkit.upkeep.uninstall import uninstall
 
     check_home(context.home)

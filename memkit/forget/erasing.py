@@ -15,7 +15,8 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.config import Settings
 from memkit.errors import MemkitError
-from memkit.forget.holdings import Holdings, find_holdings, is_of_period, named_turn
+from memkit.forget.holdings import Holdings, find_holdings, named_turn
+from memkit.forget.periods import is_of_period
 from memkit.forget.selection import Selection
 from memkit.index.chunk_reader import ChunkReader, open_in_force
 from memkit.index.current import collection_name, other_collections, snapshots_of
@@ -23,7 +24,7 @@ from memkit.index.embedding.models import space
 from memkit.index.erasure import erase_deleted, forget_collection
 from memkit.index.snapshot_writer import remove_others
 from memkit.index.sync import sync_project
-from memkit.paths import Home
+from memkit.paths import Home, sync_directory
 from memkit.project import Project
 from memkit.waiting import WaitingSessions
 
@@ -76,8 +77,8 @@ class _Eraser:
     def run(self) -> list[str]:
         for root in sorted(self._forgotten.roots):
             pending.mark(self._home, root)  # a kill leaves the index to whoever comes next
-        for step in (self._days, self._markdown, self._archive, self._states, self._spool,
-                     self._waiting, self._index):  # fmt: skip
+        for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
+                     self._states, self._spool, self._waiting, self._index):  # fmt: skip
             try:
                 step()
             except (MemkitError, OSError) as error:  # what one place refuses goes from the others
@@ -87,6 +88,17 @@ class _Eraser:
     def _journal(self, project: Project) -> Journal:
         return Journal(project, shared=self._settings_of(project).memory.shared)
 
+    @property
+    def _projects(self) -> list[Project]:
+        """Those of which something goes."""
+        roots = sorted(self._forgotten.roots)
+        return list(dict.fromkeys(Project.at_root(root, self._home) for root in roots))
+
+    def _old_versions(self) -> None:
+        for path in self._found.old_versions:
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+
     def _days(self) -> None:
         removal = Removal(self._forgotten.turns, self._forgotten.grips, self._forgotten.notes)
         for one in self._found.days:
@@ -95,22 +107,20 @@ class _Eraser:
                 journal.remove_file(journal.path(one.day))
             else:
                 journal.remove(one.day, removal)
-        for root in self._forgotten.roots:
-            project = Project(root)
+        for project in self._projects:
             if Path(project.memory).is_dir():
                 self._journal(project).remove_left_behind()
 
+    def _facts(self) -> None:
+        for one in self._found.facts:
+            self._journal(one.project).remove_facts(one.path, one.facts)
+
     def _markdown(self) -> None:
-        by_root = {root: self._journal(Project(root)) for root in self._forgotten.roots}
-        for path in self._found.files:
-            for root, journal in by_root.items():
-                if path.is_relative_to(root):
-                    journal.remove_file(path)
+        for project, path in self._found.files:
+            self._journal(project).remove_file(path)
         # From the last one on, so that the lines of the others stay where they are.
         for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
-            for root, journal in by_root.items():
-                if passage.path.is_relative_to(root):
-                    journal.remove_lines(passage.path, passage.start, passage.end)
+            self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
 
     def _archive(self) -> None:
         archive = Archive(self._home)
@@ -158,11 +168,10 @@ class _Eraser:
 
     def _index(self) -> None:
         """Bring the index into step, and leave nothing in its files that is not in it."""
-        for root in sorted(self._forgotten.roots):
-            project = Project(root)
+        for project in self._projects:
             settings = self._settings_of(project)
             name = collection_name(project, self._home, space(settings.embedding))
-            if Path(root).is_dir():
+            if Path(project.root).is_dir():
                 sync_project(project, self._home, settings, announce=self._announce)
             for other in other_collections(project, self._home, name):
                 forget_collection(self._home, self._uri, other)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -16,11 +17,14 @@ from memkit.capture.brief import days
 from memkit.capture.day_file import DayFile, Section
 from memkit.capture.day_removal import Removal, bullets
 from memkit.capture.journal import Journal
-from memkit.capture.sessions import Session, Sessions
+from memkit.capture.known import remembered_projects
+from memkit.capture.sessions import Sessions
 from memkit.capture.tombstones import Forgotten
 from memkit.capture.turn import turn_id
+from memkit.forget.facts import FactHolding, find_facts
+from memkit.forget.old_versions import old_versions
+from memkit.forget.periods import is_of_period
 from memkit.forget.selection import Passage, Selection
-from memkit.index.current import known_roots
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -50,14 +54,16 @@ class DayHolding:
 class Holdings:
     """All that is to go: `forgotten` names every turn of it.
 
-    `archived` are turns by session; `files` are markdown files that go whole, `sessions` the names of those
-    of which something goes.
+    `archived` are turns by session; `files` are markdown files that go whole; `old_versions` those that were
+    kept when a compaction or a restore replaced them; `sessions` the names of those of which something goes.
     """
 
     forgotten: Forgotten
     passages: list[Passage]
     days: list[DayHolding] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
+    files: list[tuple[Project, Path]] = field(default_factory=list)
+    facts: list[FactHolding] = field(default_factory=list)
+    old_versions: list[Path] = field(default_factory=list)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
     events: list[str] = field(default_factory=list)
@@ -78,7 +84,10 @@ class Holdings:
         return sum(day.bullets for day in self.days)
 
     def __bool__(self) -> bool:
-        return bool(self.days or self.files or self.archived or self.passages or self.events)
+        return bool(
+            self.days or self.files or self.facts or self.archived or self.passages or self.events
+            or self.old_versions
+        )  # fmt: skip
 
 
 def find_holdings(home: Home, project: Project, selection: Selection) -> Holdings:
@@ -101,38 +110,70 @@ class _Search:
         self._found = Holdings(selection.forgotten, selection.passages)
         self._turns = set(selection.forgotten.turns)
         self._minutes = set(selection.forgotten.minutes)
-        roots = {project.root, *known_roots(home), *selection.forgotten.roots}
-        self._roots = roots | {state.project for state in Sessions(home) if state.project}
+        self._grips = set(selection.forgotten.grips)
+        self._archived_in: set[str] = set()
+        self._projects = {project, *remembered_projects(home)}
+        self._add_projects(selection.forgotten.roots)
 
     def run(self) -> Holdings:
         self._look_into_archive()
-        projects = {Project.at_root(root, self._home).root for root in self._roots}
-        journals = [Journal(Project(root)) for root in sorted(projects)]
+        journals = [Journal(one) for one in sorted(self._projects, key=lambda one: one.root)]
         covered = {
-            (journal.project, day): self._covered(journal.project, day, journal.day(day))
+            (journal, day): self._covered(journal.project, day, journal.day(day))
             for journal in journals
             for day in days(journal.project)
         }
         self._look_into_states()
-        for (project, day), (turns, notes, whole) in covered.items():
-            self._look_into_day(project, day, turns, notes, whole)
+        for (journal, day), (turns, notes, whole) in covered.items():
+            self._look_into_day(journal, day, turns, notes, whole)
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
                 own = {journal.path(day) for day in days(journal.project)}
-                self._found.files += sorted(set(journal.directory.rglob("*.md")) - own)
-        touched = {one.project.root for one in self._found.days} | set(self._roots_of_files())
+                files = sorted(set(journal.directory.rglob("*.md")) - own)
+                self._found.files += [(journal.project, path) for path in files]
         self._found.forgotten = msgspec.structs.replace(
             self._forgotten,
             turns=frozenset(self._turns),
+            grips=frozenset(self._grips),
             notes=self._forgotten.notes | {entry.id for entry in self._found.notes},
             minutes=frozenset(self._minutes),
-            roots=self._forgotten.roots | touched,
+            roots=self._forgotten.roots | self._touched(),
         )
+        self._look_into_facts(journals)
+        names = {one.path.name for one in self._text}
+        found = old_versions(self._home, self._found.forgotten, names, self._found.sessions)
+        self._found.old_versions = list(found)
         return self._found
 
-    def _roots_of_files(self) -> Iterator[str]:
-        for path in [*self._found.files, *(passage.path for passage in self._found.passages)]:
-            yield from (root for root in self._roots if path.is_relative_to(root))
+    def _touched(self) -> set[str]:
+        """The roots of the projects whose memory loses something."""
+        found = {one.project.root for one in self._found.days}
+        found |= {one.project.root for one in self._found.passages}
+        found |= {Project.at_root(root, self._home).root for root in self._archived_in}
+        return found | {project.root for project, _ in self._found.files}
+
+    def _look_into_facts(self, journals: list[Journal]) -> None:
+        for journal in journals:
+            own = [one for one in self._text if one.project == journal.project]
+            self._found.facts += find_facts(self._home, journal, self._found.forgotten, own)
+        names = {name for one in self._found.facts for name in one.facts}
+        self._found.forgotten = msgspec.structs.replace(
+            self._found.forgotten,
+            facts=self._forgotten.facts | names,
+            roots=self._found.forgotten.roots | {one.project.root for one in self._found.facts},
+        )
+
+    @property
+    def _text(self) -> list[Passage]:
+        """Where text goes that belongs to no turn: passages, and files that go whole or lose a note."""
+        files = list(self._found.files)
+        files += [(one.project, Journal(one.project).path(one.day)) for one in self._found.days
+                  if one.whole or one.notes]  # fmt: skip
+        wholes = (Passage(project, path, 1, sys.maxsize, "", "") for project, path in files)
+        return [*self._found.passages, *wholes]
+
+    def _add_projects(self, roots: Iterable[str]) -> None:
+        self._projects |= {Project.at_root(root, self._home) for root in roots}
 
     def _look_into_archive(self) -> None:
         archive = Archive(self._home)
@@ -142,11 +183,12 @@ class _Search:
                 if self._forgotten.covers(turn.id, turn.project, session, turn.time):
                     gone.add(turn.id)
                     self._note(turn.time)
-                    self._roots.update(filter(None, [turn.project]))
+                    self._archived_in.update(filter(None, [turn.project]))
             if gone:
                 self._found.archived[session] = frozenset(gone)
                 self._found.sessions.add(session)
                 self._turns |= gone
+        self._add_projects(self._archived_in)
 
     def _covered(
         self, project: Project, day: str, content: DayFile
@@ -188,11 +230,11 @@ class _Search:
             self._minutes.add(int(began.timestamp() // 60))
 
     def _look_into_day(
-        self, project: Project, day: str, turns: list[Section], notes: list[Section], whole: bool
+        self, journal: Journal, day: str, turns: list[Section], notes: list[Section], whole: bool
     ) -> None:
-        content = Journal(project).day(day)
-        removal = Removal(self._turns, self._forgotten.grips)
-        found = sum(1 for _ in bullets(content, removal))
+        content = journal.day(day)
+        found = list(bullets(content, Removal(self._turns, self._forgotten.grips)))
+        self._grips |= {anchors.parse(content.lines[number])["grip"] for number in found}
         # A turn that another day, project or the archive has named.
         known = {section.pairs["turn"] for section in turns}
         for section in content.sections:
@@ -202,7 +244,7 @@ class _Search:
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             own = tuple(_entry(day, section, "note") for section in notes)
-            self._found.days.append(DayHolding(project, day, entries, own, found, whole))
+            self._found.days.append(DayHolding(journal.project, day, entries, own, len(found), whole))
 
     def _look_into_states(self) -> None:
         """Prompts whose turn is still under way, in the states of sessions and in the spool."""
@@ -220,14 +262,6 @@ class _Search:
                 self._turns.update(filter(None, [own]))
             elif not own and anchors.safe(session) in self._found.sessions:
                 self._found.events.append(path)
-
-
-def is_of_period(state: Session, forgotten: Forgotten) -> bool:
-    """Whether a period of what is forgotten is one of this session or its project."""
-    return any(
-        period.project in ("", state.project) and period.session in ("", anchors.safe(state.id))
-        for period in forgotten.periods
-    )
 
 
 def _began(day: str, section: Section) -> datetime:

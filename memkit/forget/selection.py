@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.brief import days
 from memkit.capture.day_file import DayFile
+from memkit.capture.facts import FactFile, WrittenFact
 from memkit.capture.journal import Journal
 from memkit.capture.sessions import Sessions
 from memkit.capture.tombstones import Forgotten, Period
 from memkit.config import Settings
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.index.chunk import Chunk
-from memkit.index.chunk_reader import ChunkReader
 from memkit.index.current import open_chunks
-from memkit.paths import MEMORY_DIRECTORY, Home
+from memkit.paths import Home
 from memkit.project import Project
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Lines of a markdown file of the memory directory that belong to no turn: from 1, both inclusive.
+    """Lines of a markdown file of a memory directory that belong to no turn: from 1, both inclusive.
 
     `source_hash` is the SHA-256 of the file they were counted in.
     """
 
+    project: Project
     path: Path
     start: int
     end: int
@@ -87,36 +89,27 @@ def of_session(project: Project, home: Home, name: str, now: float) -> Selection
 
 
 class Finder:
-    """Finds out what ids stand for: those of chunks, as search prints them, of turns, grips or notes."""
+    """Finds out what ids stand for: of chunks, as search prints them, of turns, grips, notes or facts."""
 
     def __init__(self, project: Project, home: Home, settings: Settings) -> None:
-        self._project = project
+        """Of a project; what is not there is looked for in the user's own memory, which searches find too."""
         self._archive = Archive(home)
-        self._chunks = open_chunks(project, home, settings)
-        journal = Journal(project)
-        self._days = {day: journal.day(day) for day in journal.days()}
+        projects = dict.fromkeys([project, Project.of_user(home)])
+        self._memories = [_Memory(one, home, settings) for one in projects]
 
     def select(self, names: Iterable[str]) -> Selection:
         """What all of `names` stand for. Raises `NotFoundError`, `AmbiguousIdError`, `MemkitError`."""
         selection = Selection()
         for name in names:
-            found = self._entry(name) or self._archived(name)
+            found = self._written(name) or self._archived(name)
             if found is None:
                 found = self._chunk(name, selection)
             selection.forgotten |= found
         return selection
 
-    def _entry(self, name: str) -> Forgotten | None:
-        """What in the journal has exactly this id."""
-        for content in self._days.values():
-            for section in content.sections:
-                if section.pairs.get("turn") == name:
-                    return Forgotten(turns=frozenset({name}))
-                if section.pairs.get("note") == name:
-                    return Forgotten(notes=frozenset({name}))
-            if any(anchors.parse(line).get("grip") == name for line in content.lines if name in line):
-                return Forgotten(grips=frozenset({name}))
-        return None
+    def _written(self, name: str) -> Forgotten | None:
+        """What in the markdown has exactly this id."""
+        return next(filter(None, (memory.written(name) for memory in self._memories)), None)
 
     def _archived(self, name: str) -> Forgotten | None:
         """The turn of this id, if only the archive still has it."""
@@ -126,11 +119,50 @@ class Finder:
         return None
 
     def _chunk(self, name: str, selection: Selection) -> Forgotten:
+        for memory in self._memories:
+            with contextlib.suppress(NotFoundError):
+                return memory.chunk(name, selection)
+        raise NotFoundError(f"nothing in {self._memories[0].project.root} has the id {name!r}")
+
+
+class _Memory:
+    """One memory in which ids are looked for."""
+
+    def __init__(self, project: Project, home: Home, settings: Settings) -> None:
+        self.project = project
+        self._chunks = open_chunks(project, home, settings)
+        self._directory = Path(project.memory)
+        journal = Journal(project)
+        self._days = {day: journal.day(day) for day in journal.days()}
+
+    def written(self, name: str) -> Forgotten | None:
+        """What in the journal, or the facts, has exactly this id."""
+        for content in self._days.values():
+            for section in content.sections:
+                if section.pairs.get("turn") == name:
+                    return Forgotten(turns=frozenset({name}))
+                if section.pairs.get("note") == name:
+                    return Forgotten(notes=frozenset({name}))
+            if any(anchors.parse(line).get("grip") == name for line in content.lines if name in line):
+                return Forgotten(grips=frozenset({name}))
+        files = sorted(self._directory.rglob("*.md"))
+        if any(fact.id == name for path in files for _, fact in read_facts(path)):
+            return Forgotten(facts=frozenset({name}))
+        return None
+
+    def chunk(self, name: str, selection: Selection) -> Forgotten:
+        """What the chunk of that id, or with an id that begins so, stands for; lines go to `selection`.
+
+        Raises `NotFoundError`, `AmbiguousIdError`, `MemkitError`.
+        """
         if self._chunks is None:
-            raise NotFoundError(f"nothing in {self._project.root} has the id {name!r}")
-        chunk = _chunk(self._chunks, name)
+            raise NotFoundError(f"{self.project.root} is not indexed")
+        chunk = self._chunks.chunk(self._chunks.find(name))
         if chunk.kind == "turn":
             return Forgotten(turns=frozenset(chunk.turns))
+        facts = self._facts(chunk)
+        if facts:
+            return Forgotten(facts=frozenset(facts))
         if chunk.grips:
             return Forgotten(grips=frozenset(chunk.grips))
         notes = frozenset(self._notes(chunk))
@@ -138,30 +170,39 @@ class Finder:
             selection.passages.append(self._passage(chunk))
         return Forgotten(notes=notes)
 
+    def _facts(self, chunk: Chunk) -> list[str]:
+        """The facts that stand on the lines of a chunk."""
+        path = Path(self.project.root, chunk.source)
+        if not path.is_relative_to(self._directory):
+            return []
+        lines = range(chunk.start_line, chunk.end_line + 1)
+        return [fact.id for number, fact in read_facts(path) if number in lines]
+
     def _notes(self, chunk: Chunk) -> Iterator[str]:
         """The notes that memkit wrote on the lines of a chunk."""
-        source = PurePosixPath(chunk.source)
-        content = self._days.get(source.stem, DayFile(""))
-        if source.parent == PurePosixPath(Path(MEMORY_DIRECTORY).as_posix()):
+        path = Path(self.project.root, chunk.source)
+        content = self._days.get(path.stem, DayFile(""))
+        if path.parent == self._directory:
             for section in content.sections:
                 if section.start < chunk.end_line and chunk.start_line <= section.end:
                     yield from filter(None, [section.pairs.get("note")])
 
     def _passage(self, chunk: Chunk) -> Passage:
-        path = Path(self._project.root, chunk.source)
-        memory = Path(self._project.memory).resolve()
-        if not path.resolve().is_relative_to(memory):
+        path = Path(self.project.root, chunk.source)
+        if not path.resolve().is_relative_to(self._directory.resolve()):
             raise MemkitError(
                 f"{path}:{chunk.start_line}-{chunk.end_line} is a file of your own, which memkit does not "
                 "change; edit it, and the next search knows"
             )
         found = Passage(
-            path, chunk.start_line, chunk.end_line, chunk.source_hash, chunk.breadcrumb
+            self.project, path, chunk.start_line, chunk.end_line, chunk.source_hash, chunk.breadcrumb
         )
         if not found.is_unchanged():
             raise MemkitError(f"{path} has changed since it was indexed; search again")
         return found
 
 
-def _chunk(chunks: ChunkReader, name: str) -> Chunk:
-    return chunks.chunk(chunks.find(name))
+def read_facts(path: Path) -> list[tuple[int, WrittenFact]]:
+    """The facts in a markdown file, each with the number of its line, from 1. Raises `OSError`."""
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    return FactFile(text, path.name).everywhere()

@@ -15,6 +15,7 @@ from memkit.capture import spool
 from memkit.capture.sessions import Sessions
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.paths import PRIVATE_DIRECTORY, PRIVATE_FILE, Home
+from memkit.registry import Registry
 
 NEEDED_BYTES = 50_000_000
 """With less room than this an index pass or the next day's memory may fail."""
@@ -75,6 +76,21 @@ def _room(place: str, free: int) -> Iterator[Finding]:
         "nothing that is said or done is kept" if is_full else "soon nothing more can be kept",
         "make room there, or set MEMKIT_HOME to another disk",
     )
+
+
+def check_registry(subject: Subject) -> Iterator[Finding]:
+    """Whether what is said about projects can be read."""
+    problem = Registry.read(subject.home).problem
+    if problem:
+        what, _, fix = problem.partition("; ")
+        yield Finding(
+            "registry-unreadable",
+            "warning",
+            what,
+            "links, names and moves of projects count for nothing meanwhile: directories that share a "
+            "memory write to their own",
+            fix,
+        )
 
 
 def check_owner(subject: Subject) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ CHECKS = (
     Check(installation.check_hook_python),
     Check(installation.check_versions, is_cheap=True),
     Check(places.check_writing, is_cheap=True),
+    Check(places.check_registry, is_cheap=True),
     Check(places.check_owner, is_cheap=True),
     Check(places.check_permissions, is_cheap=True),
     Check(places.check_clock, is_cheap=True),

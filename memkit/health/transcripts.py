@@ -14,7 +14,7 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
-from memkit.errors import TombstoneError, TranscriptError
+from memkit.errors import NewerFileError, TombstoneError, TranscriptError
 from memkit.health.client import ClientTranscript, kept_days, transcripts
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.index.lock import index_lock
@@ -153,7 +153,7 @@ def check_forgetting(subject: Subject) -> Iterator[Finding]:
     """Whether something is half forgotten."""
     try:
         is_unfinished = Tombstones(subject.home).unfinished() is not None
-    except TombstoneError as error:
+    except (TombstoneError, NewerFileError) as error:
         what, _, fix = str(error).partition("; ")
         yield Finding("forgotten-unreadable", "error", what, "nothing is remembered meanwhile", fix)
         return

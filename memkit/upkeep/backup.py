@@ -13,7 +13,7 @@ from memkit.paths import OFF_MARKER, OFF_TIMES, Home
 from memkit.project import Project
 from memkit.upkeep.backup_file import BackedUpProject, Header, create
 
-_FILES = ("config.toml", "ledger.jsonl")
+_FILES = ("config.toml", "ledger.jsonl", "forgotten.json")
 _DIRECTORIES = {
     "archive": "*.jsonl.zst",
     "archive/replaced": "*/*.md",
@@ -53,6 +53,8 @@ def back_up(home: Home, projects: Sequence[Project], path: Path) -> BackupReport
 
 
 def _named(home: Home, project: Project) -> BackedUpProject:
+    if project.memory == home.memory:
+        return BackedUpProject(project.root, is_user=True)
     under_home = os.path.relpath(project.root, home.projects)
     is_under_home = os.sep not in under_home and under_home not in (os.curdir, os.pardir)
     return BackedUpProject(project.root, under_home if is_under_home else "")

@@ -4,7 +4,7 @@ A tar in one zstd frame, so that `tar --zstd -xf` unpacks it too. Its first memb
 the last one the SHA-256 of each other one: a file that was cut short has none. Members are plain files:
 
     memkit-backup.json
-    home/config.toml, home/ledger.jsonl, home/{archive,sessions,summaries,projects}/…
+    home/config.toml, home/ledger.jsonl, home/forgotten.json, home/{archive,sessions,summaries,projects}/…
     projects/0/memory/2026-11-20.md, projects/0/off, …     of the first project that is named
     checksums.json
 """
@@ -41,7 +41,7 @@ _LEVEL = 9
 _READ_BYTES = 1024 * 1024
 
 _HOME = re.compile(
-    r"home/(?:config\.toml|ledger\.jsonl|(?:archive|sessions|summaries)/[^/]+|projects/[^/]+\.json"
+    r"home/(?:config\.toml|ledger\.jsonl|forgotten\.json|(?:archive|sessions|summaries)/[^/]+|projects/[^/]+\.json"
     r"|archive/replaced/[^/]+/[^/]+\.md)"
 )
 _PROJECT = re.compile(r"projects/(\d{1,6})/(?:off|off-times|memory/.+)")
@@ -50,10 +50,14 @@ _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 @dataclass(frozen=True, slots=True)
 class BackedUpProject:
-    """A project in a backup: its root, and, if its memory was under the home, the name it has there."""
+    """A project in a backup: its root, and, if its memory was under the home, the name it has there.
+
+    `is_user` says that it is the user's own memory.
+    """
 
     root: str
     under_home: str = ""
+    is_user: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ _TEMPORARY = ".*.tmp"
 
 # Each top-level name under the home with the patterns of what memkit puts there; none: it is a file.
 _DERIVED: Final[dict[str, tuple[str, ...]]] = {
+    "journal.lock": (),
     "index": ("chroma", "chroma.damaged", "chroma.new", "chroma.old", "snapshots"),
     "models": (MODEL,),
     "log": ("*.log", "*.log.[0-9]", "events.jsonl", "events.jsonl.1"),
@@ -35,10 +36,11 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
     "config.toml": (),
     "ledger.jsonl": (),
+    "forgotten.json": (),
     "archive": ("*.jsonl.zst", "replaced", "before-restore", _TEMPORARY),
     "sessions": ("*.json", _TEMPORARY),
     "summaries": ("*.json", "*.lock", _TEMPORARY),
-    "projects": ("*.json", _TEMPORARY),
+    "projects": ("*.json", "registry.json.lock", _TEMPORARY),
 }
 _OF_A_PROJECT = ("memory", "off", "off-times", ".gitignore", "journal.lock", _TEMPORARY)
 
@@ -79,7 +81,8 @@ def check_home(home: Home) -> None:
     for user in map(os.path.realpath, _user_directories()):
         if os.path.commonpath([root, user]) == root:
             raise MemkitError(f"MEMKIT_HOME is {root}, which holds more than memkit; nothing is removed")
-    if not any(os.path.lexists(os.path.join(root, name)) for name in (*_DERIVED, *_KEPT)):
+    names = (*_DERIVED, *_KEPT, "memory")
+    if not any(os.path.lexists(os.path.join(root, name)) for name in names):
         raise MemkitError(f"there is no memory home at {root}; nothing is removed")
 
 
@@ -98,14 +101,17 @@ def belongings(
 ) -> Belongings:
     """What memkit has on this machine.
 
-    By default that is all under the home but the memories of projects whose directory is gone; with
-    `keep_memory` only what is derived; with `everything` also the `.memkit` directories of `projects`.
+    By default that is all under the home but the user's memory, and those of projects whose directory is
+    gone; with `keep_memory` only what is derived; with `everything` also the memories of all `projects`.
     """
     found = Belongings()
     wanted = _DERIVED if keep_memory else {**_KEPT, **_DERIVED}
+    memories = {Path(project.memory) for project in projects}
     for project in projects:
         directory = Path(project.root, ".memkit")
-        if everything:
+        if everything and project.memory == home.memory:
+            found.removed.append(Path(home.memory))
+        elif everything:
             found.take(directory, _OF_A_PROJECT)
             if Path(project.root).parent == Path(home.projects):  # its own directory is gone
                 found.directories.append(Path(project.root))
@@ -116,7 +122,7 @@ def belongings(
             found.left.append((path, "kept"))
         elif fnmatchcase(path.name, _TEMPORARY) or fnmatchcase(path.name, ".restore-*"):
             found.removed.append(path)
-        elif path.name not in wanted:
+        elif path.name not in wanted and path not in memories:
             found.left.append((path, FOREIGN))
     for name, patterns in wanted.items():  # the environment and the locks in use come last
         path = Path(home.root, name)
@@ -124,6 +130,6 @@ def belongings(
             found.removed.append(path)
         else:
             found.take(path, patterns)
-    memories = {Path(project.root) for project in projects}
-    found.left[:] = [one for one in found.left if one[0] not in memories]
+    roots = {Path(project.root) for project in projects}
+    found.left[:] = [one for one in found.left if one[0] not in roots]
     return found

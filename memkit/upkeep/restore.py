@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import logging
 import os
 import shutil
 import tempfile
@@ -15,7 +16,11 @@ from typing import Literal
 
 from memkit import pending
 from memkit.capture.journal import Journal
+from memkit.capture.tombstones import Forgotten, Tombstones, read_forgotten
+from memkit.config import Settings
 from memkit.errors import BackupError
+from memkit.forget.erasing import forget
+from memkit.forget.selection import Selection
 from memkit.index.paths import move_paths
 from memkit.paths import (
     OFF_MARKER,
@@ -26,8 +31,12 @@ from memkit.paths import (
     write_durably,
 )
 from memkit.project import Project
+from memkit.registry_changes import changing
 from memkit.upkeep.backup_file import BackedUpProject, Unpacked, unpack
 
+logger = logging.getLogger(__name__)
+
+_FORGOTTEN = "home/forgotten.json"
 _STAGING = ".restore-"
 _MARKERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
 
@@ -51,7 +60,8 @@ class Step:
 class RestoreReport:
     """What was done: files written, replaced, found as they are, and left because they differ (their paths).
 
-    `kept_in` is where what was replaced lies now; "" if nothing was.
+    `kept_in` is where what was replaced lies now; "" if nothing was. `problems` say, in lines for people,
+    what is forgotten and could not be taken out again; the next `memkit forget` tries it.
     """
 
     written: int = 0
@@ -60,6 +70,7 @@ class RestoreReport:
     left: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     kept_in: str = ""
+    problems: list[str] = field(default_factory=list)
 
 
 class Restore:
@@ -69,6 +80,8 @@ class Restore:
         self._home = home
         self._backup = backup
         self.header = backup.header
+        forgotten = backup.members.get(_FORGOTTEN)
+        self._forgotten = Forgotten() if forgotten is None else read_forgotten(forgotten)
         self.projects: list[Project] = []
         self.steps: list[Step] = []
         self.move({})
@@ -77,7 +90,11 @@ class Restore:
     def gone(self) -> list[str]:
         """The roots in the backup that are no directories on this machine."""
         named = self.header.projects
-        return [one.root for one in named if not one.under_home and not os.path.isdir(one.root)]
+        return [
+            one.root
+            for one in named
+            if not one.under_home and not one.is_user and not os.path.isdir(one.root)
+        ]
 
     def move(self, moved: Mapping[str, str]) -> None:
         """Compare the backup with what there is; `moved` maps roots in it to where they lie now.
@@ -86,9 +103,11 @@ class Restore:
         """
         self.projects = [self._project(one, moved) for one in self.header.projects]
         members = sorted(self._backup.members.items())
-        self.steps = [self._step(name, path) for name, path in members]
+        self.steps = [self._step(name, path) for name, path in members if name != _FORGOTTEN]
 
     def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
+        if named.is_user:
+            return Project.of_user(self._home)
         if named.root in moved:
             return Project(os.path.realpath(moved[named.root]))
         if named.under_home:
@@ -106,12 +125,21 @@ class Restore:
         name = name.removeprefix("memory/")
         return _compared(member, source, Path(project.memory, name), project, name)
 
-    def apply(self, *, force: bool, shared_of: Callable[[], bool]) -> RestoreReport:
+    def apply(
+        self,
+        *,
+        force: bool,
+        settings_of: Callable[[Project], Settings],
+        announce: Callable[[str], None] = logger.info,
+    ) -> RestoreReport:
         """Write what is missing, and with `force` also what differs: that is kept in the archive first.
 
-        `shared_of` tells the setting `memory.shared`, once the backup's settings are there. The caller holds
-        the index lock. Can be killed and done again. Raises `JournalError`, `OSError`.
+        What was ever forgotten, here or by the backup's own account, is forgotten again: that is noted
+        before anything is written. `settings_of` is asked once the backup's settings are there. The caller
+        holds the index lock and that of the summaries. Can be killed and done again. Raises `MemkitError`,
+        `OSError`.
         """
+        is_forgotten = self._has_work and Tombstones(self._home).reopen(self._forgotten)
         report = RestoreReport(projects=[project.root for project in self.projects])
         stamp = time.strftime("%Y-%m-%dT%H%M%S")
         for step in self.steps:
@@ -127,18 +155,33 @@ class Restore:
                 make_private_directory(os.path.dirname(kept))
                 write_durably(kept, step.target.read_bytes())
                 report.replaced.append(str(step.target))
-            self._write(step, shared_of)
+            self._write(step, settings_of)
             report.written += 1
         for named, project in zip(self.header.projects, self.projects, strict=True):
-            if named.root != project.root:
+            if named.root != project.root and not named.is_user:
                 move_paths(self._home, named.root, project)
+                self._note_move(named, project)
+        if is_forgotten:
+            user = Project.of_user(self._home)
+            report.problems = forget(self._home, user, Selection(), settings_of, announce)
         return report
 
-    def _write(self, step: Step, shared_of: Callable[[], bool]) -> None:
+    @property
+    def _has_work(self) -> bool:
+        return any(step.state != "same" for step in self.steps) or _FORGOTTEN in self._backup.members
+
+    def _note_move(self, named: BackedUpProject, project: Project) -> None:
+        """Let what names the old root mean the new one, unless the old one is there, or may come back."""
+        if not os.path.isdir(named.root) and project != Project.at_root(named.root, self._home):
+            with changing(self._home) as registry:
+                registry.move(named.root, project.root)
+
+    def _write(self, step: Step, settings_of: Callable[[Project], Settings]) -> None:
         data = step.source.read_bytes()
         if step.project is not None:
             pending.mark(self._home, step.project.root)
-            Journal(step.project, shared=shared_of()).take_over(step.name, data)
+            shared = settings_of(Project(self._home.root)).memory.shared
+            Journal(step.project, shared=shared).take_over(step.name, data)
             return
         make_private_directory(str(step.target.parent))
         write_durably(os.path.realpath(step.target), data, PRIVATE_FILE)

@@ -9,24 +9,24 @@ from pathlib import Path
 
 from memkit import pending
 from memkit.capture.journal import Journal
+from memkit.capture.known import projects_with_memory
 from memkit.config import Settings
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.upkeep.known import projects_with_memory
 
 DAY_SECONDS = 86400.0
 
 
 def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], today: date) -> dict[str, int]:
-    """Delete the days older than `memory.keep_days` from all memories; how many by the project's root.
+    """Delete the days older than `memory.keep_days` from the projects' memories; how many by their roots.
 
-    Where something goes, the project is marked as changed before. The caller holds the index lock. Raises
-    `JournalError`, `OSError`.
+    The user's own memory holds what was to last: nothing goes from it by its age. Where something goes, the
+    project is marked as changed before. The caller holds the index lock. Raises `JournalError`, `OSError`.
     """
     removed = {}
     for project in projects_with_memory(home):
         settings = settings_of(project).memory
-        if not settings.keep_days:
+        if not settings.keep_days or project.memory == home.memory:
             continue
         journal = Journal(project, shared=settings.shared)
         first = (today - timedelta(days=settings.keep_days)).isoformat()

@@ -15,9 +15,12 @@ import pytest
 from memkit.capture import journal
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.replaced import keep_replaced, replaced_files
 from memkit.capture.sessions import Session, Sessions
+from memkit.capture.tombstones import Tombstones
 from memkit.index.paths import added_paths
 from memkit.project import Project
+from memkit.registry import Registry, path_of
 from memkit.upkeep import restore
 from memkit.upkeep.restore import open_backup
 from tests.unit.cli.conftest import Run
@@ -48,7 +51,8 @@ def fill(memory: Memory) -> None:
 
 def contents(*directories: str | Path) -> dict[str, bytes]:
     """Every file that is not derived."""
-    derived = ("index", "models", "run", "log", "env", ".memkit/.gitignore", ".memkit/journal.lock")
+    derived = ("index", "models", "run", "log", "env", ".memkit/.gitignore", ".memkit/journal.lock",
+               "summaries/calls.lock")  # fmt: skip
     return {
         str(path): path.read_bytes()
         for directory in directories
@@ -135,6 +139,7 @@ def test_a_project_that_moved(run_lexical: Run, memory: Memory, tmp_path: Path) 
         (Project.at_root(old, memory.home).root, []),
     ):
         shutil.rmtree(Path(new.project.root, ".memkit"), ignore_errors=True)
+        Path(path_of(memory.home)).unlink(missing_ok=True)  # it says since the first time where the project is
         done = run_lexical(new, "restore", backup, "--yes", "--json", *options).json
         assert done["projects"] == [where]
         assert Path(where, ".memkit", "memory", "2026-11-18.md").read_text() == DAYS["2026-11-18.md"]
@@ -188,7 +193,7 @@ def test_a_restore_that_was_killed_is_brought_to_an_end(
             Path(path).write_bytes(data)
         shutil.rmtree(memory.path("notes"))
         with killed(kill_at), open_backup(memory.home, backup) as found:
-            found.apply(force=True, shared_of=lambda: False)
+            found.apply(force=True, settings_of=lambda _: memory.settings)
         assert memory.path("2026-11-19.md").read_bytes() in (
             changed[str(memory.path("2026-11-19.md"))],
             files[str(memory.path("2026-11-19.md"))],
@@ -215,3 +220,76 @@ def killed(at: int) -> Iterator[None]:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     assert next(count) > at
+
+
+def held(memory: Memory, word: str) -> list[Path]:
+    files = [*Path(memory.home.root).rglob("*"), *Path(memory.project.root).rglob("*")]
+    return [path for path in files if path.is_file() and word.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_what_was_forgotten_since_the_backup_stays_forgotten(
+    run_lexical: Run, memory: Memory, tmp_path: Path, force: tuple[str, ...]
+) -> None:
+    fill(memory)
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    assert held(memory, "PolicyController")
+    run_lexical(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes")
+    memory.path("2026-11-18.md").unlink()
+    done = run_lexical(memory, "restore", backup, "--yes", "--json", *force)
+    assert (done.status, done.json["written"]) == (0, 1 + len(force))
+    assert held(memory, "PolicyController") == []
+    assert memory.path("2026-11-18.md").read_text() == DAYS["2026-11-18.md"]
+    # What was replaced is kept all the same.
+    assert len([*Path(memory.home.before_restore).rglob("2026-11-19.md")]) == len(force)
+    assert "forgetting-unfinished" not in run_lexical(memory, "doctor", "--json").output
+
+
+def test_what_the_backup_says_was_forgotten_is_so_in_a_new_home(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    day = memory.path("2026-11-19.md").read_text()
+    run_lexical(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes")
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    shutil.rmtree(memory.home.root)
+    memory.path("2026-11-19.md").write_text(day)  # as a checkout of an old commit brings it
+    run_lexical(memory, "restore", backup, "--yes")
+    assert held(memory, "PolicyController") == []
+    assert Tombstones(memory.home).forgotten().turns
+    assert Tombstones(memory.home).unfinished() is None
+
+
+def test_a_restore_that_was_killed_leaves_its_forgetting_to_the_next(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    backup = tmp_path / "b.tar.zst"
+    run_lexical(memory, "backup", str(backup))
+    run_lexical(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes")
+    with pytest.MonkeyPatch.context() as patch, open_backup(memory.home, backup) as found:
+        patch.setattr(restore, "forget", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            found.apply(force=True, settings_of=lambda _: memory.settings)
+    assert held(memory, "PolicyController")
+    assert "forgetting-unfinished" in run_lexical(memory, "doctor", "--json").output
+    assert run_lexical(memory, "forget").status == 0
+    assert held(memory, "PolicyController") == []
+
+
+def test_links_names_and_replaced_texts_come_back_and_follow_a_move(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    run_lexical(memory, "projects", "rename", "The shop")
+    keep_replaced(memory.home, memory.project, "MEMORY.md", "# Memory\n\nold\n", "2026-11-20")
+    (kept,) = replaced_files(memory.home, None)
+    backup = str(tmp_path / "b.tar.zst")
+    run_lexical(memory, "backup", backup)
+    old = memory.project.root
+    shutil.rmtree(memory.home.root)
+    shutil.rmtree(old)
+    new = make_memory(tmp_path / "other", home=memory.home)
+    run_lexical(new, "restore", backup, "--yes", "--move", old, new.project.root)
+    assert kept.read_text() == "# Memory\n\nold\n"
+    assert Registry.read(new.home).name_of(new.project.root) == "The shop"
+    assert Project.at_root(old, new.home) == new.project

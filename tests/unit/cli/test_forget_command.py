@@ -62,7 +62,7 @@ def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
     [
         ((), "say what to forget"),
         (("abc", "--everything"), "one of them"),
-        (("ffffffffffff",), "no chunk of this project has the id 'ffffffffffff'"),
+        (("ffffffffffff",), "has the id 'ffffffffffff'"),
         (("--session", "nobody"), "no session 'nobody' is remembered"),
         (("--query", "xylophone"), "nothing is found for that"),
     ],

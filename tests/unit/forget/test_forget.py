@@ -15,7 +15,7 @@ from memkit.capture.note import make_note
 from memkit.capture.sessions import Sessions
 from memkit.capture.tombstones import VERSION, Tombstones
 from memkit.config import Settings
-from memkit.errors import MemkitError, NotFoundError, TombstoneError
+from memkit.errors import MemkitError, NewerFileError, NotFoundError, TombstoneError
 from memkit.forget.selection import Selection, of_days, of_everything, of_session
 from memkit.index.current import open_chunks
 from memkit.recall.transcript import find_original
@@ -275,7 +275,7 @@ def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembere
     assert path.stat().st_mode & 0o777 == 0o600
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "version": VERSION + 1}))
-    with pytest.raises(TombstoneError, match="newer memkit"):
+    with pytest.raises(NewerFileError, match="newer memkit"):
         remembered.take_in()
     path.write_text("{")
     with pytest.raises(TombstoneError, match="restore that file"):

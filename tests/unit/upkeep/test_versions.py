@@ -220,7 +220,9 @@ def test_this_version_goes_on_with_what_released_ones_wrote(released: Path) -> N
 
 def test_the_fixture_of_this_version_is_made_by_the_script(tmp_path: Path) -> None:
     make(tmp_path)
+
     def files(directory: Path) -> set[Path]:
+        """Git keeps no empty directories."""
         found = (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock")
         return {path.relative_to(directory) for path in found}
 
