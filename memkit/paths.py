@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import time
 from typing import Iterator
 
@@ -96,6 +95,8 @@ def make_private_directory(path: str) -> str:
 
 def is_plain_name(name: str) -> bool:
     """Whether a name from outside is safe as that of a file, with any suffix, on every platform."""
+    import re  # which the launcher does without
+
     return bool(re.fullmatch(_PLAIN_NAME, name))
 
 
