@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from memkit.errors import NewerFileError
 from memkit.paths import Home, write_durably
@@ -70,6 +70,10 @@ class Registry:
             root = self.moves[root]
             seen.add(root)
         return root
+
+    def earlier_roots(self, root: str) -> List[str]:
+        """Where the project at `root` was before, as far as is known, sorted."""
+        return sorted(old for old in self.moves if old != root and self.present_root(old) == root)
 
     def link(self, root: str, target: str) -> None:
         """Have `root`, and the roots that shared its memory, share the memory of `target`."""

@@ -34,6 +34,7 @@ from memkit.config import Settings
 from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
+from memkit.registry import Registry
 from memkit.waiting import WaitingSessions
 
 logger = logging.getLogger(__name__)
@@ -272,10 +273,23 @@ class Capture:
         return Tombstones(self.home).forgotten()
 
     def _was_forgotten(self, turn: Turn, project: Project) -> bool:
-        if self._forgotten.covers(turn.id, project.root, turn.session, turn.time):
+        forgotten = self._forgotten
+        if forgotten.covers(turn.id, project.root, turn.session, turn.time):
+            return True
+        if forgotten.periods and any(
+            forgotten.covers(turn.id, root, turn.session, turn.time)
+            for root in self._roots_of(turn, project)
+        ):
             return True
         is_typed = not turn.prompt_id and not turn.uuid  # all that the client's history knows
         return is_typed and self._forgotten.covers_typed(turn.time)
+
+    def _roots_of(self, turn: Turn, project: Project) -> set[str]:
+        """Where else the project may have been when a period of it was forgotten: where its directory was
+        before, and where the turn was made if another memory was merged into this one, or is shared.
+        """
+        roots = {*Registry.read(self.home).earlier_roots(project.root)}
+        return roots | ({Project.containing(turn.cwd).root} if turn.cwd else set())
 
     def _is_forgotten(self, turn: str, session: Session, time: datetime | float | None) -> bool:
         return self._forgotten.covers(turn, session.project, session.id, time)

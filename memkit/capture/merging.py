@@ -13,9 +13,14 @@ from pathlib import Path
 from memkit import anchors, pending
 from memkit.capture.archive import Archive
 from memkit.capture.brief import days as days_of
-from memkit.capture.day_file import DayFile, Section
+from memkit.capture.day_file import DayFile, Section, encoded
+from memkit.capture.day_removal import Removal, remove
+from memkit.capture.fact_merging import holds_lines, remembered_text, taken_facts
+from memkit.capture.facts import MEMORY_FILE
 from memkit.capture.journal import Journal
 from memkit.capture.sessions import Sessions
+from memkit.capture.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.index.paths import move_paths
 from memkit.index.scanner import is_markdown, scan
 from memkit.paths import Home
 from memkit.project import Project
@@ -41,48 +46,87 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     """
     merged = Merged()
     pending.mark(home, target.root)
+    forgotten = Tombstones(home).forgotten()
     other = Journal(source)
     for day in other.days():
-        content = other.day(day)
-        merged.turns += journal.change(day, lambda own, content=content: merge_day(own, content))  # type: ignore[misc]
+        content = DayFile(_take_facts(journal, other, f"{day}.md", forgotten))
+        merged.turns += journal.change(
+            day,
+            lambda own, content=content: merge_day(own, content, forgotten),  # type: ignore[misc]
+        )
     days = {f"{day}.md" for day in days_of(source)}
     for file in _files(source):
         name = file.relative_to(source.memory)
-        if str(name) not in days:
+        if str(name) == MEMORY_FILE:
+            merged.files += _take_memory_file(journal, other, forgotten)
+        elif str(name) not in days:
             merged.files += journal.add_file(name, file.read_bytes())
+    move_paths(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
 
 
-def merge_day(own: DayFile, other: DayFile) -> int:
-    """Put the turns of `other` that `own` lacks where they belong; how many those were.
+def _take_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
+    """Take over the facts in the file `name`; what else stands in it."""
+    text = remembered_text(other.text(name), name, forgotten)
+    change, rest = taken_facts(journal.text(name), text, name)
+    if change:
+        journal.change_facts(name, change, lambda text: None)  # nothing is replaced
+    return rest
 
-    They come with the heading they stand below and its bullets, as a person may have edited them, and
-    so does what stands before the first heading.
+
+def _take_memory_file(journal: Journal, other: Journal, forgotten: Forgotten) -> bool:
+    """Take over the file for facts: all of it, or its facts alone and what else it says beside; whether a
+    file came with that.
     """
+    if not journal.text(MEMORY_FILE):
+        text = remembered_text(other.text(MEMORY_FILE), MEMORY_FILE, forgotten)
+        return journal.add_file(Path(MEMORY_FILE), encoded(text))
+    rest = _take_facts(journal, other, MEMORY_FILE, forgotten)
+    if holds_lines(journal.text(MEMORY_FILE), rest):
+        return False
+    return journal.add_file(Path(MEMORY_FILE), encoded(rest))
+
+
+def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> int:
+    """Put the turns and notes of `other` that `own` lacks where they belong; how many turns those were.
+
+    Turns come with the heading they stand below and its bullets, as a person may have edited them, and
+    so does what stands before the first heading. What is forgotten stays out.
+    """
+    remove(other, Removal(forgotten.turns, forgotten.grips, forgotten.notes))
     present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
+    notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
     grips = set(_GRIP.findall("\n".join(own.lines)))
     taken = 0
     for heading, turns in _blocks(other):
+        if "note" in heading.pairs:
+            if heading.pairs["note"] not in notes:
+                _insert(own, heading, other.text(heading))
+            continue
         missing = [turn for turn in turns if turn.pairs["turn"] not in present]
         if not missing:
             continue
         text = "\n\n".join(
             [_heading(other, heading, turns, missing, grips), *map(other.text, missing)]
         )
-        later = (s for s in own.sections if "session" in s.pairs and s.minute > heading.minute)
-        own.insert_before(next(later, None), text)
+        _insert(own, heading, text)
         present |= {turn.pairs["turn"] for turn in missing}
         taken += len(missing)
     _take_opening(own, other)
     return taken
 
 
+def _insert(own: DayFile, heading: Section, text: str) -> None:
+    later = (one for one in own.sections if one.is_opening and one.minute > heading.minute)
+    own.insert_before(next(later, None), text)
+
+
 def _blocks(day: DayFile) -> list[tuple[Section, list[Section]]]:
-    """Each heading of a session with the turns below it."""
+    """Each heading of a session with the turns below it, and each note."""
     found: list[tuple[Section, list[Section]]] = []
     for section in day.sections:
-        if "session" in section.pairs:
+        if section.is_opening:
             found.append((section, []))
         elif found:
             found[-1][1].append(section)
@@ -153,7 +197,7 @@ def _move_sessions(source: Project, target: Project, home: Home) -> int:
     return len(moved)
 
 
-def remove_merged(source: Project, target: Project) -> int:
+def remove_merged(source: Project, target: Project, home: Home) -> int:
     """Remove the markdown of `source` that `target` holds; return how many files those were.
 
     A file that has changed since it was merged, so that something is missing in the target, stays.
@@ -161,13 +205,21 @@ def remove_merged(source: Project, target: Project) -> int:
     """
     journal, other = Journal(target), Journal(source)
     days = set(other.days())
+    forgotten = Tombstones(home).forgotten()
     removed = 0
     for file in _files(source):
         name = file.relative_to(source.memory)
-        if str(name.parent) == "." and name.stem in days:
-            held = journal.day(name.stem)
-            before = list(held.lines)
-            is_held = merge_day(held, other.day(name.stem)) == 0 and held.lines == before
+        if str(name.parent) == "." and (name.stem in days or name.name == MEMORY_FILE):
+            own = journal.text(name.name)
+            text = remembered_text(other.text(name.name), name.name, forgotten)
+            change, rest = taken_facts(own, text, name.name)
+            if name.stem in days:
+                held = DayFile(own or f"# {name.stem}")
+                before = list(held.lines)
+                is_held = merge_day(held, DayFile(rest), forgotten) == 0 and held.lines == before
+            else:
+                is_held = holds_lines(own, rest) or journal.holds_file(name, encoded(rest))
+            is_held &= not change.added
         else:
             is_held = journal.holds_file(name, file.read_bytes())
         if is_held:

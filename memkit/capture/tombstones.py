@@ -6,6 +6,7 @@ Written before anything is removed, so that neither capture nor an import brings
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,11 @@ class Forgotten(msgspec.Struct, frozen=True):
         began = time.timestamp() if isinstance(time, datetime) else time or 0.0
         name = anchors.safe(session)
         return any(period.covers(project, name, began) for period in self.periods)
+
+    def covers_fact(self, name: str, turns: Iterable[str], grips: Iterable[str]) -> bool:
+        """Whether the fact of that id is forgotten, or one of the turns or bullets that it cites."""
+        is_resting = not self.turns.isdisjoint(turns) or not self.grips.isdisjoint(grips)
+        return is_resting or name in self.facts
 
     def covers_typed(self, time: datetime | None) -> bool:
         """Whether a prompt of which only that is known was one of a forgotten turn."""

@@ -103,9 +103,9 @@ def _select(
         return selection.of_session(context.project, context.home, session, now)
     if any(days):
         since, until = (parse_day(day, date.today()) if day else None for day in days)
-        return selection.of_days(context.project, since, until, now)
+        return selection.of_days(context.project, context.home, since, until, now)
     if not ids and query is None:
-        return selection.of_everything(context.project, now)
+        return selection.of_everything(context.project, context.home, now)
     if query is not None:
         ids = _found(context, query, k)
     finder = selection.Finder(context.project, context.home, context.settings())

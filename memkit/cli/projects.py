@@ -142,9 +142,10 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     with index_lock(context.home, LOCK_SECONDS, context.say):
         journal = Journal(target, shared=settings.memory.shared)
         merged = merge(source, target, context.home, journal)
+        _note_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)
         if remove:
-            removed = remove_merged(source, target)
+            removed = remove_merged(source, target, context.home)
             sync_project(source, context.home, context.settings_of(source), announce=context.say)
     kept = f"{counted(removed, 'file')} removed" if remove else "which stays until you delete it"
     _done(
@@ -160,6 +161,18 @@ def _merge(context: Context, path: str, remove: bool) -> None:
         f"{counted(merged.turns, 'turn')} and {counted(merged.files, 'file')} taken over from "
         f"{source.memory}, {kept}.",
     )
+
+
+def _note_moves(context: Context, roots: set[str], target: Project) -> None:
+    """Note that what is known by the roots of directories that are gone is of `target` now."""
+    from memkit.registry_changes import changing
+
+    kept = context.home.projects
+    gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}
+    if gone:
+        with changing(context.home) as registry:
+            for root in sorted(gone):
+                registry.move(root, target.root)
 
 
 def _own_root(context: Context) -> str:

@@ -86,8 +86,4 @@ def find_facts(
 def rests_on(written: WrittenFact, forgotten: Forgotten) -> bool:
     """Whether a fact is forgotten, or cites a turn or bullet that is."""
     cited = written.fact.citations
-    return (
-        written.id in forgotten.facts
-        or not forgotten.turns.isdisjoint(cited.turns)
-        or not forgotten.grips.isdisjoint(cited.grips)
-    )
+    return forgotten.covers_fact(written.id, cited.turns, cited.grips)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
+import msgspec
+
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.brief import days
@@ -23,6 +25,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.current import open_chunks
 from memkit.paths import Home
 from memkit.project import Project
+from memkit.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +58,25 @@ class Selection:
     passages: list[Passage] = field(default_factory=list)
 
 
-def of_everything(project: Project, now: float) -> Selection:
+def of_everything(project: Project, home: Home, now: float) -> Selection:
     """All that is remembered of a project until `now`, in seconds since the epoch."""
-    return Selection(Forgotten(periods=(Period(until=now, project=project.root, whole=True),)))
+    return _of_period(home, Period(until=now, project=project.root, whole=True))
 
 
-def of_days(project: Project, since: date | None, until: date | None, now: float) -> Selection:
+def _of_period(home: Home, period: Period) -> Selection:
+    """A period of a project, also where it was before."""
+    earlier = Registry.read(home).earlier_roots(period.project)
+    periods = (msgspec.structs.replace(period, project=root) for root in earlier)
+    return Selection(Forgotten(periods=(period, *periods)))
+
+
+def of_days(
+    project: Project, home: Home, since: date | None, until: date | None, now: float
+) -> Selection:
     """The days of a project from `since` to `until`, both included; None leaves an end open."""
     first = _midnight(since) if since else 0.0
     end = min(_midnight(until + timedelta(days=1)), now) if until else now
-    return Selection(Forgotten(periods=(Period(since=first, until=end, project=project.root),)))
+    return _of_period(home, Period(since=first, until=end, project=project.root))
 
 
 def _midnight(day: date) -> float:

@@ -15,6 +15,7 @@ from memkit.errors import NotFoundError
 from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
+from memkit.registry import Registry
 from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
@@ -29,8 +30,14 @@ def _record(home: Home, project: Project) -> Path:
 
 
 def added_paths(home: Home, project: Project) -> list[str]:
-    """The added paths, absolute or relative to the project's root. Raises `NewerFileError`."""
+    """The added paths, absolute or relative to the project's root; those of where it was before count.
+
+    Raises `NewerFileError`.
+    """
     path = _record(home, project)
+    if not path.exists():
+        earlier = map(Project, Registry.read(home).earlier_roots(project.root))
+        path = next(filter(Path.exists, (_record(home, one) for one in earlier)), path)
     try:
         value = json.loads(path.read_bytes())
         check_version(path, value, VERSION)
@@ -66,12 +73,13 @@ def change_paths(
 
 
 def move_paths(home: Home, root: str, project: Project) -> None:
-    """Let `project` have the paths that were added to the memory of the one at `root`, if it has none yet.
+    """Let `project` also have the paths that were added to the memory of the one at `root`.
 
     Raises `OSError`, `NewerFileError`.
     """
-    paths = added_paths(home, Project(root))
-    if paths and not _record(home, project).exists():
+    before = added_paths(home, project)
+    paths = list(dict.fromkeys([*before, *added_paths(home, Project(root))]))
+    if paths != before:
         _write(home, project, paths)
 
 

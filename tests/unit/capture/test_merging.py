@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,17 +14,21 @@ from memkit import pending
 from memkit.capture.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.day_file import DayFile
+from memkit.capture.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile
 from memkit.capture.journal import Journal
 from memkit.capture.merging import Merged, merge, merge_day, remove_merged
 from memkit.capture.sessions import Sessions
+from memkit.capture.tombstones import Forgotten, Period, Tombstones
 from memkit.config import Settings
+from memkit.index.paths import added_paths, change_paths
 from memkit.project import Project
+from memkit.registry_changes import changing
 from memkit.waiting import WaitingSessions
 from tests.unit.memory import day
 
 from ..remember.builders import SESSION, Lines
 from .places import REPOSITORY
-from .stage import Stage, prompt_id
+from .stage import NOW, Stage, prompt_id
 
 MORNING = """# 2026-11-20
 
@@ -170,10 +175,10 @@ def test_only_what_is_held_is_removed(stage: Stage, other: Project) -> None:
     take_over(stage, other)
     day_file = Path(other.memory, "2026-11-21.md")
     day_file.write_text(day_file.read_text() + "\n### 13:00 New <!-- turn:55555555 -->\nnew\n")
-    assert remove_merged(other, stage.project) == 2
+    assert remove_merged(other, stage.project, stage.home) == 2
     assert list(files(other)) == ["2026-11-21.md"]
     assert take_over(stage, other).turns == 1
-    assert remove_merged(other, stage.project) == 1
+    assert remove_merged(other, stage.project, stage.home) == 1
     assert files(other) == {}
 
 
@@ -211,3 +216,82 @@ def test_killed_and_done_again(stage: Stage, other: Project, writes: int) -> Non
     assert len(files(stage.project)) == max(0, writes - 1)
     take_over(stage, other)
     assert files(stage.project) == before == files(other)
+
+
+def facts_of(*facts: Fact, day: str) -> str:
+    return FactChange(frozenset(), facts, day).apply("", MEMORY_FILE)
+
+
+def test_facts_of_both_stand_in_one_section(stage: Stage, other: Project) -> None:
+    one = Fact("The gateway listens on 7443.", "decision", Citations(turns=("11111111",)), "2026-11-20")
+    two = Fact("Tabs are preferred.", "preference", Citations(turns=("44444444",)), "2026-11-21")
+    theirs = facts_of(one, two, day="2026-11-20").replace("# Memory", "# Memory\n\nMy own line.")
+    Path(other.memory, MEMORY_FILE).write_text(theirs)
+    Path(stage.project.memory).mkdir(parents=True)
+    Path(stage.project.memory, MEMORY_FILE).write_text(facts_of(one, day="2026-11-21"))
+    day = Path(other.memory, "2026-11-20.md")
+    third = Fact("The build is slow.", "fact", Citations(turns=("22222222",)), "2026-11-20")
+    day.write_text(FactChange(frozenset(), (third,), "2026-11-20").apply(day.read_text(), day.name))
+    take_over(stage, other)
+    text = Journal(stage.project).text(MEMORY_FILE)
+    assert [text.count(fact.line) for fact in (one, two)] == [1, 1]
+    assert FactFile(text, MEMORY_FILE).compacted == "2026-11-20"  # what the other has not condensed yet
+    assert "My own line." in Path(stage.project.memory, "MEMORY-2.md").read_text()
+    assert Journal(stage.project).text("2026-11-20.md").count(third.line) == 1
+    before = files(stage.project)
+    assert take_over(stage, other) == Merged()
+    assert files(stage.project) == before
+    assert remove_merged(other, stage.project, stage.home) == 4
+    assert files(other) == {}
+
+
+def test_a_file_of_facts_comes_whole_where_there_is_none(stage: Stage, other: Project) -> None:
+    one = Fact("The gateway listens on 7443.", "decision", Citations(turns=("11111111",)), "2026-11-20")
+    theirs = facts_of(one, day="2026-11-20").replace("# Memory", "# Memory\n\nMy own line.")
+    Path(other.memory, MEMORY_FILE).write_text(theirs)
+    for _ in range(2):
+        take_over(stage, other)
+        assert Journal(stage.project).text(MEMORY_FILE) == theirs
+        assert "MEMORY-2.md" not in files(stage.project)
+
+
+NOTED = MORNING + "\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
+
+
+def test_notes_come_in_their_place() -> None:
+    count, text = merged(NOON, NOTED)
+    assert count == 3
+    assert text.index("turn:33333333") < text.index("note:55555555") < text.index("turn:44444444")
+    assert merged(text, NOTED) == (0, text)
+    only = "# 2026-11-20\n\n## 10:00 Note: tabs <!-- note:55555555 -->\ntabs\n"
+    assert merged("# 2026-11-20", only) == (0, only)
+
+
+def test_what_was_forgotten_does_not_come_with_the_other(stage: Stage, other: Project) -> None:
+    fact = Fact("It was two.", "fact", Citations(turns=("22222222",)), "2026-11-20")
+    Path(other.memory, MEMORY_FILE).write_text(facts_of(fact, day="2026-11-20"))
+    forgotten = frozenset({"22222222"})
+    Tombstones(stage.home).begin(Forgotten(turns=forgotten))
+    assert take_over(stage, other).turns == 3
+    text = b"".join(files(stage.project).values()).decode()
+    assert "turn:11111111" in text
+    assert not re.search("turn:22222222|Decided: two|It was two", text)
+
+
+def test_added_paths_come_along(stage: Stage, other: Project) -> None:
+    change_paths(stage.home, stage.project, add=["/docs"])
+    change_paths(stage.home, other, add=["/notes"])
+    take_over(stage, other)
+    assert added_paths(stage.home, stage.project) == ["/docs", "/notes"]
+
+
+def test_a_project_that_moved_keeps_its_added_paths_and_what_it_forgot(stage: Stage) -> None:
+    old = str(stage.root / "old")
+    change_paths(stage.home, Project(old), add=["/notes"])
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
+    Tombstones(stage.home).begin(Forgotten(periods=(Period(until=NOW + 86_400, project=old),)))
+    with changing(stage.home) as registry:
+        registry.move(old, stage.project.root)
+    assert added_paths(stage.home, stage.project) == ["/notes"]
+    captured = Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    assert (captured.turns, captured.left_out) == (0, 1)

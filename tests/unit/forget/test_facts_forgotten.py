@@ -120,8 +120,8 @@ def test_periods_take_their_facts_along(remembered: Remembered, what: str) -> No
     compact(remembered, fact(f"A {WORD}.", turns=(remembered.turns[1],)))
     selection = {
         "session": of_session(stage.project, stage.home, SESSION[:6], NOW),
-        "days": of_days(stage.project, DAY, DAY, NOW + 86_400),
-        "everything": of_everything(stage.project, NOW + 86_400),
+        "days": of_days(stage.project, stage.home, DAY, DAY, NOW + 86_400),
+        "everything": of_everything(stage.project, stage.home, NOW + 86_400),
     }[what]
     assert remembered.forget(selection) == []
     assert remembered.holders() == []

@@ -141,7 +141,7 @@ def test_days_go_whole_with_what_a_person_wrote_into_them(remembered: Remembered
     other = Path(project.memory, "notes.md")
     other.write_text("# Notes\n\nThe rutabaga.\n")
     remembered.sync()
-    selection = of_days(project, DAY, DAY, LATER) if what == "days" else of_everything(project, LATER)
+    selection = of_days(project, remembered.stage.home, DAY, DAY, LATER) if what == "days" else of_everything(project, remembered.stage.home, LATER)
     remembered.forget(selection)
     words = (WORD, "carrot", "parsnip", "salsify")
     assert [remembered.holders(word) for word in words] == [[]] * 4
@@ -152,8 +152,8 @@ def test_days_go_whole_with_what_a_person_wrote_into_them(remembered: Remembered
 
 def test_other_days_stay(remembered: Remembered) -> None:
     project = remembered.stage.project
-    assert not remembered.find(of_days(project, date(2026, 3, 5), None, LATER))
-    assert remembered.find(of_days(project, None, DAY, LATER))
+    assert not remembered.find(of_days(project, remembered.stage.home, date(2026, 3, 5), None, LATER))
+    assert remembered.find(of_days(project, remembered.stage.home, None, DAY, LATER))
 
 
 def test_bullets_that_rest_on_a_forgotten_turn_go(remembered: Remembered) -> None:
