@@ -463,7 +463,7 @@ def test_what_cannot_be_kept_or_written_changes_nothing(
         patch.setattr(replaced, "write_durably", full)
         one.write(work, change)
     with monkeypatch.context() as patch, pytest.raises(JournalError, match="No space"):
-        patch.setattr("memkit.capture.journal.write_durably", full)
+        patch.setattr("memkit.capture.memory_files.write_durably", full)
         one.write(work, change)
     assert memory(stage) == before
 
