@@ -23,6 +23,7 @@ from memkit.validation import (
     BadValueError,
     Key,
     Value,
+    allowed,
     describe,
     every_key,
     name_of,
@@ -35,6 +36,7 @@ __all__ = [
     "SearchSettings",
     "Settings",
     "Value",
+    "allowed",
     "describe",
     "every_key",
     "parse_text",
@@ -100,7 +102,7 @@ def _allowed(found: dict[Key, Value], refused: list[str]) -> dict[Key, Value]:
     for key, value in found.items():
         if key not in known:
             refused.append(f"{value.origin}: unknown setting {name_of(key)}")
-        elif key in _HARMLESS or key[0] in _HARMLESS_SECTIONS:
+        elif is_harmless(key):
             kept[key] = value
         else:
             refused.append(
@@ -108,6 +110,11 @@ def _allowed(found: dict[Key, Value], refused: list[str]) -> dict[Key, Value]:
                 "search and memory.exclude; set it in your own config.toml"
             )
     return kept
+
+
+def is_harmless(key: Key) -> bool:
+    """Whether a project's own file may set this, which may come from strangers."""
+    return key in _HARMLESS or key[0] in _HARMLESS_SECTIONS
 
 
 def _harmless(

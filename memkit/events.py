@@ -1,6 +1,7 @@
-"""What was shown, and what was asked for then: a line each in `log/events.jsonl`.
+"""What was shown, what was asked for then, and that something was searched for: a line each in
+`log/events.jsonl`. Of a search the time alone, never the question.
 
-`memkit status` counts them.
+`memkit status` and `memkit stats` count them.
 
 Standard library only, Python 3.9 syntax.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
 
@@ -18,13 +19,24 @@ MOST_BYTES = 1024 * 1024
 """A log that is longer becomes `events.jsonl.1`, in place of the one before."""
 
 
-def note(home: Home, event: str, ids: List[str]) -> None:
-    """Add an event about entries. Raises `OSError`."""
+class Usage(NamedTuple):
+    """How often something was searched for, pointers were `given`, and one of them was `followed` by an
+    expand. `first` is the time (seconds since the epoch) of the oldest event that is counted.
+    """
+
+    searches: int
+    given: int
+    followed: int
+    first: Optional[float]
+
+
+def note(home: Home, event: str, ids: Sequence[str] = ()) -> None:
+    """Add an event: `search`, or `pointers` or `expand` with the entries it is about. Raises `OSError`."""
     make_private_directory(home.log)
     path = home.events_file
     if os.path.exists(path) and os.path.getsize(path) > MOST_BYTES:
         os.replace(path, path + ".1")
-    line = json.dumps({"time": round(time.time(), 3), "event": event, "ids": ids}) + "\n"
+    line = json.dumps({"time": round(time.time(), 3), "event": event, "ids": list(ids)}) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
     try:
         os.write(
@@ -34,20 +46,30 @@ def note(home: Home, event: str, ids: List[str]) -> None:
         os.close(descriptor)
 
 
-def pointer_counts(home: Home) -> Dict[str, int]:
-    """How often pointers were `given`, and how often one of them was `followed` by an expand."""
-    given = followed = 0
+def usage(home: Home, since: float = 0.0) -> Usage:
+    """What the log holds, from `since` (seconds since the epoch) on."""
+    searches = given = followed = 0
+    first = None  # type: Optional[float]
     waiting = []  # type: List[List[str]]
     for event in _read(home):
+        when = event.get("time")
+        if isinstance(when, (int, float)):
+            if when < since:
+                continue
+            first = when if first is None else min(first, when)
+        elif since:
+            continue
         ids = [name for name in event.get("ids", []) if isinstance(name, str)]
-        if event.get("event") == "pointers":
+        if event.get("event") == "search":
+            searches += 1
+        elif event.get("event") == "pointers":
             given += 1
             waiting.append(ids)
         elif event.get("event") == "expand":
             rest = [own for own in waiting if not _names_one_of(ids, own)]
             followed += len(waiting) - len(rest)
             waiting = rest
-    return {"given": given, "followed": followed}
+    return Usage(searches, given, followed, first)
 
 
 def _names_one_of(asked: List[str], shown: List[str]) -> bool:

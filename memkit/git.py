@@ -9,6 +9,8 @@ import os
 import re
 from typing import Collection, NamedTuple, Optional
 
+from memkit.processes import quiet
+
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
 
@@ -167,6 +169,7 @@ def remote_of(root: str) -> Optional[str]:
             capture_output=True,
             timeout=5,
             check=False,
+            **quiet(),
         )
     except (OSError, subprocess.TimeoutExpired):  # no git on this machine: the path names the project
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import time
 from typing import Iterator
 
 PRIVATE_FILE = 0o600
@@ -21,6 +22,17 @@ OFF_MARKER = os.path.join(".memkit", "off")
 
 OFF_TIMES = os.path.join(".memkit", "off-times")
 """From when to when a project was not remembered: two numbers a line, in seconds since the epoch."""
+
+
+READERS_BLOCK = os.name == "nt"
+"""Whether a file cannot be replaced while anybody has it open, if only a virus scanner."""
+
+BUSY_SECONDS = 2.0
+"""How long it is tried then."""
+
+
+# Windows keeps the names of devices, with any suffix, for itself.
+_PLAIN_NAME = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[A-Za-z0-9][A-Za-z0-9_-]{0,79}"
 
 
 class Home:
@@ -81,6 +93,13 @@ def make_private_directory(path: str) -> str:
     return path
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a name from outside is safe as that of a file, with any suffix, on every platform."""
+    import re  # which the launcher does without
+
+    return bool(re.fullmatch(_PLAIN_NAME, name))
+
+
 def create_private(path: str) -> io.BufferedWriter:
     """Open a new or emptied file for writing that only its owner may read; not forced to the disk."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb")
@@ -103,12 +122,25 @@ def replacing_privately(path: str) -> Iterator[io.BufferedWriter]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
+        put_in_place(partial, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
         raise
     sync_directory(directory)
+
+
+def put_in_place(made: str, path: str) -> None:
+    """Rename the file `made` to `path`, in place of what is there. Raises `OSError`."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            os.replace(made, path)
+            return
+        except PermissionError:
+            if not READERS_BLOCK or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def sync_directory(path: str) -> None:
@@ -141,7 +173,7 @@ def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
-        os.replace(temporary, path)
+        put_in_place(temporary, path)
     except BaseException:
         try:
             os.unlink(temporary)

@@ -139,8 +139,9 @@ def _read(path: str) -> str:
 
 
 def _bare_places() -> FrozenSet[str]:
-    """Real paths of what is nobody's project: the user's home, all above it, the root, `/tmp`."""
-    places = {"/tmp", "/var/tmp", os.environ.get("TMPDIR") or "/tmp"}
+    """Real paths of what is nobody's project: the user's home, all above it, the root, temporary files'."""
+    places = {"/tmp", "/var/tmp"}
+    places.update(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))))  # the latter two: Windows
     found = {os.path.realpath(place) for place in places}
     current = os.path.realpath(os.path.expanduser("~"))
     found.add(current)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,9 +75,9 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def _loads(text: str) -> dict[str, Any]:
-    try:
+    if sys.version_info >= (3, 11):
         import tomllib
-    except ImportError:  # Python 3.10
+    else:
         import tomli as tomllib
     parsed: dict[str, Any] = tomllib.loads(text)
     return parsed

@@ -58,6 +58,11 @@ def describe(key: Key) -> str:
     return str((_type_info(key).extra_json_schema or {}).get("description", ""))
 
 
+def allowed(key: Key) -> str:
+    """What a setting can be, in words: `a whole number from 1 to 1000`."""
+    return _allowed(_type_info(key).type)
+
+
 def validate(found: Mapping[Key, Value]) -> Settings:
     """Settings made of `found` over the defaults; text is taken for the number or word it stands for.
 
@@ -157,9 +162,9 @@ def _allowed(kind: inspect.Type) -> str:
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType():
-            return f"a whole number from {kind.ge} to {kind.le}"
+            return f"a whole number {_range(kind)}"
         case inspect.FloatType():
-            return f"a number from {kind.ge} to {kind.le}"
+            return f"a number {_range(kind)}"
         case inspect.LiteralType():
             *others, last = map(str, kind.values)
             return f"{', '.join(others)} or {last}"
@@ -168,6 +173,10 @@ def _allowed(kind: inspect.Type) -> str:
         case inspect.StrType(max_length=int(most)):
             return f"text of at most {most} characters"
     return "text"
+
+
+def _range(kind: inspect.IntType | inspect.FloatType) -> str:
+    return f"from {kind.ge} on" if kind.le is None else f"from {kind.ge} to {kind.le}"
 
 
 def _bad_value(key: Key, value: Value, reason: str) -> BadValueError:

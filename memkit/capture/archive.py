@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +18,12 @@ from memkit.capture.archived_turn import ArchivedTurn, make_archived_turn
 from memkit.capture.transcript import Entry
 from memkit.capture.turn import Turn
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
-from memkit.paths import Home
+from memkit.paths import Home, is_plain_name
 
 logger = logging.getLogger(__name__)
 
 SUFFIX = ".jsonl.zst"
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ class Archive:
         """The ids of the archived sessions; one whose file cannot be read is logged and left out."""
         for path in self._files():
             name = path.name.removesuffix(SUFFIX)
-            if _PLAIN_NAME.fullmatch(name):
+            if is_plain_name(name):
                 yield name
                 continue
             try:
@@ -152,7 +150,7 @@ class Archive:
         """The file of a session."""
         # Session ids come from outside: one that is no plain name is hashed.
         name = session
-        if not _PLAIN_NAME.fullmatch(session):
+        if not is_plain_name(session):
             name = f"_{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}"
         return self.directory / f"{name}{SUFFIX}"
 

@@ -7,11 +7,10 @@ Every step is keyed and repeatable: being killed anywhere and run again changes 
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import datetime, timezone
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,10 @@ from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT, time_of
+from memkit.capture.told import Told, shows
 from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript, clean
-from memkit.capture.turn import Turn, read_turns, turn_id
+from memkit.capture.turn import Turn, read_turns
 from memkit.config import Settings
 from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.paths import Home
@@ -81,7 +81,8 @@ class Capture:
             session.read_again()
         event = record["event"]
         if event == PROMPT_EVENT:
-            if not self._is_forgotten(self._turn_id(record, ""), session, time_of(record)):
+            turn = Told(record, "", self.redact).turn_id
+            if not self._is_forgotten(turn, session, time_of(record)):
                 prompt = self.redact(clean(str(record.get("prompt", ""))))
                 session.remember_prompt(str(record.get("prompt_id", "")), prompt)
             self.sessions.save(session)
@@ -147,10 +148,11 @@ class Capture:
         # The message of a failure is the error.
         said = "" if record["event"] == "StopFailure" else str(record.get("message", ""))
         message = self.redact(clean(said))
-        own = self._own_turn(session, turns, record, message)
-        if own is None and self._was_read(session, turns, record, message):
+        told = Told(record, message, self.redact)
+        own = told.find(session, turns)
+        if own is None and told.was_read(session, turns):
             return
-        if own is not None and self._shows(own, message):
+        if own is not None and told.is_shown_by(own):
             pass
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
@@ -158,7 +160,7 @@ class Capture:
             if not skips(own.prompt) and not self._is_forgotten(own.id, session, own.time):
                 session.answers[own.id] = [message, section_hash(own.answer)]
         elif message:  # its prompt is kept: the event may be handled again
-            turns.append(self._turn_of_event(session, record, message))
+            turns.append(told.as_turn(session))
         has_ended = own is not None and record["event"] in ("Stop", "StopFailure")
         if own is not None and has_ended:
             own.commit = str(record.get("commit", ""))
@@ -168,75 +170,6 @@ class Capture:
         if has_ended:
             session.prompts.pop(str(record.get("prompt_id", "")), None)
         self.sessions.save(session)
-
-    def _own_turn(
-        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
-    ) -> Turn | None:
-        """The turn an event speaks of: by prompt id, else by its message, else the one that lacks it."""
-        prompt_id = record.get("prompt_id")
-        if prompt_id and any(turn.prompt_id for turn in turns):
-            # The last one: a bare `/clear` before the prompt can have the same id.
-            return next(
-                (
-                    turn
-                    for turn in reversed(turns)
-                    if prompt_id in (turn.prompt_id, *turn.other_prompt_ids)
-                ),
-                None,
-            )
-        if prompt_id and self._turn_id(record, message) in session.recent:
-            return None  # what follows it, `/exit` for one, is not its turn
-        said = " ".join(message.split())
-        for turn in reversed(turns):
-            if said and said == " ".join(self.redact(turn.answer).split()):
-                return turn
-        for turn in reversed(turns):
-            if self._shows(turn, message):
-                return turn
-        if turns and (turns[-1].worked_since or not turns[-1].answer):
-            return turns[-1]
-        return None
-
-    def _was_read(
-        self, session: Session, turns: list[Turn], record: dict[str, Any], message: str
-    ) -> bool:
-        """Whether the event's turn was read before the event came, and another followed: it is complete."""
-        if not turns:
-            return False
-        if self._turn_id(record, message) in session.recent:
-            return True
-        if not message or not session.offset or any(turn.prompt_id for turn in turns):
-            return False
-        # A transcript from before there were prompt ids: the message must tell.
-        earlier = read_turns(Transcript(Path(session.transcript)))
-        return any(turn.end <= session.offset and self._shows(turn, message) for turn in earlier)
-
-    def _shows(self, turn: Turn, message: str) -> bool:
-        """Whether the turn's answer holds `message` (redacted, so compared redacted)."""
-        return " ".join(message.split()) in " ".join(self.redact(turn.answer).split())
-
-    def _turn_id(self, record: dict[str, Any], message: str) -> str:
-        said = hashlib.sha256(f"{record['time']}\0{message}".encode()).hexdigest()
-        return turn_id(str(record["session"]), str(record.get("prompt_id", "")), "", said)
-
-    def _turn_of_event(self, session: Session, record: dict[str, Any], message: str) -> Turn:
-        """A turn the transcript never showed, from the events alone."""
-        prompt_id = str(record.get("prompt_id", ""))
-        when = datetime.fromtimestamp(float(record["time"]), timezone.utc)
-        return Turn(
-            id=self._turn_id(record, message),
-            session=str(record["session"]),
-            prompt=session.prompts.get(prompt_id, ""),
-            time=when,
-            start=session.offset,
-            end=session.size,
-            prompt_id=prompt_id,
-            cwd=str(record.get("cwd", "")),
-            branch=str(record.get("branch", "")),
-            commit=str(record.get("commit", "")),
-            answer=message,
-            is_told=True,
-        )
 
     def read(
         self,
@@ -325,7 +258,7 @@ class Capture:
         """Give the turn the final message that an event told, until the transcript shows a later one."""
         told, seen = session.answers.get(turn.id, ("", ""))
         is_behind = not turn.answer or turn.worked_since or section_hash(turn.answer) == seen
-        if told and is_behind and not self._shows(turn, told):
+        if told and is_behind and not shows(turn, told, self.redact):
             turn.answer, turn.is_told = told, True
 
     def _is_left_out(self, project: Project, directory: str, time: datetime | None) -> bool:

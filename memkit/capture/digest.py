@@ -31,8 +31,10 @@ _MAIN_INPUT = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
     "description", "prompt", "subject", "name",
 )  # fmt: skip
-_ON_FILES = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
-_QUIET = _ON_FILES | {"Glob", "Grep"}
+FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
+"""Tools whose main input is a path; it stands in the digest as it is."""
+
+_QUIET = FILE_TOOLS | {"Glob", "Grep"}
 _AGENTS = frozenset({"Agent", "Task"})
 _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
@@ -124,7 +126,7 @@ def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str
         if root and given.startswith(root + os.sep):
             given = os.path.relpath(given, root)
     shown = one_line(redact(given), INPUT_CHARACTERS)
-    if shown and call.name not in _ON_FILES:
+    if shown and call.name not in FILE_TOOLS:
         shown = _code(shown)
     agent = "↳ " if call.by_agent else ""
     name = _NO_NAME.sub("_", call.name)[:60] or "tool"

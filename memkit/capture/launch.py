@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import ModuleType
-from typing import Dict, List, Mapping, Optional
+from typing import Dict, List, Mapping
 
-from memkit import environment, pending
+from memkit import environment, pending, processes
 from memkit.capture import spool
+from memkit.file_lock import is_locked
 from memkit.paths import PRIVATE_FILE, Home, create_private, make_private_directory
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -34,29 +34,6 @@ _OF_THE_USER = (
 
 RETRY_BUILD_SECONDS = 600.0
 """Hooks do not start another build of the environment so soon after a failed one."""
-
-fcntl: Optional[ModuleType]
-try:
-    import fcntl
-except ImportError:  # Windows: the worker itself finds the lock taken and leaves
-    fcntl = None
-
-
-def is_locked(path: str) -> bool:
-    """Whether some process holds the lock file at `path` at this moment."""
-    if fcntl is None:
-        return False
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def worker_is_running(home: Home) -> bool:
@@ -131,8 +108,8 @@ def start(home: Home, *arguments: str) -> None:
             stderr=log,
             cwd=home.root,
             env=worker_environment(home),
-            start_new_session=True,
             close_fds=True,
+            **processes.apart(),
         )
 
 

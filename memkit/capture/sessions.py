@@ -11,13 +11,12 @@ import hashlib
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit.errors import NewerFileError
-from memkit.paths import Home, make_private_directory, write_durably
+from memkit.paths import Home, is_plain_name, make_private_directory, write_durably
 from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
@@ -170,7 +169,7 @@ class Sessions:
     def path(self, session: str) -> Path:
         """The file of a session."""
         # Session ids come from outside: one that is no plain name is hashed.
-        if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", session):
+        if is_plain_name(session):
             return self.directory / f"{session}.json"
         return self.directory / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
 

@@ -14,7 +14,7 @@ import os
 import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory, sync_directory
+from memkit.paths import PRIVATE_FILE, Home, make_private_directory, put_in_place, sync_directory
 
 SCHEMA = 1
 """Version of the files' format. A worker refuses files of a newer one."""
@@ -66,7 +66,7 @@ def _write(home: Home, folder: str, name: str, record: Dict[str, Any]) -> None:
             file.write(json.dumps(record).encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, _path(home, folder, name))
+        put_in_place(temporary, _path(home, folder, name))
     except BaseException:
         _remove(temporary)
         raise

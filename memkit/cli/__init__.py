@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 import memkit
 from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _COMMANDS = {
     "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
@@ -32,6 +35,7 @@ _COMMANDS = {
     "service": ("service", "The process that keeps index and model warm."),
     "jobs": ("jobs", "What memkit does by itself now and then."),
     "status": ("status", "What is remembered, what waits, what failed."),
+    "stats": ("stats", "What the memory adds up to: days, turns, use, cost, room."),
     "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
     "logs": ("logs", "What memkit's log says."),
     "projects": ("projects", "What projects are remembered, and which share a memory."),
@@ -44,6 +48,7 @@ _COMMANDS = {
     "on": ("switch", "Remember this project again."),
     "off": ("switch", "Stop remembering this project."),
     "demo": ("demo", "See the whole loop at work, in a throw-away home."),
+    "completion": ("completion", "Have your shell complete commands and settings."),
 }
 """Each command with the module of this package that holds it, and its line in the group's help."""
 
@@ -65,6 +70,17 @@ class _LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, none of them imported; else what click completes."""
+        from click.shell_completion import CompletionItem
+
+        named = [
+            CompletionItem(name, help=line)
+            for name, (_, line) in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -84,7 +100,13 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(memkit.__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """A memory for Claude Code: every session kept as readable markdown, and found again."""
+    """A memory for Claude Code: every session kept as readable markdown, and found again.
+
+    \b
+      memkit setup
+      memkit search "which port does the staging gateway use"
+      memkit search --help
+    """
 
 
 def main() -> NoReturn:

@@ -25,6 +25,10 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     In the journal and other indexed markdown, the archive, the index, and in what memkit itself keeps
     of sessions, events and errors. Says where and of which kind, never the secret. `--fix` changes all
     of that but markdown that memkit did not write. The exit status is 1 if something is left.
+
+    \b
+      memkit audit
+      memkit audit --all-projects --fix
     """
     from memkit.capture.audit import Audit
     from memkit.index.lock import index_lock

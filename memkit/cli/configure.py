@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from memkit.cli.context import Context, command
 from memkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 ACTIONS = ("list", "get", "set", "path")
 
@@ -13,9 +18,25 @@ NOTIFY_SECONDS = 1.0
 """How long telling the service may take."""
 
 
+def _complete_key(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The settings whose names begin so, for the shell."""
+    from click.shell_completion import CompletionItem
+
+    from memkit import config
+
+    named = {f"{section}.{name}": (section, name) for section, name in config.every_key()}
+    return [
+        CompletionItem(shown, help=config.describe(key))
+        for shown, key in named.items()
+        if shown.startswith(incomplete)
+    ]
+
+
 @command("config")
 @click.argument("action", type=click.Choice(ACTIONS), default="list")
-@click.argument("key", required=False, metavar="[SECTION.FIELD]")
+@click.argument("key", required=False, metavar="[SECTION.FIELD]", shell_complete=_complete_key)
 @click.argument("value", required=False)
 def config_command(context: Context, action: str, key: str | None, value: str | None) -> None:
     """Show and change settings.

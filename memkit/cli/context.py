@@ -18,6 +18,7 @@ from memkit.project import Project
 
 if TYPE_CHECKING:
     from memkit.config import Key, Settings
+    from memkit.summarize.ledger import Total
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -114,6 +115,14 @@ def about_dollars(usd: float | None) -> str:
     return f"about ${usd:.{digits}f}"
 
 
+def dollars(total: Total) -> str:
+    """What is known of a cost; a call of an unknown price is never said to be free."""
+    if total.unpriced == total.calls:
+        return "unknown"
+    known = f"${total.usd:.4f}" if total.usd < 1 else f"${total.usd:.2f}"
+    return f"{known} + {total.unpriced} unknown" if total.unpriced else known
+
+
 def plain(text: str) -> str:
     """`text` without what would steer a terminal: colours, cursor moves, other control characters."""
     return _CONTROL.sub("\ufffd", click.unstyle(text))
@@ -142,6 +151,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
         made.params += [
             click.Option(
                 ["--project"],
+                type=click.Path(),
                 metavar="PATH",
                 help="The project; by default that of the working directory.",
             ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, command, counted, dollars, plain
 
 if TYPE_CHECKING:
     from memkit.summarize.ledger import Call, Total
@@ -48,7 +48,7 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
     _show(by, groups)
     settings = context.settings().summarize
     click.echo(
-        f"{counted(everything.calls, 'call')}, {everything.tokens:,} tokens, {_dollars(everything)}. "
+        f"{counted(everything.calls, 'call')}, {everything.tokens:,} tokens, {dollars(everything)}. "
         f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
     )
 
@@ -82,15 +82,7 @@ def _show(by: str, groups: dict[str, Total]) -> None:
     most = max(one.tokens for one in groups.values()) or 1
     for name, one in sorted(groups.items()):
         table.add_row(
-            plain(name), f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", _dollars(one),
+            plain(name), f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", dollars(one),
             Bar(most, 0, one.tokens, width=BAR_COLUMNS),
         )  # fmt: skip
     Console(highlight=False, markup=False).print(table)
-
-
-def _dollars(total: Total) -> str:
-    """What is known of a cost; a call of an unknown price is never said to be free."""
-    if total.unpriced == total.calls:
-        return "unknown"
-    known = f"${total.usd:.4f}" if total.usd < 1 else f"${total.usd:.2f}"
-    return f"{known} + {total.unpriced} unknown" if total.unpriced else known

@@ -41,6 +41,9 @@ def demo_command(context: Context) -> None:
 
     A bundled transcript of the real client goes through the same hooks Claude Code calls. Everything happens
     in a temporary directory that is removed at the end.
+
+    \b
+      memkit demo
     """
     with _stage(context.home) as (home, project, transcript):
         outcome = _Demo(context, home, project, transcript).run()
@@ -56,7 +59,10 @@ def _stage(real: Home) -> Iterator[tuple[Home, Project, Path]]:
         home = Home(str(root / "memkit"))
         make_private_directory(home.root)
         make_private_directory(real.models)
-        os.symlink(real.models, home.models)
+        try:
+            os.symlink(real.models, home.models)
+        except OSError:  # Windows asks for a right that few users have
+            shutil.copytree(real.models, home.models)
         (root / "shop").mkdir()
         yield home, Project(str(root / "shop")), root
     finally:

@@ -18,6 +18,10 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
     """Show the whole markdown section around a search result, and where it came from.
 
     ID is an id that `memkit search` printed, or the first characters of one.
+
+    \b
+      memkit expand 20e3d2c8274c
+      memkit expand 20e3 7c11 --json
     """
     from memkit import events
     from memkit.service.client import ServiceUnavailable

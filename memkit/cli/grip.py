@@ -17,6 +17,10 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
     """Show what a bullet of a summary rests on: an excerpt of its turns, and the events around it.
 
     ID is the id of a grip as `memkit search` and `memkit expand` print it, or its beginning.
+
+    \b
+      memkit grip 82c57f55
+      memkit grip 82c57f55 --context 10
     """
     from memkit.capture.redact import redact
     from memkit.recall.grip import find_grip

@@ -28,6 +28,12 @@ def index_command(
 
     Unchanged text costs nothing. Each PATH, a markdown file or a directory of them, becomes a part of
     this project's memory and stays one.
+
+    \b
+      memkit index
+      memkit index docs/decisions notes.md
+      memkit index --drop docs/decisions
+      memkit index --rebuild
     """
     from memkit.index.paths import change_paths
 

@@ -25,6 +25,9 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 
     It always exits 0: a failing command would abort the skill that runs it, so what went wrong is
     said to the model instead.
+
+    \b
+      memkit recall --stdin < question.txt
     """
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:

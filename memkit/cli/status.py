@@ -13,7 +13,12 @@ from memkit.cli.context import Context, command, counted, plain
 
 @command("status")
 def status_command(context: Context) -> None:
-    """Show what is remembered of this project, what waits to be taken in, and what failed."""
+    """Show what is remembered of this project, what waits to be taken in, and what failed.
+
+    \b
+      memkit status
+      memkit status --json
+    """
     value = _status(context)
     if context.as_json:
         context.print_json(value)
@@ -88,6 +93,7 @@ def _status(context: Context) -> dict[str, Any]:
     files = read_files(project, home, settings)
     snapshot = open_chunks(project, home, settings)
     archive = Archive(home).size()
+    usage = events.usage(home)
     return {
         "project": project.root,
         "off": project.is_off,
@@ -118,7 +124,7 @@ def _status(context: Context) -> dict[str, Any]:
             "enabled": settings.service.enabled,
             "running": launch.service_is_running(home),
         },
-        "pointers": events.pointer_counts(home),
+        "pointers": {"given": usage.given, "followed": usage.followed},
         "failed": [
             {
                 "file": item.name,

@@ -11,14 +11,22 @@ from memkit.cli.context import Context, command
 
 @command("off")
 def off_command(context: Context) -> None:
-    """Stop remembering this project's sessions. What is remembered stays, and stays searchable."""
+    """Stop remembering this project's sessions. What is remembered stays, and stays searchable.
+
+    \b
+      memkit off
+    """
     context.project.switch_off(time.time())
     _tell(context, "off")
 
 
 @command("on")
 def on_command(context: Context) -> None:
-    """Remember this project's sessions again; what is said until then stays out."""
+    """Remember this project's sessions again; what was said while it was off stays out.
+
+    \b
+      memkit on
+    """
     context.project.switch_on(time.time())
     _tell(context, "on")
 

@@ -37,6 +37,11 @@ def transcript_command(
 
     SESSION is a session's id, the first characters of one, or the path of any transcript (.jsonl);
     without it, the session that holds the turn, or the project's latest one.
+
+    \b
+      memkit transcript
+      memkit transcript --turn 8b52f4fb --context 0
+      memkit transcript 8bb06550 --json
     """
     from memkit.capture.redact import redact
     from memkit.recall.transcript import around

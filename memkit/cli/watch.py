@@ -30,6 +30,10 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
 
     Prints a line, or with --json an object, for each time. Each PATH, a markdown file or a directory
     of them, becomes a part of this project's memory and stays one.
+
+    \b
+      memkit watch
+      memkit watch docs/decisions
     """
     from memkit.index.paths import change_paths
     from memkit.service.watcher import Watcher

@@ -28,6 +28,10 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
     """Take what the hooks spooled into the journal, index it, and end.
 
     The hooks start this by themselves. One worker runs at a time.
+
+    \b
+      memkit work --wait
+      memkit work --retry
     """
     if not os.path.isdir(context.home.root):
         return  # the home is gone since a hook started this; do not bring it back

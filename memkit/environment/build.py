@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from memkit.environment.commands import CommandRunner
 from memkit.environment.install import install
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.environment.progress import Progress, say
+from memkit.file_lock import try_lock
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
 
 NEEDED_BYTES = 700_000_000
@@ -124,30 +124,13 @@ def _locked(path: str) -> Iterator[int]:
     """Hold the lock file at `path`, waiting for another holder; yields its descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
-        if not _try_lock(descriptor):
+        if not try_lock(descriptor):
             say("another process is making the environment; waiting for it")
-            while not _try_lock(descriptor):
+            while not try_lock(descriptor):
                 time.sleep(0.2)
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise
-    return True
 
 
 @contextlib.contextmanager

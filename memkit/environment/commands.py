@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import errno
 import os
-import signal
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TextIO
 
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.environment.progress import Progress
+from memkit.processes import apart, kill_group
 
 NO_NETWORK_SECONDS = 10
 """For one connection, and again for its one retry: half a minute without a network."""
@@ -63,7 +63,7 @@ class CommandRunner:
             self._log.flush()
             status = process.wait()
         except BaseException:
-            _end(process)
+            kill_group(process)
             raise
         if status:
             self._raise_cause([f"exit status {status}", *tail])
@@ -79,8 +79,8 @@ class CommandRunner:
                 env=_variables(self._directory),
                 encoding="utf-8",
                 errors="replace",
-                start_new_session=True,  # Ctrl-C reaches us alone, and we end the whole group
                 pass_fds=(self._lock,) if os.name == "posix" else (),
+                **apart(),  # Ctrl-C reaches us alone, and we end the whole group
             )
         except OSError as error:
             message = f"memkit cannot run {command[0]}: {error.strerror}."
@@ -102,15 +102,6 @@ class CommandRunner:
 def _mentions(lines: Iterable[str], signs: Iterable[str]) -> bool:
     text = "\n".join(lines).lower()
     return any(sign in text for sign in signs)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a command and all it started, so that nothing writes any more when this returns."""
-    if os.name == "posix":
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
 
 
 def _variables(directory: Path) -> dict[str, str]:

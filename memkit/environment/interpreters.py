@@ -5,6 +5,7 @@ Standard library only, Python 3.9 syntax: run by whatever `python3` the user has
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memkit.errors import MemkitError
+from memkit.processes import quiet
 
 MINIMUM = (3, 10)
 """The oldest Python that memkit itself runs on."""
@@ -73,20 +75,42 @@ def _candidates() -> Iterator[str]:
         path = shutil.which(f"python3.{minor}")
         if path is not None:
             yield path
+    if sys.platform == "win32":
+        yield from _windows_candidates()
+
+
+def _windows_candidates() -> Iterator[str]:
+    """`python` on PATH, and the newest that the launcher `py` knows: no name there has a version."""
+    python, launcher = shutil.which("python"), shutil.which("py")
+    if python is not None:
+        yield python
+    if launcher is not None:
+        answer = _ask([launcher, "-3", "-I", "-c", "import sys; print(sys.executable)"])
+        if answer:
+            yield answer
 
 
 def _probe(path: str) -> Interpreter | None:
     """What `path` is; None if it is no working Python, as a version manager's launcher may be."""
     try:
-        answer = subprocess.run(
-            [path, "-I", "-c", _PROBE],
+        major, minor, micro, has_venv = map(int, _ask([path, "-I", "-c", _PROBE]).split())
+    except ValueError:
+        return None
+    return Interpreter(path, (major, minor, micro), bool(has_venv))
+
+
+def _ask(command: list[str]) -> str:
+    """What a command prints; empty if it fails, as a version manager's launcher may."""
+    try:
+        answer: subprocess.CompletedProcess[bytes] = subprocess.run(
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=20,
             check=True,
+            **quiet(),
         )
-        major, minor, micro, has_venv = map(int, answer.stdout.split())
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return None
-    return Interpreter(path, (major, minor, micro), bool(has_venv))
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return os.fsdecode(answer.stdout).strip()

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 
 from memkit.errors import MemkitError
+from memkit.processes import quiet
 
 PLUGIN = "memkit@memkit"
 """Plugin and marketplace."""
@@ -68,13 +69,14 @@ class Client:
     def _run(self, *arguments: str) -> str:
         command = " ".join(("claude", *arguments))
         try:
-            done = subprocess.run(
+            done: subprocess.CompletedProcess[bytes] = subprocess.run(
                 [self.path, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 timeout=SECONDS,
                 check=False,
+                **quiet(),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ClientError(f"`{command}` cannot be run: {error}") from error

@@ -16,6 +16,7 @@ from memkit import environment
 from memkit.capture.launch import REPOSITORY
 from memkit.health.client import installed_plugins, plugin_version
 from memkit.health.finding import Finding, Subject
+from memkit.processes import quiet
 
 OLDEST_PYTHON = (3, 9)
 """What the hooks need."""
@@ -67,6 +68,8 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
     meaning = "hooks cannot run: no session is remembered"
     if python is None:
         fix = "install Python 3.9 or newer as `python3`"
+        if sys.platform == "win32":
+            fix += ": that of the Microsoft Store, or a copy of another's python.exe beside it"
         yield Finding("python-missing", "error", "there is no `python3` on PATH", meaning, fix)
         return
     try:
@@ -77,6 +80,7 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
             text=True,
             timeout=ASK_SECONDS,
             check=True,
+            **quiet(),
         )
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:

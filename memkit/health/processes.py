@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import psutil
 import memkit
 from memkit import environment
 from memkit.capture import launch
+from memkit.file_lock import is_locked
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.paths import Home
 from memkit.service import stopping
@@ -111,7 +113,7 @@ def check_locks(subject: Subject) -> Iterator[Finding]:
     """Whether a lock is held by a process that is stopped, or for one that is dead by its child."""
     home = subject.home
     for path in (home.index_lock, environment.lock_file(home.root)):
-        if not launch.is_locked(path):
+        if not is_locked(path):
             continue
         holder = _holder(path)
         if holder is None or holder == stopping.process_of(home):  # that is `check_service`'s
@@ -145,6 +147,8 @@ def _is_stopped(process: int) -> bool:
 
 def _holder(path: str) -> int | None:
     """The process that locked the file at `path`, from the table of proc_locks(5); None if it is not told."""
+    if sys.platform == "win32":
+        return None
     try:
         status = os.stat(path)
         lines = LOCKS.read_text(encoding="ascii").splitlines()

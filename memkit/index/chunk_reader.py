@@ -9,6 +9,7 @@ import dataclasses
 import json
 import logging
 import mmap
+import sys
 import zlib
 from collections.abc import Callable
 from itertools import pairwise
@@ -166,7 +167,7 @@ def root_of(directory: Path) -> str:
 
 def release(data: memoryview) -> None:
     """Let the system take back the memory of a mapped file; what is asked for is read again."""
-    if isinstance(data.obj, mmap.mmap) and hasattr(data.obj, "madvise"):
+    if sys.platform != "win32" and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 

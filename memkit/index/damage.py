@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit.errors import IndexStoreError
+from memkit.processes import quiet
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +132,7 @@ def read_all(path: Path) -> Contents:
             capture_output=True,
             timeout=TRY_SECONDS,
             check=False,
+            **quiet(),
         )
     except subprocess.TimeoutExpired:
         return Contents("reading it does not end")

@@ -46,6 +46,8 @@ def socket_path(home: Home) -> str:
     """The path of the Unix socket of `home`, short enough for the system; nothing is created."""
     if len(os.fsencode(home.service_socket)) <= MAX_SOCKET_PATH_BYTES:
         return home.service_socket
+    if sys.platform == "win32":  # where it listens on TCP
+        raise NotImplementedError
     import hashlib  # 2 ms that only a home with a very long path pays
 
     digest = hashlib.sha256(os.fsencode(home.root)).hexdigest()[:12]
@@ -73,6 +75,8 @@ def connect(home: Home, timeout_seconds: float) -> Tuple[socket.socket, Optional
     if not uses_unix_sockets():
         port, token = _read_token_file(home.service_token)
         return socket.create_connection((LOOPBACK, port), timeout_seconds), token
+    if sys.platform == "win32":  # where it listens on TCP
+        raise NotImplementedError
     path = socket_path(home)
     if path != home.service_socket:
         _require_private_directory(os.path.dirname(path))
@@ -105,6 +109,8 @@ def remove(home: Home) -> None:
 
 
 def _listen_unix(home: Home) -> Tuple[socket.socket, None]:
+    if sys.platform == "win32":  # where it listens on TCP
+        raise NotImplementedError
     path = socket_path(home)
     if path != home.service_socket:
         os.mkdir(os.path.dirname(path), PRIVATE_DIRECTORY)  # fails if another took the name
@@ -150,6 +156,8 @@ def _read_token_file(path: str) -> Tuple[int, str]:
 
 def _require_private_directory(path: str) -> None:
     """Raise `PermissionError` unless `path` is a directory (no link) that only we may enter."""
+    if sys.platform == "win32":  # where it listens on TCP
+        raise NotImplementedError
     found = os.lstat(path)
     if (
         not stat.S_ISDIR(found.st_mode)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from memkit import events
 from memkit.capture import launch
 from memkit.config import Settings
 from memkit.errors import MemkitError
@@ -73,7 +74,15 @@ class Asker:
         self._searcher: Searcher | None = None
 
     def answer(self, asked: Request) -> Answer:
-        """The answer. Raises `MemkitError`."""
+        """The answer; that something was asked is counted. Raises `MemkitError`."""
+        answer = self._answer(asked)
+        try:
+            events.note(self._home, "search")
+        except OSError as error:  # the count is not worth the answer
+            logger.warning("not counted: %s", error)
+        return answer
+
+    def _answer(self, asked: Request) -> Answer:
         if self._searcher is None:
             try:
                 return self._ask(asked)

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import filelock
@@ -89,8 +90,7 @@ class _Server:
 
         self.operations = Operations(self.home, drain)
         self.readers = ThreadPoolExecutor(READERS, "reader")
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.ending.set)
+        _call_on_signals(loop, self.ending.set)
         sock, token = address.listen(self.home)
         listener = Listener(sock, token, self.answer, version=memkit.__version__)
         listening = asyncio.create_task(listener.run())
@@ -178,3 +178,12 @@ class _Server:
         if writer.length or writer.is_busy or self.operations.summaries.is_busy:
             return False
         return not any(self.operations.live)
+
+
+def _call_on_signals(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+    """Call `end` in the loop when the process is told to end."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, end)
+        except NotImplementedError:  # the loops of Windows have none
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))

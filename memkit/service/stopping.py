@@ -43,10 +43,12 @@ def stop(home: Home) -> None:
             raise MemkitError(
                 "the service does not answer, and does not say which process it is"
             ) from None
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        # On Windows the first ends it at once.
+        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             # The lock is held, so who wrote its number when it took it is alive, and is the one.
             if not has_ended():
-                os.kill(process, number)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.kill(process, number)
                 with contextlib.suppress(MemkitError):
                     wait_for(has_ended, TERM_SECONDS, "")
         wait_for(has_ended, TERM_SECONDS, f"the service, process {process}, does not end")
@@ -55,7 +57,7 @@ def stop(home: Home) -> None:
 def process_of(home: Home) -> int | None:
     """The process that last took the service's lock; None if it has not said which it is."""
     try:
-        return int(Path(home.service_process).read_text())
+        return int(Path(home.service_process).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -69,9 +70,9 @@ def _is_loopback(url: str) -> bool:
 
 @cache
 def _table() -> dict[str, Any]:
-    try:
+    if sys.version_info >= (3, 11):
         import tomllib
-    except ImportError:  # Python 3.10
+    else:
         import tomli as tomllib
 
     text = files("memkit.summarize").joinpath("prices.toml").read_text("utf-8")

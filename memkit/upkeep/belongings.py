@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -89,7 +90,9 @@ def check_home(home: Home) -> None:
 def _user_directories() -> list[str]:
     """The user's home directory, as the environment and as the system says."""
     found = [os.path.expanduser("~")]
-    with contextlib.suppress(ImportError, KeyError):  # Windows; a user whom the system does not know
+    if sys.platform == "win32":
+        return found
+    with contextlib.suppress(KeyError):  # a user whom the system does not know
         import pwd
 
         found.append(pwd.getpwuid(os.getuid()).pw_dir)

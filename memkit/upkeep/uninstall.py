@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit import environment
-from memkit.capture import launch
 from memkit.errors import MemkitError
+from memkit.file_lock import is_locked
 from memkit.index.lock import index_lock
 from memkit.paths import Home
 from memkit.service import address
@@ -39,7 +39,7 @@ def uninstall(home: Home, plugins: Sequence[str], own: Belongings) -> Uninstalle
     Can be killed and done again. Raises `MemkitError` if a process of memkit's does not end; then no file
     is removed.
     """
-    if launch.is_locked(environment.lock_file(home.root)):
+    if is_locked(environment.lock_file(home.root)):
         raise MemkitError("memkit's environment is being made; try again when that has ended")
     stop(home)
     report = Uninstalled(problems=uninstall_plugin(plugins))

@@ -16,8 +16,8 @@ from memkit.paths import Home
 from tests.faults.stage import Stage, entries, text, wait_for
 
 SESSIONS = 8
-TURNS = 25
-KILLS = 10
+TURNS = 25 if "CI" in os.environ else 19
+KILLS = 10 if "CI" in os.environ else 4
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def kill_workers(stage: Stage, done: threading.Event, killed: list[int]) -> None
             done.wait(0.01)
 
 
-def test_two_hundred_stops_and_ten_killed_workers(stage: Stage) -> None:
+def test_many_stops_and_killed_workers(stage: Stage) -> None:
     done, killed = threading.Event(), list[int]()
     killer = threading.Thread(target=kill_workers, args=(stage, done, killed))
     killer.start()

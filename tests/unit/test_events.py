@@ -1,7 +1,8 @@
-"""How often pointers were given, and followed."""
+"""How often something was searched for, and pointers were given, and followed."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,17 +12,42 @@ from memkit import events
 from memkit.paths import Home
 
 
+def counts(home: Home) -> tuple[int, int]:
+    found = events.usage(home)
+    return found.given, found.followed
+
+
+def test_searches_are_counted_from_a_time_on(tmp_path: Path) -> None:
+    home = Home(str(tmp_path))
+    assert events.usage(home) == (0, 0, 0, None)
+    Path(home.log).mkdir()
+    lines = [
+        {"time": 100.0, "event": "search", "ids": []},
+        {"time": 100.0, "event": "pointers", "ids": ["aaaa"]},
+        {"time": 200.0, "event": "search", "ids": []},
+        {"time": 200.0, "event": "expand", "ids": ["aaaa"]},
+        {"time": "200", "event": "search", "ids": []},  # by whom?
+    ]
+    Path(home.events_file).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    events.note(home, "search")
+    found = events.usage(home)
+    assert found == (4, 1, 1, 100.0)
+    assert events.usage(home, 150.0) == (2, 0, 0, 200.0)
+    last = json.loads(Path(home.events_file).read_text().splitlines()[-1])
+    assert (set(last), last["ids"]) == ({"time", "event", "ids"}, [])
+
+
 def test_given_and_followed(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
-    assert events.pointer_counts(home) == {"given": 0, "followed": 0}
+    assert counts(home) == (0, 0)
     events.note(home, "expand", ["aaaa"])  # before: it follows nothing
     events.note(home, "pointers", ["aaaa1111", "bbbb2222"])
     events.note(home, "pointers", ["cccc3333"])
-    assert events.pointer_counts(home) == {"given": 2, "followed": 0}
+    assert counts(home) == (2, 0)
     events.note(home, "expand", ["bbbb"])
     events.note(home, "expand", ["bbbb2222ffff"])  # the same once more
     events.note(home, "expand", ["dddd"])
-    assert events.pointer_counts(home) == {"given": 2, "followed": 1}
+    assert counts(home) == (2, 1)
     assert os.stat(home.events_file).st_mode & 0o077 == 0
 
 
@@ -31,7 +57,7 @@ def test_a_full_log_rotates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(50):
         events.note(home, "pointers", [f"{number:08}"])
     assert sum(path.stat().st_size for path in Path(home.log).iterdir()) < 700
-    assert 0 < events.pointer_counts(home)["given"] < 10
+    assert 0 < events.usage(home).given < 10
 
 
 def test_what_is_damaged_is_passed_over(tmp_path: Path) -> None:
@@ -39,4 +65,4 @@ def test_what_is_damaged_is_passed_over(tmp_path: Path) -> None:
     events.note(home, "pointers", ["aaaa"])
     with open(home.events_file, "ab") as file:
         file.write(b'{"event": "poi\n[]\n\xff\xfe\n{"event": "expand", "ids": [1, null, "aaaa"]}\n')
-    assert events.pointer_counts(home) == {"given": 1, "followed": 1}
+    assert counts(home) == (1, 1)

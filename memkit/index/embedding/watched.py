@@ -8,12 +8,13 @@ go around them.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from memkit.processes import apart, kill_group
 
 _POLL_SECONDS = 0.05
 _OUTPUT_TAIL_BYTES = 4096
@@ -41,13 +42,13 @@ def run_watched(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            **apart(),
         )
         try:
             _wait(process, directory, silence_seconds)
         finally:
             if process.poll() is None:
-                _kill(process)
+                kill_group(process)
         if process.returncode:
             output.seek(max(0, output.seek(0, os.SEEK_END) - _OUTPUT_TAIL_BYTES))
             tail = output.read().decode("utf-8", "replace").strip()
@@ -78,11 +79,3 @@ def _size(directory: Path) -> int:
             except FileNotFoundError:  # renamed or removed while we looked
                 pass
     return total
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)  # with its children: it leads its own group
-    else:
-        process.kill()
-    process.wait()

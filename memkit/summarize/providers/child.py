@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
+
+from memkit.processes import apart, kill_group
 
 MAX_OUTPUT_BYTES = 4_000_000
 """What is read of either stream; a program that writes more is killed."""
@@ -61,7 +61,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,
+            **apart(),
         )
     assert process.stdout is not None and process.stderr is not None
     output, errors = _Reader(process, process.stdout), _Reader(process, process.stderr)
@@ -70,7 +70,7 @@ def run(
     except subprocess.TimeoutExpired:
         raise TooSlowError from None
     finally:
-        _kill_group(process)
+        kill_group(process)
         output.end()
         errors.end()
     if output.is_too_long or errors.is_too_long:
@@ -108,14 +108,3 @@ class _Reader:
             self._data += data
         if self.is_too_long:
             self._process.kill()
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program and what it left behind in its group."""
-    if hasattr(os, "killpg"):
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
-            pass
-    process.kill()
-    process.wait()

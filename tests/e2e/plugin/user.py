@@ -76,7 +76,7 @@ class MemkitUser:
 
     def prompts(self, project: Path | None = None) -> list[str]:
         """The remembered prompts, as the headings of the turns show them, in order."""
-        return re.findall(r"^### \d\d:\d\d (.*) <!-- turn:\w+ -->$", self.memory(project), re.M)
+        return re.findall(r"^### \d\d:\d\d (.*) <!-- turn:\w+(?: branch:\S+)? -->$", self.memory(project), re.M)
 
     def plant_yesterday(self, answer: str) -> date:
         """Let the project have a remembered turn of yesterday, with this answer; the day."""

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -32,6 +33,23 @@ def test_help_of_every_command(run: Run, read_only: Memory) -> None:
         assert own.output.startswith(f"Usage: memkit {name}")
         assert "--project" in own.output
         assert "--json" in own.output
+
+
+def every_command(group: click.Group, typed: str) -> Iterator[tuple[str, click.Command]]:
+    """All commands below a group, with what is typed for each."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{typed} {name}", command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{typed} {name}")
+
+
+def test_help_of_every_command_has_an_example() -> None:
+    for typed, command in every_command(cli.cli, "memkit"):
+        shown = command.get_help(click.Context(command, info_name=typed)).splitlines()
+        assert any(line.strip().startswith(typed) for line in shown[1:]), typed
 
 
 def test_version(run: Run, read_only: Memory) -> None:

@@ -122,7 +122,7 @@ def test_what_a_round_under_way_does_is_not_paid_for_twice(
     thread.start()
     assert held.wait(60)
     # The command has made its plan when it asks whether to start.
-    monkeypatch.setattr("memkit.cli.summarize._confirm", lambda yes: may_go.set())
+    monkeypatch.setattr("memkit.cli.summarize.confirm", lambda question, yes: may_go.set())
     try:
         assert run(memory, "summarize").status == 0
     finally:

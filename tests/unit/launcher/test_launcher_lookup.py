@@ -38,6 +38,7 @@ def test_the_reader_agrees_with_a_toml_parser():
     for table, key, expected in (
         ("project", "dependencies", declared["project"]["dependencies"]),
         ("dependency-groups", "dev", declared["dependency-groups"]["dev"]),
+        ("dependency-groups", "docs", declared["dependency-groups"]["docs"]),
         (
             "project.optional-dependencies",
             "sentence-transformers",

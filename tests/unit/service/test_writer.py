@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture.launch import is_locked
 from memkit.errors import IndexBusyError
+from memkit.file_lock import is_locked
 from memkit.index.lock import index_lock
 from memkit.service import writer as writer_module
 from memkit.service.writer import Writer

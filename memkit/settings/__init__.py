@@ -15,6 +15,26 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from memkit.paths import MEMORY_DIRECTORY
+from memkit.settings.error import SettingError
+from memkit.settings.search import SearchSettings
+from memkit.settings.summarize import SummarizeSettings
+
+__all__ = [
+    "AUTO",
+    "CLOUD",
+    "ArchiveSettings",
+    "CaptureSettings",
+    "ChunkingSettings",
+    "EmbeddingSettings",
+    "IndexSettings",
+    "MemorySettings",
+    "RecallSettings",
+    "SearchSettings",
+    "ServiceSettings",
+    "SettingError",
+    "Settings",
+    "SummarizeSettings",
+]
 
 CLOUD = "cloud"
 """The value of `index.uri` for Chroma Cloud."""
@@ -31,17 +51,6 @@ _USUAL_MODELS = {
 }
 
 
-class SettingError(ValueError):
-    """A value that no setting can have; `name` is the field's, "" if several do not go together."""
-
-    def __init__(self, reason: str, name: str = "") -> None:
-        super().__init__(reason)
-        self.name = name
-
-
-_Share = Annotated[float, Meta(ge=0, le=1)]
-
-
 class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which markdown is the memory."""
 
@@ -50,9 +59,16 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(description="files and directories that are indexed, relative to the project"),
     ] = field(default_factory=lambda: [Path(MEMORY_DIRECTORY).as_posix()])
     exclude: Annotated[list[str], Meta(description="patterns of files that are not indexed")] = []
-    shared: Annotated[bool, Meta(description="let git see the memory of a project")] = False
+    shared: Annotated[
+        bool, Meta(description="let git see the memory; .memkit/.gitignore hides it otherwise")
+    ] = False
     keep_days: Annotated[
-        int, Meta(ge=0, le=36_500, description="how long a day stays in the memory; 0: for ever")
+        int,
+        Meta(
+            ge=0,
+            le=36_500,
+            description="how long a day stays in the memory, your notes in it too; 0: for ever",
+        ),
     ] = 0
 
 
@@ -66,7 +82,8 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     exclude: Annotated[
         list[str],
         Meta(
-            description="paths and globs: sessions held there, and tool calls on them, are not kept"
+            description="paths and globs, absolute, with ~, or relative to the project: no session held "
+            "there is kept, nor the input or result of a tool call on such a file"
         ),
     ] = []
 
@@ -133,7 +150,9 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         str,
         Meta(max_length=200, description="put before a chunk; auto: what the model wants"),
     ] = AUTO
-    download: Annotated[bool, Meta(description="fetch the weights when they are missing")] = True
+    download: Annotated[
+        bool, Meta(description="fetch the weights (83 MB, once) when they are missing")
+    ] = True
 
     def __post_init__(self) -> None:
         # The local model's name is what this setting holds for those who never chose one.
@@ -170,87 +189,6 @@ def _is_place(uri: str) -> bool:
         return False
 
 
-class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How results are ranked; the formulas stand in `memkit.recall.fusion`."""
-
-    mode: Annotated[
-        Literal["context", "rrf", "weighted", "lexical", "dense"],
-        Meta(description="context, rrf, weighted, lexical or dense"),
-    ] = "context"
-    k: Annotated[int, Meta(ge=1, le=1000, description="how many results")] = 5
-    user_memory: Annotated[
-        bool,
-        Meta(description="look into MEMKIT_HOME/memory too, what is true across projects"),
-    ] = True
-    language: Annotated[str, Meta(description="language of the Snowball stemmer")] = "english"
-    best_relevance: Annotated[
-        _Share, Meta(description="nothing is found unless the best match reaches this")
-    ] = 0.32
-    dense_weight: Annotated[_Share, Meta(description="share of the cosine")] = 0.5
-    long_weight: Annotated[_Share, Meta(description="more of it for long entries")] = 0.2
-    entry_weight: Annotated[
-        _Share, Meta(description="share of the whole entry in the cosine of a piece")
-    ] = 0.4
-    passage_weight: Annotated[float, Meta(ge=0, le=2, description="of the passage around")] = 0.75
-    near_weight: Annotated[_Share, Meta(description="of the chunks one step away")] = 0.2
-    far_weight: Annotated[_Share, Meta(description="of the chunks two steps away")] = 0.05
-    session_weight: Annotated[
-        float, Meta(ge=0, le=2, description="of the session's best chunks")
-    ] = 0.25
-    repeat_cost: Annotated[
-        _Share, Meta(description="what each further piece of the same entry loses")
-    ] = 0.1
-    own_length: Annotated[
-        int,
-        Meta(ge=1, le=100_000, description="characters from which an entry needs no context"),
-    ] = 700
-    rrf_k: Annotated[int, Meta(ge=1, le=10_000, description="the constant of mode rrf")] = 60
-    semantic_weight: Annotated[_Share, Meta(description="of the cosine, in mode weighted")] = 0.5
-    keyword_weight: Annotated[_Share, Meta(description="of BM25, in mode weighted")] = 0.3
-    recency_weight: Annotated[_Share, Meta(description="of age, in mode weighted")] = 0.2
-    half_life_days: Annotated[
-        float,
-        Meta(ge=0.1, le=36_500, description="age at which an entry's recency is one half"),
-    ] = 30
-    recency_boost: Annotated[
-        float,
-        Meta(ge=0, le=10, description="what a new entry gains, in share; 0 for nothing"),
-    ] = 0
-    domain_boost: Annotated[
-        float, Meta(ge=1, le=10, description="factor for the domain of the edited file")
-    ] = 1.3
-    instruction_boost: Annotated[
-        float, Meta(ge=1, le=10, description="factor for *.instructions.md")
-    ] = 1.2
-    unverified_factor: Annotated[
-        _Share, Meta(description="factor for a bullet that says something its turns do not")
-    ] = 0.7
-    domains: Annotated[
-        list[str],
-        Meta(
-            description="which directory of the memory belongs to one of code: "
-            '"src/billing=docs/billing"'
-        ),
-    ] = []
-
-    def __post_init__(self) -> None:
-        for domain in self.domains:
-            code, _, memory = domain.partition("=")
-            if not code.strip("/ ") or not memory.strip("/ "):
-                reason = f"{domain!r} is not of the form code/directory=memory/directory"
-                raise SettingError(reason, "domains")
-        if self.language != "english":
-            _require_stemmer(self.language)
-
-
-def _require_stemmer(language: str) -> None:
-    import snowballstemmer  # only where the default is not good enough
-
-    known = sorted(snowballstemmer.algorithms())
-    if language not in known:
-        raise SettingError(f"no stemmer knows it; there are {', '.join(known)}", "language")
-
-
 class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is told to the model."""
 
@@ -281,65 +219,6 @@ class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         float,
         Meta(ge=0, le=1440, description="after so long without a live session or request it ends"),
     ] = 10
-
-
-class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bullets above the digests, written by a model; nothing is spent unless a provider is chosen."""
-
-    provider: Annotated[
-        Literal["none", "auto", "anthropic", "claude-cli", "openai", "google", "ollama"],
-        Meta(
-            description="none, auto (anthropic with a key, else claude-cli), anthropic, claude-cli, "
-            "openai, google, or ollama"
-        ),
-    ] = "none"
-    model: Annotated[
-        str, Meta(description="the model's name; empty: the provider's usual small one")
-    ] = ""
-    base_url: Annotated[
-        str,
-        Meta(description="another address of the provider, as for LM Studio; empty: its own"),
-    ] = ""
-    prompt_file: Annotated[
-        str, Meta(description="a file with instructions of your own in place of memkit's")
-    ] = ""
-    mode: Annotated[
-        Literal["segment", "turn", "off"],
-        Meta(description="segment (a stretch of work), turn (each one by itself), or off"),
-    ] = "segment"
-    silence_minutes: Annotated[
-        float, Meta(ge=1, le=1440, description="a pause that ends a segment")
-    ] = 30
-    segment_tokens: Annotated[
-        int, Meta(ge=500, le=100_000, description="a segment ends before it is longer")
-    ] = 4000
-    overlap_minutes: Annotated[
-        float, Meta(ge=0, le=1440, description="of what went before a segment, shown as context")
-    ] = 5
-    overlap_tokens: Annotated[
-        int, Meta(ge=0, le=10_000, description="most of what is shown of that")
-    ] = 500
-    wait_minutes: Annotated[
-        float,
-        Meta(ge=0, le=1440, description="how long a segment waits for others, to share one call"),
-    ] = 60
-    daily_tokens: Annotated[
-        int, Meta(ge=0, description="most tokens a day, read and written; then segments wait")
-    ] = 200_000
-    daily_usd: Annotated[
-        float, Meta(ge=0, description="most dollars a day, as far as prices are known; 0: no limit")
-    ] = 0
-    timeout_seconds: Annotated[
-        float, Meta(ge=1, le=3600, description="how long one call may take")
-    ] = 120
-    compact_days: Annotated[
-        int, Meta(ge=0, le=3660, description="condense the memory every so many days; 0: never")
-    ] = 0
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is to be summarized."""
-        return self.provider != "none" and self.mode != "off"
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,181 @@
+"""The parts of the manual that are made from the code: all commands, all settings, who offers models.
+
+    python docs/reference.py [--check]
+
+Each part stands in its page between two markers; what stands around them is left alone. With
+`--check` nothing is written, and the exit status is 1 if a page is not what would be written.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+DOCUMENTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCUMENTS.parent))
+
+from memkit import config  # noqa: E402
+from memkit.cli import cli  # noqa: E402
+from memkit.index.embedding.providers import PROVIDERS  # noqa: E402
+from memkit.settings import EmbeddingSettings  # noqa: E402
+from memkit.summarize.providers import anthropic, claude_cli  # noqa: E402
+from memkit.summarize.providers.chat_completions import SERVICES  # noqa: E402
+
+OF_ALL = {"project", "as_json"}
+"""The options of every command, which the page says once."""
+
+
+def commands() -> str:
+    """Every command: its usage, its help, its options."""
+    root = click.Context(cli, info_name="memkit")
+    return "\n".join(_of_group(cli, root))
+
+
+def _of_group(group: click.Group, parent: click.Context) -> Iterator[str]:
+    for name in group.list_commands(parent):
+        command = group.get_command(parent, name)
+        assert command is not None
+        context = click.Context(command, info_name=name, parent=parent)
+        yield from _of_command(command, context)
+        if isinstance(command, click.Group):
+            yield from _of_group(command, context)
+
+
+def _of_command(command: click.Command, context: click.Context) -> Iterator[str]:
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"{'#' * (1 + context.command_path.count(' '))} {context.command_path}\n"
+    yield f"    {context.command_path} {usage}\n"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        yield _paragraph(paragraph) + "\n"
+    options = [
+        parameter.get_help_record(context)
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.name not in OF_ALL
+    ]
+    shown = [f"- `{' '.join(names.split())}` {_escaped(text)}" for names, text in filter(None, options)]
+    if shown:
+        yield "\n".join(shown) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of help as markdown; what click is told not to wrap is an example."""
+    if text.startswith("\b\n"):
+        return "\n".join(f"    {line.strip()}" for line in text.splitlines()[1:])
+    return _escaped(" ".join(text.split()))
+
+
+def settings() -> str:
+    """Every setting: its default, what it is for, the bounds of a number; a table for each section."""
+    lines: list[str] = []
+    defaults = config.Settings()
+    for section, name in config.every_key():
+        made = getattr(defaults, section)
+        if f"## {section}" not in lines:
+            lines += ["", f"## {section}", "", _escaped(_first_line(type(made))), ""]
+            lines += ["| setting | default | what it is for |", "|---|---|---|"]
+        lines.append(_row(_setting((section, name), getattr(made, name))))
+    return "\n".join(lines)
+
+
+def _setting(key: config.Key, default: Any) -> tuple[str, str, str]:
+    name = f"`{'.'.join(key)}`" + (r"\*" if config.is_harmless(key) else "")
+    shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
+    bounds = f" ({config.allowed(key)})" if type(default) in (int, float) else ""
+    return name, shown, _escaped(config.describe(key)) + bounds
+
+
+def summarizers() -> str:
+    """Who can write summaries, what that needs, and with which model."""
+    rows = [
+        ("anthropic", "`ANTHROPIC_API_KEY`", anthropic.USUAL_MODEL),
+        ("claude-cli", "your `claude`, logged in", claude_cli.USUAL_MODEL),
+    ]
+    rows += [(one.name, _variables(one.keys), one.model) for one in SERVICES.values()]
+    lines = ["| `summarize.provider` | needs | usual model |", "|---|---|---|"]
+    return "\n".join(
+        lines + [_row((f"`{name}`", needs, f"`{model}`")) for name, needs, model in rows]
+    )
+
+
+def embedders() -> str:
+    """Which services make vectors, what that needs, and with which model."""
+    lines = ["| `embedding.provider` | package | needs | usual model |", "|---|---|---|---|"]
+    for name, one in PROVIDERS.items():
+        model = EmbeddingSettings(provider=name).model
+        lines.append(_row((f"`{name}`", f"`{one.package}`", _variables(one.keys), f"`{model}`")))
+    return "\n".join(lines)
+
+
+def _variables(names: Iterable[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names) or "a server"
+
+
+def _row(cells: Iterable[str]) -> str:
+    cells = list(cells)
+    # A bar would end its cell, and no escape of it is read alike by all that show markdown.
+    assert not any("|" in cell for cell in cells), cells
+    return f"| {' | '.join(cells)} |"
+
+
+def _first_line(made: type[msgspec.Struct]) -> str:
+    return (made.__doc__ or "").partition("\n")[0]
+
+
+def _escaped(text: str) -> str:
+    """Help as markdown: what is between backticks as it is, the rest without a meaning of its own."""
+    parts = re.split("(`[^`]*`)", text)
+    return "".join(
+        part
+        if part.startswith("`")
+        else re.sub(r"([*\[])", r"\\\1", part.replace("&", "&amp;").replace("<", "&lt;"))
+        for part in parts
+    )
+
+
+PARTS = {
+    "commands": ("commands.md", commands),
+    "settings": ("settings.md", settings),
+    "summarizers": ("models.md", summarizers),
+    "embedders": ("models.md", embedders),
+}
+"""Each part with its page and what makes it."""
+
+
+def with_part(text: str, name: str, made: str) -> str:
+    """A page's text with `made` between the markers of a part. Raises `ValueError` if they are not there."""
+    begin, end = f"<!-- begin {name}: python docs/reference.py -->", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"expected the lines {begin} and {end}")
+    return f"{before}{begin}\n\n{made.strip()}\n\n{end}{after}"
+
+
+def main(check: bool) -> str | None:
+    """Write the pages; or, to check them, say which parts are stale."""
+    stale = []
+    for name, (page, make) in PARTS.items():
+        path = DOCUMENTS / page
+        old = path.read_text(encoding="utf-8")
+        new = with_part(old, name, make())
+        if new != old:
+            stale.append(f"{name} in docs/{page}")
+            if not check:
+                path.write_text(new, encoding="utf-8")
+    if stale and check:
+        return f"stale: {', '.join(stale)}; `python docs/reference.py` makes them anew"
+    return None
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["--check"]):
+        sys.exit(f"{Path(__file__).name}: takes nothing but --check")
+    sys.exit(main(check=bool(sys.argv[1:])))
