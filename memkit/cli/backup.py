@@ -18,8 +18,8 @@ LOCK_SECONDS = 600.0
 def backup_command(context: Context, file: str, yes: bool) -> None:
     """Put what cannot be made again into one file, readable by you alone.
 
-    That is the memories of all projects, the archive, settings, the ledger and how far each session was
-    read. The index and whatever else is derived is not in it.
+    That is the memories of all projects and your own, the archive, settings, the ledger, what was forgotten
+    and how far each session was read. The index and whatever else is derived is not in it.
 
     \b
       memkit backup ~/memkit.tar.zst

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @command("uninstall")
 @click.option("--keep-memory", is_flag=True, help="Leave archive, settings and ledger too.")
-@click.option("--everything", is_flag=True, help="Remove the markdown too: .memkit of all projects.")
+@click.option("--everything", is_flag=True, help="Remove the markdown too: of all projects, and your own.")
 @click.option("--yes", is_flag=True, help="Do not ask; the markdown stays unless you say --everything.")
 def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes: bool) -> None:
     """Remove memkit from this machine: plugin, service, environment, model, index, archive, settings.
 
-    The markdown of your projects stays, unless you want it removed too. Says what goes and what stays, asks,
-    and touches nothing that memkit did not make.
+    The markdown of your projects and your own memory stay, unless you want them removed too. Says what goes
+    and what stays, asks, and touches nothing that memkit did not make.
 
     \b
       memkit backup ~/memkit.tar.zst

@@ -160,6 +160,8 @@ class TestMerge:
         for name in (str(gone), kept.root):
             assert run(bank, "projects", "merge", name).status == 0
         assert search(run, bank, "staging")
+        # What is imported of it later, or still waits, goes there too.
+        assert Project.at_root(str(gone), shop.home) == bank.project
 
     def test_what_cannot_be(self, run: Run, shop: Memory, home: Home, tmp_path: Path) -> None:
         Path(home.memory).mkdir()

@@ -14,6 +14,7 @@ from memkit.capture import spool
 from memkit.health import places
 from memkit.health.finding import open_subject
 from memkit.paths import Home
+from memkit.registry import path_of
 from tests.unit.health.conftest import Mount, Patient
 
 
@@ -100,3 +101,30 @@ def test_an_event_from_the_future(bare: Patient) -> None:
     spool.put(bare.home, {"event": "UserPromptSubmit", "session": "s", "time": time.time() + 10**6})
     found = list(places.check_clock(open_subject(bare.home, bare.memory.project)))
     assert "a waiting event" in found[0].what
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "fix"),
+    [
+        ('{"version": 2}', "written by a newer memkit", "update memkit"),
+        ("{", "cannot be read", "delete it to begin anew"),
+    ],
+)
+def test_a_registry_of_projects_that_cannot_be_read(bare: Patient, text: str, said: str, fix: str) -> None:
+    path = Path(path_of(bare.home))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    finding = bare.finding("registry-unreadable")
+    assert said in finding.what
+    assert (finding.level, finding.fix) == ("warning", fix)
+    assert path.read_text() == text
+    path.unlink()
+    assert "registry-unreadable" not in bare.codes()
+
+
+@pytest.mark.parametrize(("text", "fix"), [('{"version": 2}', "update memkit"), ("[]", "restore that file")])
+def test_what_was_forgotten_cannot_be_read(bare: Patient, text: str, fix: str) -> None:
+    Path(bare.home.forgotten).write_text(text)
+    finding = bare.finding("forgotten-unreadable")
+    assert finding.level == "error"
+    assert finding.fix.startswith(fix)

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,20 @@ from memkit.capture import notices, spool
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.capture import Capture
+from memkit.capture.client_files import Source
+from memkit.capture.import_record import ImportRecord
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.sessions import Session, Sessions
-from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError
+from memkit.capture.tombstones import Forgotten, Tombstones
+from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError, RegistryError
 from memkit.identity import identity
 from memkit.index.current import open_snapshot
 from memkit.index.paths import added_paths, change_paths
 from memkit.paths import Home
 from memkit.project import Project
+from memkit.registry import Registry, path_of
+from memkit.registry_changes import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
 from memkit.service.shown import Shown
 from memkit.settings import Settings
@@ -192,6 +198,12 @@ def test_this_version_reads_what_released_ones_wrote(released: Path) -> None:
     (waiting,) = WaitingSessions(home)
     assert (waiting.root, waiting.days) == (ROOT, ["2026-11-20"])
     assert added_paths(home, Project(ROOT)) == ["/home/you/notes"]
+    forgotten = Tombstones(home).forgotten()
+    assert forgotten.covers("0badcafe", "", "", None)
+    assert forgotten.covers("", "/home/you/gone", "", WHEN.timestamp() - 1)
+    assert forgotten.covers_typed(datetime.fromtimestamp(29_719_562 * 60, timezone.utc))
+    registry = Registry.read(home)
+    assert (registry.name_of(ROOT), registry.earlier_roots(ROOT)) == ("The shop", ["/home/you/old-shop"])
     states = JobBook(home).states()
     assert states["tidy"] == JobState(WHEN.timestamp(), 0.0, "done", False, True)
     assert states.keys() == {job.name for job in JOBS}
@@ -227,3 +239,40 @@ def test_the_fixture_of_this_version_is_made_by_the_script(tmp_path: Path) -> No
         return {path.relative_to(directory) for path in found}
 
     assert files(HERE / memkit.__version__) == files(tmp_path)
+
+
+def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
+    tombstones = Tombstones(home)
+    tombstones.begin(Forgotten(turns=frozenset({TURN})))
+    planted = newer(tombstones.path)
+    record = {"event": "Stop", "session": "s", "transcript": "", "project": str(tmp_path), "cwd": str(tmp_path),
+              "time": time.time(), "message": "No.", "prompt_id": "p"}  # fmt: skip
+    for act in (tombstones.forgotten, tombstones.finish, lambda: tombstones.begin(Forgotten()),
+                lambda: Capture(home, Settings()).handle(record, time.time() + 60)):  # fmt: skip
+        with pytest.raises(NewerFileError, match=r"written by a newer memkit .*; update memkit$"):
+            act()
+    assert tombstones.path.read_bytes() == planted
+
+
+def test_the_registry_of_projects(home: Home) -> None:
+    with changing(home) as registry:
+        registry.names["/r"] = "R"
+    path = Path(path_of(home))
+    planted = newer(path)
+    read = Registry.read(home)
+    assert read.names == {}
+    assert read.problem.endswith("; update memkit")
+    with pytest.raises(RegistryError, match="written by a newer memkit"), changing(home):
+        pass
+    assert path.read_bytes() == planted
+
+
+def test_the_record_of_an_import_is_begun_anew(home: Home, tmp_path: Path) -> None:
+    path = Path(home.run, "import.jsonl")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"version": 2}\n["/a.jsonl", 1, 2]\n')
+    source = Source(Path("/a.jsonl"), 1, 2, "", 0.0)
+    record = ImportRecord(home, "all")
+    assert not record.has(source)
+    record.add(source)
+    assert ImportRecord(home, "all").has(source)
