@@ -185,7 +185,7 @@ def test_only_what_is_held_is_removed(stage: Stage, other: Project) -> None:
 KILLED = """
 import os, sys
 from memkit import paths
-from memkit.capture import journal
+from memkit.capture import journal, memory_files
 from memkit.capture.merging import merge
 from memkit.paths import Home
 from memkit.project import Project
@@ -196,7 +196,7 @@ def write(*arguments, real=paths.write_durably):
     if left < 0:
         os._exit(9)
     real(*arguments)
-journal.write_durably = write
+memory_files.write_durably = write
 target = Project(sys.argv[2])
 merge(Project(sys.argv[1]), target, Home(sys.argv[3]), journal.Journal(target))
 """

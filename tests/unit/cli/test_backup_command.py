@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture import journal
+from memkit.capture import memory_files
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.replaced import keep_replaced, replaced_files
@@ -216,7 +216,7 @@ def killed(at: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(restore, "write_durably", write)
-        patch.setattr(journal, "write_durably", write)
+        patch.setattr(memory_files, "write_durably", write)
         with contextlib.suppress(KeyboardInterrupt):
             yield
     assert next(count) > at
