@@ -48,9 +48,13 @@ def failed(api: MessagesApi, home: ClaudeHome, *replies: Reply) -> ModelError:
         provider(home).ask(TASK)
     assert "\n" not in str(raised.value) and PROSE not in str(raised.value)
     # Every request is counted, whatever came of it.
-    counted = [r for r in api.model_calls if not isinstance(replies[0], Failure | Truncated)]
-    assert raised.value.usage.tokens_in == sum(len(request.text) // 4 for request in counted)
-    assert raised.value.usage.tokens_out == 5 * len(counted)
+    counted = [] if isinstance(replies[0], Failure) else api.model_calls
+    used = (sum(len(request.text) // 4 for request in counted), 5 * len(counted))
+    usage = raised.value.usage
+    assert usage is not None
+    # Some clients count what had begun to come before the stream broke, others do not.
+    allowed = {used, (0, 0)} if isinstance(replies[0], Truncated) else {used}
+    assert (usage.tokens_in, usage.tokens_out) in allowed
     return raised.value
 
 
@@ -58,14 +62,15 @@ def test_answer(api: MessagesApi, claude_home: ClaudeHome) -> None:
     api.script = lambda request: CALL
     reply = provider(claude_home).ask(TASK)
     assert reply.value == BULLETS
-    assert reply.model.startswith("claude-haiku-4-5")
+    assert reply.model.startswith("claude-haiku-")  # which one `haiku` is, the client decides
     (request,) = api.model_calls
     assert reply.usage.tokens_in == len(request.text) // 4
     assert reply.usage.tokens_out == 5
     assert reply.usage.usd and reply.usage.usd > 0
     assert TASK.instructions in request.system
     assert request.last_user_text.endswith("Which port? 7443. A lone surrogate: ?.")
-    assert request.tool_names == {TOOL}
+    # Newer clients put a tool that does nothing in the place of those that are off.
+    assert request.tool_names - {"DeferredToolPlaceholder"} == {TOOL}
     assert request.body["max_tokens"] == TASK.max_tokens
     assert request.body["thinking"] == {"type": "disabled"}
 
