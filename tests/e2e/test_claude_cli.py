@@ -52,9 +52,10 @@ def failed(api: MessagesApi, home: ClaudeHome, *replies: Reply) -> ModelError:
     used = (sum(len(request.text) // 4 for request in counted), 5 * len(counted))
     usage = raised.value.usage
     assert usage is not None
-    # Some clients count what had begun to come before the stream broke, others do not.
-    allowed = {used, (0, 0)} if isinstance(replies[0], Truncated) else {used}
-    assert (usage.tokens_in, usage.tokens_out) in allowed
+    if isinstance(replies[0], Truncated):  # what had begun to come is counted or not, as the client likes
+        assert (0, 0) <= (usage.tokens_in, usage.tokens_out) <= used
+    else:
+        assert (usage.tokens_in, usage.tokens_out) == used
     return raised.value
 
 
@@ -72,7 +73,8 @@ def test_answer(api: MessagesApi, claude_home: ClaudeHome) -> None:
     # Newer clients put a tool that does nothing in the place of those that are off.
     assert request.tool_names - {"DeferredToolPlaceholder"} == {TOOL}
     assert request.body["max_tokens"] == TASK.max_tokens
-    assert request.body["thinking"] == {"type": "disabled"}
+    # Never a budget of thousands; the newest client leaves it to the model, whatever it is told.
+    assert request.body["thinking"]["type"] in ("disabled", "adaptive")
 
 
 def test_nothing_of_the_user_takes_part(api: MessagesApi, claude_home: ClaudeHome) -> None:
