@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from memkit.cli.context import Context, about_dollars, command, confirm, counted, plain, styled
+from memkit.cli.context import (
+    Context,
+    about_dollars,
+    command,
+    confirm,
+    counted,
+    iso_day_named,
+    plain,
+    styled,
+)
 
 if TYPE_CHECKING:
     from memkit.summarize.compaction import CompactPlan, Target
@@ -42,7 +51,6 @@ def compact_command(
     """
     from datetime import date
 
-    from memkit.recall.dates import parse_day
     from memkit.summarize.calls import Calls, calls_lock
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.entries import Selection
@@ -53,7 +61,7 @@ def compact_command(
         _say_off(context)
         return
     today = date.today()
-    first, last = (parse_day(day, today).isoformat() if day else "" for day in (since, until))
+    first, last = iso_day_named(since), iso_day_named(until)
     calls = Calls(context.home, find_provider)
     compaction = Compaction(context.project, context.home, settings, calls, today)
     work = compaction.find_work(cast("Target", into), Selection(first, last, path))

@@ -17,6 +17,8 @@ from memkit.paths import Home
 from memkit.project import Project
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from memkit.config import Key, Settings
     from memkit.summarize.ledger import Total
 
@@ -96,6 +98,23 @@ def sized(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return counted(count, "byte")
+
+
+def day_named(text: str | None) -> date | None:
+    """The day that an option names, seen from today; None if it was not given. Raises `MemkitError`."""
+    if not text:
+        return None
+    from datetime import date
+
+    from memkit.recall.dates import parse_day
+
+    return parse_day(text, date.today())
+
+
+def iso_day_named(text: str | None) -> str:
+    """The same as an ISO date, "" if it was not given."""
+    day = day_named(text)
+    return day.isoformat() if day else ""
 
 
 def confirm(question: str, yes: bool) -> None:

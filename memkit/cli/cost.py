@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, dollars, plain
+from memkit.cli.context import Context, command, counted, dollars, iso_day_named, plain
 
 if TYPE_CHECKING:
     from memkit.summarize.ledger import Call, Total
@@ -32,7 +32,7 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
 
     ledger = Ledger(context.home)
     groups: dict[str, Total] = {}
-    calls = ledger.calls(_first_day(since))
+    calls = ledger.calls(iso_day_named(since))
     for call in calls:
         groups.setdefault(_name(call, by), Total()).add(call)
     everything = Total()
@@ -51,16 +51,6 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
         f"{counted(everything.calls, 'call')}, {everything.tokens:,} tokens, {dollars(everything)}. "
         f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
     )
-
-
-def _first_day(since: str | None) -> str:
-    if not since:
-        return ""
-    from datetime import date
-
-    from memkit.recall.dates import parse_day
-
-    return parse_day(since, date.today()).isoformat()
 
 
 def _name(call: Call, by: str) -> str:

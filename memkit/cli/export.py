@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, command, counted, iso_day_named, plain
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -40,16 +39,12 @@ def export_command(
       memkit export --since "last monday"
     """
     from memkit.export.days import Days
-    from memkit.recall.dates import parse_day
 
     if with_anchors and kind != "md":
         raise click.UsageError("--with-anchors is for --format md")
     if context.as_json and output is None:
         raise click.UsageError("--json needs --output FILE; --format jsonl prints JSON")
-    first, last = (
-        parse_day(day, date.today()).isoformat() if day else "" for day in (since, until)
-    )
-    days = Days(context.project, first, last)
+    days = Days(context.project, iso_day_named(since), iso_day_named(until))
     if not days.dates:
         raise MemkitError(f"{context.project.root} has no memory of that time; nothing is exported")
     pieces = _pieces(days, kind, with_anchors)

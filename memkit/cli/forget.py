@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from datetime import date
 from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain, styled
+from memkit.cli.context import Context, command, counted, day_named, plain, styled
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -96,13 +95,12 @@ def _select(
     k: int | None,
 ) -> Selection:
     from memkit.forget import selection
-    from memkit.recall.dates import parse_day
 
     now = time.time()
     if session is not None:
         return selection.of_session(context.project, context.home, session, now)
     if any(days):
-        since, until = (parse_day(day, date.today()) if day else None for day in days)
+        since, until = map(day_named, days)
         return selection.of_days(context.project, context.home, since, until, now)
     if not ids and query is None:
         return selection.of_everything(context.project, context.home, now)

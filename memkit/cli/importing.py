@@ -180,11 +180,11 @@ def _summaries(context: Context, found: Forecast) -> Estimate | None:
     settings = context.settings().summarize
     if not settings.is_on:
         return None
+    from memkit.recall.budget import CHARACTERS_PER_TOKEN
     from memkit.summarize.groups import CALL_TOKENS
     from memkit.summarize.model import NotConfiguredError
     from memkit.summarize.plan import estimate
     from memkit.summarize.providers import find_provider
-    from memkit.summarize.segments import CHARACTERS_PER_TOKEN
 
     try:
         provider = find_provider(settings)

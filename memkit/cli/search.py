@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from memkit.cli.context import Context, command, plain, styled
+from memkit.cli.context import Context, command, day_named, plain, styled
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
 
@@ -112,12 +112,9 @@ def search_command(
 
 
 def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> Request:
-    from datetime import date
 
     from memkit.recall.answers import Filters, Request
-    from memkit.recall.dates import parse_day
 
-    today = date.today()
     return Request(
         query=query,
         k=asked["k"],
@@ -126,8 +123,8 @@ def _request(context: Context, query: str, explain: bool, asked: dict[str, Any])
         file=_inside(context.project.root, asked["file"]),
         explain=explain,
         filters=Filters(
-            since=parse_day(asked["since"], today) if asked["since"] else None,
-            until=parse_day(asked["until"], today) if asked["until"] else None,
+            since=day_named(asked["since"]),
+            until=day_named(asked["until"]),
             session=asked["session"],
             branch=asked["branch"],
             kind=asked["kind"] or "",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, counted, dollars, plain, sized
+from memkit.cli.context import Context, command, counted, day_named, dollars, plain, sized
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -36,12 +36,9 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
       memkit stats --since 3m
       memkit stats --all-projects --png memory.png
     """
-    from datetime import date
-
-    from memkit.recall.dates import parse_day
     from memkit.stats.gathering import gather
 
-    first = parse_day(since, date.today()) if since else None
+    first = day_named(since)
     stats = gather(context.home, context.project, first, all_projects=all_projects)
     for line in stats.problems:
         context.say(line)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, about_dollars, command, confirm, counted
+from memkit.cli.context import Context, about_dollars, command, confirm, counted, iso_day_named
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
       memkit config set summarize.provider auto
       memkit summarize --since 2w --dry-run
     """
-    from memkit.recall.dates import parse_day
     from memkit.summarize.calls import Calls, calls_lock
     from memkit.summarize.plan import make_plan
     from memkit.summarize.providers import find_provider
@@ -42,7 +41,7 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
     if not settings.summarize.is_on:
         _say_off(context)
         return
-    first = _day(since, parse_day) if since else ""
+    first = iso_day_named(since)
     calls = Calls(context.home, find_provider)
     summarizer = Summarizer(context.home, lambda _: settings, calls)
     candidates = summarizer.asked_for(context.project, first)
@@ -92,13 +91,6 @@ def _say_off(context: Context) -> None:
             "Summaries are off. `memkit config set summarize.provider auto` turns them on; the digests "
             "keep everything meanwhile."
         )
-
-
-def _day(since: str, parse_day: Any) -> str:
-    from datetime import date
-
-    day: date = parse_day(since, date.today())
-    return day.isoformat()
 
 
 def _show(plan: Plan) -> None:

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from memkit.recall.budget import CHARACTERS_PER_TOKEN
 from memkit.settings import SummarizeSettings
-
-CHARACTERS_PER_TOKEN = 4
-"""The usual estimate for English text and code."""
 
 
 @dataclass(frozen=True, slots=True)

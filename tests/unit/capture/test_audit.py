@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import zstandard
 
 from memkit.capture import spool
 from memkit.capture.audit import Audit, AuditReport
@@ -20,6 +19,7 @@ from memkit.config import Settings
 from memkit.index import sync
 from memkit.index.lock import index_lock
 from memkit.project import Project
+from tests.unit.raw_bytes import files_holding
 
 from ..memory import FakeEmbedder
 from ..remember.builders import Lines
@@ -75,22 +75,7 @@ class Audited:
 
     def holders(self, word: str = WORD) -> list[str]:
         """The files that hold the word in any case, with zstd frames opened; the transcript is the client's."""
-        found = []
-        for path in sorted(self.stage.root.rglob("*")):
-            if path.is_file() and path != self.stage.transcript:
-                data = path.read_bytes()
-                if path.suffix == ".zst":
-                    data += b"".join(_frames(data))
-                if word.encode() in data.lower():
-                    found.append(str(path.relative_to(self.stage.root)))
-        return found
-
-
-def _frames(data: bytes) -> Iterator[bytes]:
-    while data:
-        one = zstandard.ZstdDecompressor().decompressobj()
-        yield one.decompress(data)
-        data = one.unused_data
+        return files_holding(self.stage.root, word, lambda path: path == self.stage.transcript)
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import zstandard
 
 from memkit.capture.capture import Capture
 from memkit.capture.captured import Captured
@@ -16,6 +13,7 @@ from memkit.forget.holdings import Holdings, find_holdings
 from memkit.forget.selection import Finder, Selection
 from memkit.index.lock import index_lock
 from memkit.index.sync import sync_project
+from tests.unit.raw_bytes import files_holding
 
 from ..capture.stage import Stage, prompt_id
 from ..remember.builders import Lines
@@ -82,19 +80,4 @@ class Remembered:
 
     def holders(self, word: str = WORD) -> list[str]:
         """The files that hold the word in any case, with zstd frames opened; the transcript is the client's."""
-        found = []
-        for path in sorted(self.stage.root.rglob("*")):
-            if path.is_file() and path.suffix != ".jsonl":
-                data = path.read_bytes()
-                if path.suffix == ".zst":
-                    data += b"".join(_frames(data))
-                if word.encode() in data.lower():
-                    found.append(str(path.relative_to(self.stage.root)))
-        return found
-
-
-def _frames(data: bytes) -> Iterator[bytes]:
-    while data:
-        one = zstandard.ZstdDecompressor().decompressobj()
-        yield one.decompress(data)
-        data = one.unused_data
+        return files_holding(self.stage.root, word, lambda path: path.suffix == ".jsonl")
