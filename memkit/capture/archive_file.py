@@ -47,6 +47,7 @@ class _Line(NamedTuple):
     length: int
     messages: int
     commit: str
+    project: str
 
 
 @dataclass(slots=True)
@@ -96,10 +97,13 @@ class ArchiveFile:
         written = 0
         for turn in turns:
             known = content.lines.get(turn.id)
-            if known is not None and not turn.commit:  # only the live path knows it
-                turn = replace(turn, commit=known.commit)
+            if known is not None:
+                # Only the live path knows the commit. An import into a second project changes no owner.
+                project = known.project or turn.project
+                turn = replace(turn, commit=turn.commit or known.commit, project=project)
             line = _turn_line(turn)
-            new = _Line(_fingerprint(line), len(line), len(turn.messages), turn.commit)
+            count = len(turn.messages)
+            new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project)
             if known is not None and (
                 known.fingerprint == new.fingerprint or known.messages > new.messages
             ):
@@ -228,7 +232,8 @@ class ArchiveFile:
         content = _Content()
         for turn, line, value in self._lines(data, content):
             count, commit = len(value["messages"]), str(value.get("commit", ""))
-            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit)
+            project = str(value.get("project", ""))
+            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project)
             content.length += len(line)
         return content
 

@@ -14,7 +14,7 @@ from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import redact_again
 from memkit.capture.exchange import redacted
 from memkit.capture.findings import Finder, Redact
-from memkit.capture.journal import Growing, Journal
+from memkit.capture.journal import Journal
 from memkit.capture.replaced import replaced_files
 from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError
@@ -48,14 +48,12 @@ class DayFile:
     def fix(self, redact: Redact) -> None:
         """See `Place`. A turn that may still grow goes on growing."""
         sessions = Sessions(self.home)
-        states = {turn: state for state in sessions for turn in state.growing}
-        growing = {
-            turn: Growing(tuple(state.growing[turn]), turn in state.written)
-            for turn, state in states.items()
-        }
+        root = self.journal.project.root
+        states = {turn: state for state in sessions for turn in state.growing_in(root)}
+        growing = {turn: state.growing_in(root)[turn] for turn, state in states.items()}
 
         def will_write(turn: str, section_hash: str) -> None:
-            states[turn].will_write(turn, section_hash)
+            states[turn].will_write(turn, root, section_hash)
             sessions.save(states[turn])
 
         self.journal.redact(self.day, lambda line, text: redact(text), growing, will_write)

@@ -21,7 +21,7 @@ from memkit.capture.captured import Captured, Choose
 from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
 from memkit.capture.hidden import Hidden
-from memkit.capture.journal import Growing, Journal
+from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
@@ -118,16 +118,39 @@ class Capture:
         return count
 
     def import_file(
-        self, path: Path, choose: Choose, progress: Callable[[int], None] | None = None
+        self,
+        path: Path,
+        choose: Choose,
+        progress: Callable[[int], None] | None = None,
+        root: str = "",
     ) -> Captured:
-        """Remember a transcript from its start; `progress` is told how many bytes of it were read."""
+        """Remember a transcript from its start; `progress` is told how many bytes of it were read.
+
+        `root` is that of the project its turns go to, if it is known. A live session of another project
+        keeps its place in the transcript: what is read for one project is not read for the other.
+        """
         session = self.sessions.load(path.stem)
-        if session.transcript in ("", str(path)):
-            session.transcript = str(path)
-            session.read_again()
-        else:  # another file of that name is the session's own; anchors alone keep this one's turns single
-            session = Session("", str(path))
+        if session.transcript not in ("", str(path)):
+            # Another file of that name is the session's own; anchors alone keep this one's turns single.
+            return self.read(Session("", str(path)), choose, progress)
+        session.transcript = str(path)
+        if session.project and root not in ("", session.project):
+            return self._read_for_another(session, choose, progress)
+        session.read_again()
         return self.read(session, choose, progress)
+
+    def _read_for_another(
+        self, session: Session, choose: Choose, progress: Callable[[int], None] | None
+    ) -> Captured:
+        transcript = Transcript(Path(session.transcript), 0, self._hidden)
+        captured = Captured()
+        for batch in _batches(read_turns(transcript)):
+            captured.add(self._write(session, batch, choose, moves=False))
+            if progress is not None:
+                progress(batch[-1].end)
+        captured.skipped = dict(transcript.counts)
+        self.sessions.save(session)
+        return captured
 
     def import_turns(self, turns: Iterable[Turn], choose: Choose) -> Captured:
         """Remember turns of which there is no transcript."""
@@ -197,13 +220,19 @@ class Capture:
         return captured
 
     def _write(
-        self, session: Session, turns: list[Turn], choose: Choose, *, is_live: bool = False
+        self,
+        session: Session,
+        turns: list[Turn],
+        choose: Choose,
+        *,
+        is_live: bool = False,
+        moves: bool = True,
     ) -> Captured:
-        """Write one batch of turns and note in `session` how far that is; the caller saves it."""
+        """Write one batch of turns; note in `session` how far that is, if it `moves`. The caller saves it."""
         captured = Captured()
         groups: dict[str, list[Digest]] = {}
         kept: list[tuple[Turn, str]] = []
-        last: Digest | None = None
+        growing: dict[str, tuple[Digest, str]] = {}  # the transcript's last turn, and what it lacks
         for turn in turns:
             self._complete(turn, session)
             project = choose(turn)
@@ -217,32 +246,35 @@ class Capture:
             elif self._is_left_out(project, turn.cwd, turn.time):
                 captured.left_out += 1
             else:
-                last = make_digest(turn, project.root, self.redact)
-                groups.setdefault(project.root, []).append(last)
+                digest = make_digest(turn, project.root, self.redact)
+                growing[turn.id if not turn.entries else ""] = digest, project.root
+                groups.setdefault(project.root, []).append(digest)
                 kept.append((turn, project.root))
                 captured.turns += 1
-        if last is not None and session.id:
-            session.will_write(last.turn, section_hash(last.section))
+        if growing and session.id:
+            for digest, root in growing.values():
+                session.will_write(digest.turn, root, section_hash(digest.section))
             self.sessions.save(session)
-        growing = {
-            turn: Growing(tuple(hashes), turn in session.written)
-            for turn, hashes in session.growing.items()
-        }
         for root, digests in groups.items():
             pending.mark(self.home, root)
             journal = Journal(Project(root), shared=self.settings.memory.shared)
-            captured.written += len(journal.write(digests, growing))
+            captured.written += len(journal.write(digests, session.growing_in(root)))
             captured.projects.add(root)
             if is_live and self.settings.summarize.is_on:
                 self._mark_for_summary(root, digests)
         if kept and self.settings.archive.enabled:
             self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
-        if last is not None and session.id:
-            session.has_written(last.turn, section_hash(last.section))
-        session.has_read([turn.id for turn in turns])
-        if turns:
-            session.offset = turns[-1].start
-            session.size = turns[-1].end
+        if session.id:
+            for digest, root in growing.values():
+                session.has_written(digest.turn, root, section_hash(digest.section))
+        shown = [turn for turn in turns if turn.entries]
+        if shown and moves:
+            session.has_read([turn.id for turn in shown])
+            session.offset = shown[-1].start
+            session.size = shown[-1].end
+        elif shown:
+            for root in groups:
+                session.have_ended(session.growing_in(root).keys() - {shown[-1].id}, root)
         return captured
 
     def _mark_for_summary(self, root: str, digests: list[Digest]) -> None:

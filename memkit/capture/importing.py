@@ -139,7 +139,7 @@ class Import:
             return project if self.selection.counts(turn) else None
 
         try:
-            captured = self.capture.import_file(source.path, choose, progress)
+            captured = self.capture.import_file(source.path, choose, progress, project.root)
         except (MemkitError, OSError) as error:
             report.problems.append(str(error))
             return

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from memkit.capture.day_file import DayFile
 from memkit.capture.day_merge import merge
@@ -27,15 +26,7 @@ from memkit.capture.digest import Digest
 from memkit.capture.facts import FactChange, FactFile
 from memkit.capture.memory_files import MemoryFiles, read_file
 from memkit.capture.note import Note
-
-
-class Growing(NamedTuple):
-    """A turn that may have been written before it was complete: what its section may hash to, and
-    whether it is certain that it was written.
-    """
-
-    hashes: tuple[str, ...]
-    is_written: bool
+from memkit.capture.sessions import Growing
 
 
 class Journal(MemoryFiles):

@@ -11,9 +11,10 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from memkit.errors import NewerFileError
 from memkit.paths import Home, is_plain_name, make_private_directory, write_durably
@@ -31,14 +32,24 @@ MAX_RECENT = 50
 """Ids of turns kept to know an event that comes after its turn was read."""
 
 
+class Growing(NamedTuple):
+    """A turn that may have been written before it was complete: what its section may hash to, and
+    whether it is certain that it was written.
+    """
+
+    hashes: tuple[str, ...]
+    is_written: bool
+
+
 @dataclass(slots=True)
 class Session:
     """One session's state.
 
     `id` is the transcript's file name without its suffix. `offset` is the byte from which to read on:
     the start of the last turn, which may still grow; `size` is how far the transcript had been read.
-    `growing` maps the ids of turns that may be written again to what their section may hash to if
-    nobody edited it; `written` are those of them that are certainly in the journal. `answers` maps
+    `growing` maps turns that may be written again to what their section may hash to if nobody edited it;
+    `written` are those of them that are certainly in the journal. Both name a turn and the root of the
+    journal it stands in, "TURN ROOT": a session can be imported into several projects. `answers` maps
     turns whose final message the transcript lacked to that message, redacted, and the fingerprint of
     the answer it showed instead. `told` is when its last hook event happened, in seconds since the epoch,
     0 if none did: an import makes sessions too. `prompts` maps prompt ids to their text, redacted;
@@ -69,33 +80,65 @@ class Session:
             self.prompts.pop(next(iter(self.prompts)))
 
     def has_read(self, turns: list[str]) -> None:
-        """Note the turns just read; all but the last are complete and are not written again.
+        """Note the turns just read from the transcript; all but the last are complete and not written again.
 
+        Turns that only events told are not among them: they say nothing about where the transcript ends.
         A bare `/clear` and the prompt after it can share a prompt id, and so a turn id.
         """
         turns = list(dict.fromkeys(reversed(turns)))[::-1]
         read = [*(turn for turn in self.recent if turn not in turns), *turns]
         self.recent = read[-MAX_RECENT:]
         for turn in read[:-1]:
-            self.growing.pop(turn, None)
             self.answers.pop(turn, None)
-        self.written = [turn for turn in self.written if turn in self.growing]
+        self.have_ended(read[:-1])
+
+    def have_ended(self, turns: Collection[str], root: str | None = None) -> None:
+        """Note that these turns are complete in the journal at `root`, in all journals if None."""
+        for key in list(self.growing):
+            turn, _, own = key.partition(" ")
+            if turn in turns and root in (None, own):
+                del self.growing[key]
+        while len(self.growing) > MAX_RECENT:
+            self.growing.pop(next(iter(self.growing)))
+        self.written = [key for key in self.written if key in self.growing]
+
+    def growing_in(self, root: str) -> dict[str, Growing]:
+        """The turns, by id, that may be written again in the journal at `root`.
+
+        A turn that is only known from another journal may have come from there, by a move or a merge. That
+        it was written there does not say that it was ever written here.
+        """
+        found: dict[str, Growing] = {}
+        own: set[str] = set()
+        for key, hashes in self.growing.items():
+            turn, _, written_to = key.partition(" ")
+            if (written_to or self.project) == root:  # older states do not name the root
+                found[turn] = Growing(tuple(hashes), key in self.written)
+                own.add(turn)
+            elif turn not in own:
+                before = found[turn].hashes if turn in found else ()
+                found[turn] = Growing((*before, *hashes), False)
+        return found
 
     def read_again(self) -> None:
         """Begin again at the start of the transcript."""
         self.offset, self.size, self.recent = 0, 0, []
 
-    def will_write(self, turn: str, section_hash: str) -> None:
-        """Note, before it happens, that the section of the last turn is written."""
-        hashes = self.growing.setdefault(turn, [])
+    def will_write(self, turn: str, root: str, section_hash: str) -> None:
+        """Note, before it happens, that the section of a growing turn is written to the journal at `root`."""
+        known = self.growing_in(root).get(turn)
+        hashes = self.growing.setdefault(f"{turn} {root}", list(known.hashes) if known else [])
+        if known and known.is_written and f"{turn} {root}" not in self.written:
+            self.written.append(f"{turn} {root}")
         if section_hash not in hashes:
             hashes.append(section_hash)
 
-    def has_written(self, turn: str, section_hash: str) -> None:
-        """Note that the last turn's section was written, or found as a person left it."""
-        self.growing[turn] = [section_hash]
-        if turn not in self.written:
-            self.written.append(turn)
+    def has_written(self, turn: str, root: str, section_hash: str) -> None:
+        """Note that a growing turn's section was written, or found as a person left it."""
+        key = f"{turn} {root}"
+        self.growing[key] = [section_hash]
+        if key not in self.written:
+            self.written.append(key)
 
     def redact(self, redact: Callable[[str], str]) -> None:
         """Pass what was said, as far as it is kept, through `redact`."""

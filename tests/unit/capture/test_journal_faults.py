@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from memkit import anchors
 from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
-from memkit.capture.journal import Growing, Journal
+from memkit.capture.journal import Journal
+from memkit.capture.sessions import Growing
 from memkit.capture.turn import Turn
 from memkit.errors import JournalError
 from memkit.project import Project

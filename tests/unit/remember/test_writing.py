@@ -19,8 +19,9 @@ from markdown_it import MarkdownIt
 from memkit import anchors
 from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
-from memkit.capture.journal import Growing, Journal
+from memkit.capture.journal import Journal
 from memkit.capture.redact import redact
+from memkit.capture.sessions import Growing
 from memkit.capture.turn import ToolCall, Turn
 from memkit.project import Project
 
