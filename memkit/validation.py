@@ -92,7 +92,7 @@ def parse_text(key: Key, text: str) -> Any:
     if text.lstrip().startswith("["):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     return [part.strip() for part in text.split(",") if part.strip()]
 

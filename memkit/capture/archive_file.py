@@ -321,7 +321,7 @@ def _decode(line: bytes) -> dict[str, Any]:
     """The object in a line; empty if there is none."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.prompt import human_text
-from memkit.capture.transcript import Entry, Transcript
+from memkit.capture.transcript import MAX_DEPTH, Entry, Transcript
 from memkit.capture.turn import Turn
-
-MAX_DEPTH = 20
-"""Of lists and objects in a tool's input; what lies deeper is left out."""
-
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is counted and skipped; the largest ones seen (pasted images) are below 10 MB."""
 
+MAX_DEPTH = 20
+"""Of lists and objects in a tool's input; what is nested deeper is left out."""
+
 _YEARS = (1970, 9000)  # beyond them a time in another zone, or the day before, does not exist
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -131,6 +134,7 @@ class Transcript:
                     self.end = end
                 if too_long:
                     self.counts["too long"] += 1
+                    logger.warning("%s: a line of %d bytes is skipped", self.path, end - start)
                 elif line.strip():
                     yield start, end, line
                 start = end
@@ -141,8 +145,13 @@ class Transcript:
             if _SURROGATE.search(line):
                 # Legal in JSON and illegal in every file we write, and it may stand anywhere.
                 value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            self.counts["broken" if line.endswith(b"\n") else "unfinished"] += 1
+        except (ValueError, RecursionError) as error:
+            if not line.endswith(b"\n"):  # still being written
+                self.counts["unfinished"] += 1
+                return None
+            self.counts["broken"] += 1
+            if self.counts["broken"] == 1:  # `counts` tells of the others
+                logger.warning("%s: a line is skipped: %s", self.path, _why(error))
             return None
         if not isinstance(value, dict):
             self.counts["odd"] += 1
@@ -213,25 +222,41 @@ def _block(block: dict[str, Any]) -> Block | None:
     if kind == "text" and isinstance(block.get("text"), str):
         return Block("text", clean(block["text"]))
     if kind == "thinking":
-        return Block("thinking", clean(str(block.get("thinking", ""))))
+        return Block("thinking", _string(block.get("thinking")))
     if kind == "image":
         return Block("image")
     if kind == "tool_use":
         given = block.get("input")
         return Block(
             "tool_use",
-            tool_id=str(block.get("id", "")),
-            tool_name=clean(str(block.get("name", ""))),
-            tool_input=given if isinstance(given, dict) else {},
+            tool_id=_string(block.get("id")),
+            tool_name=_string(block.get("name")),
+            tool_input=_shallow(given) if isinstance(given, dict) else {},
         )
     if kind == "tool_result":
         return Block(
             "tool_result",
             _result_text(block.get("content")),
-            tool_id=str(block.get("tool_use_id", "")),
+            tool_id=_string(block.get("tool_use_id")),
             is_error=block.get("is_error") is True,
         )
     return None
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a line, without any of its text."""
+    return "it is nested too deep" if isinstance(error, RecursionError) else type(error).__name__
+
+
+def _shallow(value: Any, depth: int = 0) -> Any:
+    """`value` down to `MAX_DEPTH`: whoever walks through it later must not run out of stack."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth == MAX_DEPTH:
+        return "…"
+    if isinstance(value, list):
+        return [_shallow(item, depth + 1) for item in value]
+    return {key: _shallow(item, depth + 1) for key, item in value.items()}
 
 
 def _result_text(content: object) -> str:

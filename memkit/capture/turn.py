@@ -8,6 +8,7 @@ happened.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from memkit.capture.prompt import INTERRUPTED, human_text
 from memkit.capture.redact import skips, without_private
 from memkit.capture.transcript import Block, Entry, Transcript
 from memkit.capture.transcript_files import subagent_path
+from memkit.errors import TranscriptError
+
+logger = logging.getLogger(__name__)
 
 EXCERPT_CHARACTERS = 2000
 """Kept of each end of a tool's input and output; the digest shows a line of either."""
@@ -265,11 +269,15 @@ def _agent_calls(transcript: Transcript, agent: str) -> list[ToolCall]:
     if found is None:
         return []
     calls: dict[str, ToolCall] = {}
-    for entry in Transcript(found, hide=transcript.hide):
-        for block in entry.blocks:
-            if block.kind == "tool_use":
-                calls[block.tool_id] = _call(block, by_agent=True)
-            elif block.kind == "tool_result" and block.tool_id in calls:
-                call = calls[block.tool_id]
-                call.result, call.is_error = _excerpt(block.text), block.is_error
+    try:
+        for entry in Transcript(found, hide=transcript.hide):
+            for block in entry.blocks:
+                if block.kind == "tool_use":
+                    calls[block.tool_id] = _call(block, by_agent=True)
+                elif block.kind == "tool_result" and block.tool_id in calls:
+                    call = calls[block.tool_id]
+                    call.result, call.is_error = _excerpt(block.text), block.is_error
+    except TranscriptError as error:  # costs what this sub-agent did, not the session
+        transcript.counts["unreadable sub-agents"] += 1
+        logger.warning("%s", error)
     return list(calls.values())

@@ -153,7 +153,7 @@ def _queries(batch: TextIO) -> Iterator[str]:
             query = json.loads(text)["query"]
             if not isinstance(query, str):
                 raise TypeError
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise MemkitError(
                 f'--batch, line {number}: expected {{"query": "…"}} or plain text'
             ) from error

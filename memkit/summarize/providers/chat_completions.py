@@ -245,7 +245,7 @@ def _body(response: httpx.Response) -> Mapping[str, Any]:
     """The object an answer holds; empty if it holds none."""
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -255,7 +255,7 @@ def _said(response: httpx.Response) -> str:
     body: Any
     try:
         body = json.loads(response.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return response.reason_phrase
     error = _first(body).get("error") if isinstance(body, list) else body
     if isinstance(error, dict):

@@ -26,8 +26,9 @@ from memkit.capture import archived_turn
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
-from memkit.capture.exchange import MAX_DEPTH, Message, ToolUse
+from memkit.capture.exchange import Message, ToolUse
 from memkit.capture.redact import redact
+from memkit.capture.transcript import MAX_DEPTH
 from memkit.config import Settings
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home
