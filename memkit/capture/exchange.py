@@ -16,6 +16,7 @@ from memkit.capture.prompt import human_text
 from memkit.capture.transcript import MAX_DEPTH, Entry, Transcript
 from memkit.capture.turn import Turn
 
+
 @dataclass(frozen=True, slots=True)
 class ToolUse:
     """A tool call, or the result of one (`result` is None for the call itself)."""

@@ -32,6 +32,7 @@ class Told:
                     turn
                     for turn in reversed(turns)
                     if prompt_id in (turn.prompt_id, *turn.other_prompt_ids)
+                    or (turn.lost_parent and self.message and self.is_shown_by(turn))
                 ),
                 None,
             )

@@ -11,7 +11,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +30,23 @@ MAX_DEPTH = 20
 _YEARS = (1970, 9000)  # beyond them a time in another zone, or the day before, does not exist
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SALVAGE_BYTES = 16 * 1024 * 1024
+"""Read again, in all, to find a whole object in a broken line."""
+
+_OBJECT = re.compile(rb'\{"(?:parentUuid|type|uuid|sessionId|isSidechain|timestamp|message)"')
+# How the client's line of a prompt begins, up to the text.
+_HALF_PROMPT = re.compile(
+    rb'(\{[^{}\[\]]{0,2000}"type": ?"user"), ?"message": ?\{"role": ?"user", ?"content": ?'
+    rb'"([^"\\]*(?:\\.[^"\\]*)*)',
+    re.DOTALL,
+)
+_HALF_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{0,3}\Z")
+_NAMED = re.compile(rb'"(promptId|sessionId|cwd|gitBranch|timestamp)": ?"([^"\\]*)"')
+# Half a line of these goes on with a turn, and begins none.
+_CONTINUES = re.compile(
+    rb'"(?:role|type)": ?"assistant"|"tool_use_id"|"type": ?"(?:attachment|system|progress)"'
+    rb'|^\{"type": ?"(?!user)'
+)
 _SPOKEN = ("user", "assistant")
 _SILENT = frozenset(
     "summary system attachment queue-operation last-prompt file-history-snapshot progress mode "
@@ -57,7 +74,8 @@ class Entry:
     """One spoken line of a transcript.
 
     `start` and `end` are byte offsets in the file; `end` is where the next line begins.
-    `queued` marks text the person typed while the assistant was still at work.
+    `queued` marks text the person typed while the assistant was still at work. `lost_parent` is set if the
+    entry answers one that a broken line lost, maybe a prompt: that one's uuid.
     """
 
     role: Literal["user", "assistant"]
@@ -77,6 +95,7 @@ class Entry:
     is_api_error: bool = False
     is_synthetic: bool = False
     queued: bool = False
+    lost_parent: str = ""
 
     @property
     def text(self) -> str:
@@ -101,6 +120,9 @@ class Transcript:
         self.offset = offset
         self.end = offset
         self.counts: Counter[str] = Counter()
+        self._known: set[int] = set()  # hashes of uuids
+        self._lost: dict[int, str] = {}
+        self._has_lost_prompt = False
 
     def __iter__(self) -> Iterator[Entry]:
         entries = close_private(self._entries())
@@ -108,12 +130,23 @@ class Transcript:
 
     def _entries(self) -> Iterator[Entry]:
         for start, end, line in self._lines():
-            value = self._decode(line)
-            if value is None:
-                continue
-            entry = self._entry(value, start, end)
-            if entry is not None:
-                yield entry
+            for offset, value in self._decode(line):
+                lost_parent = self._follow(value)
+                entry = self._entry(value, start + offset, end)
+                if entry is not None:
+                    yield replace(entry, lost_parent=lost_parent) if lost_parent else entry
+
+    def _follow(self, value: dict[str, Any]) -> str:
+        """Note where a line stands in the chain of lines; the lost one that it follows, if it does."""
+        uuid, parent = _string(value.get("uuid")), _string(value.get("parentUuid"))
+        lost = self._lost.get(hash(parent), "") if parent else ""
+        if self._has_lost_prompt and parent and hash(parent) not in self._known:
+            lost = parent
+        if uuid:
+            self._known.add(hash(uuid))
+            if lost:
+                self._lost[hash(uuid)] = lost
+        return lost
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         try:
@@ -139,24 +172,30 @@ class Transcript:
                     yield start, end, line
                 start = end
 
-    def _decode(self, line: bytes) -> dict[str, Any] | None:
+    def _decode(self, line: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects in a line with their offsets in it: one, but for what a power cut left of two."""
         try:
-            value = json.loads(line.decode("utf-8", "replace"))
-            if _SURROGATE.search(line):
-                # Legal in JSON and illegal in every file we write, and it may stand anywhere.
-                value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+            value = _parsed(line)
         except (ValueError, RecursionError) as error:
             if not line.endswith(b"\n"):  # still being written
                 self.counts["unfinished"] += 1
-                return None
+                return
             self.counts["broken"] += 1
             if self.counts["broken"] == 1:  # `counts` tells of the others
-                logger.warning("%s: a line is skipped: %s", self.path, _why(error))
-            return None
-        if not isinstance(value, dict):
+                logger.warning("%s: a line, or its start, is skipped: %s", self.path, _why(error))
+            start, rest = _object_at_end(line)
+            half = _half_prompt(line[:start], rest or {})
+            if half is not None:
+                yield 0, half
+            elif not _CONTINUES.search(line[:start]):
+                self._has_lost_prompt = True
+            if rest is not None:
+                yield start, rest
+            return
+        if isinstance(value, dict):
+            yield 0, value
+        else:
             self.counts["odd"] += 1
-            return None
-        return value
 
     def _entry(self, value: dict[str, Any], start: int, end: int) -> Entry | None:
         kind = value.get("type")
@@ -241,6 +280,53 @@ def _block(block: dict[str, Any]) -> Block | None:
             is_error=block.get("is_error") is True,
         )
     return None
+
+
+def _parsed(line: bytes) -> Any:
+    value = json.loads(line.decode("utf-8", "replace"))
+    if _SURROGATE.search(line):
+        # Legal in JSON and illegal in every file we write, and it may stand anywhere.
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
+
+
+def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
+    """Where the object begins that ends a line, behind the half of another one, and that object.
+
+    The length of the line and None if there is none.
+    """
+    left = _SALVAGE_BYTES
+    for match in reversed(list(_OBJECT.finditer(line, max(0, len(line) - _SALVAGE_BYTES)))):
+        left -= len(line) - match.start()
+        if left < 0:
+            break
+        try:
+            value = _parsed(line[match.start() :])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get("type"), str):
+            return match.start(), value
+    return len(line), None
+
+
+def _half_prompt(half: bytes, following: dict[str, Any]) -> dict[str, Any] | None:
+    """The start of a prompt whose line was cut off; None if `half` is of something else.
+
+    When and where it was typed is taken from the line `following` it.
+    """
+    match = _HALF_PROMPT.match(half)
+    if match is None or parse_time(following.get("timestamp")) is None:
+        return None
+    text = _HALF_ESCAPE.sub(b"", match[2])
+    try:
+        said = json.loads(b'"%s"' % text, strict=False)
+    except ValueError:
+        return None
+    is_whole = half[match.end() : match.end() + 1] == b'"'
+    names = {key.decode(): value.decode("utf-8", "replace") for key, value in _NAMED.findall(match[1])}
+    place = {key: following.get(key) for key in ("sessionId", "cwd", "gitBranch", "timestamp")}
+    message = {"content": said if is_whole else f"{said} …"}
+    return {**place, **names, "type": "user", "message": message}
 
 
 def _why(error: Exception) -> str:

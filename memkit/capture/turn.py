@@ -62,6 +62,7 @@ class Turn:
     sent during the turn, such as the news that a background task has finished. `entries` are the
     byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
     transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
+    `lost_parent` is as for `Entry`.
     `commit` begins the hash that was checked out when the turn ended, known of live sessions only:
     transcripts do not tell.
     """
@@ -87,6 +88,7 @@ class Turn:
     is_compacted: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
+    lost_parent: str = ""
 
     @property
     def is_memory(self) -> bool:
@@ -152,10 +154,15 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
                 yield current
             current, pending = _begin(entry, text, transcript.path), {}
             continue
+        if current is not None and _is_of_another(entry, current):
+            if not _says_something(entry):
+                continue
+            yield current
+            current = None
         if current is None:
             if not _says_something(entry):
                 continue
-            # Said before anybody asked: the turn has no prompt.
+            # Said before anybody asked, or the prompt is lost: the turn has none.
             current, pending = _begin(entry, "", transcript.path), {}
         current.end = entry.end
         if current.entries[-1] != entry.start:
@@ -169,6 +176,13 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             current.is_compacted |= entry.is_compact_summary
     if current is not None:
         yield current
+
+
+def _is_of_another(entry: Entry, current: Turn) -> bool:
+    """Whether an entry follows a prompt that a broken line lost, and not the turn at hand."""
+    if not entry.lost_parent or entry.lost_parent == current.lost_parent:
+        return False
+    return not (entry.prompt_id and entry.prompt_id == current.prompt_id)
 
 
 def _says_something(entry: Entry) -> bool:
@@ -203,6 +217,7 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
         finished=entry.time,
         is_command=entry.text.lstrip().startswith("<command-"),
         entries=[entry.start],
+        lost_parent=entry.lost_parent,
     )
 
 
