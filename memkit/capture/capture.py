@@ -15,8 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from memkit import pending
+from memkit import anchors, pending
 from memkit.capture.archive import Archive
+from memkit.capture.archived_turn import make_archived_turn
 from memkit.capture.captured import Captured, Choose
 from memkit.capture.day_file import section_hash
 from memkit.capture.digest import Digest, make_digest
@@ -29,9 +30,9 @@ from memkit.capture.spool import PROMPT_EVENT, time_of
 from memkit.capture.told import Told, shows
 from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript, clean
-from memkit.capture.turn import Turn, read_turns
+from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
-from memkit.errors import MemkitError, NewerFileError, TranscriptError
+from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
@@ -245,6 +246,10 @@ class Capture:
                     kept.append((turn, project.root))
             elif self._is_left_out(project, turn.cwd, turn.time):
                 captured.left_out += 1
+            elif not turn.prompt and turn.entries and self._is_repeated(
+                turn, project.root, Path(session.transcript)
+            ):
+                logger.info("session %s: an answer without its prompt is known already", session.id)
             else:
                 digest = make_digest(turn, project.root, self.redact)
                 growing[turn.id if not turn.entries else ""] = digest, project.root
@@ -327,11 +332,46 @@ class Capture:
         return self._forgotten.covers(turn, session.project, session.id, time)
 
     def _transcript(self, session: Session) -> Transcript:
-        """The session's transcript from its checkpoint on; from its start if it is shorter than that."""
+        """The session's transcript from its checkpoint on; from its start if that is not there any more."""
         path = Path(session.transcript)
-        if session.offset and path.is_file() and path.stat().st_size < session.offset:
+        if session.offset and path.is_file() and not self._is_unchanged(path, session):
             session.read_again()
         return Transcript(path, session.offset, self._hidden)
+
+    def _is_unchanged(self, path: Path, session: Session) -> bool:
+        """Whether the last turn that was read still begins at the checkpoint."""
+        size = path.stat().st_size
+        if size <= session.offset or not session.recent:
+            return size >= session.offset
+        first = next(iter(Transcript(path, session.offset)), None)
+        if first is None or first.start != session.offset:
+            return False
+        if not (first.prompt_id or first.uuid):
+            return True  # nothing tells
+        name = first.session or path.stem
+        return turn_id(name, first.prompt_id, first.uuid, "") == session.recent[-1]
+
+    def _is_repeated(self, turn: Turn, root: str, transcript: Path) -> bool:
+        """Whether a turn without a prompt is the end of one that is known: the transcript lost its head."""
+        made = make_archived_turn(turn, root, transcript, self.redact, self._hidden)
+        said = {(message.role, message.time, message.text) for message in made.messages}
+        try:
+            known = self._archive.turns(anchors.safe(turn.session))
+        except ArchiveError as error:
+            logger.warning("%s", error)
+            known = []
+        if any(
+            said <= {(message.role, message.time, message.text) for message in one.messages}
+            for one in known
+            if one.id != turn.id
+        ):
+            return True
+        digest = make_digest(turn, root, self.redact)
+        answered = digest.section.partition("\n**Answered**")[2].strip()
+        content = Journal(Project(root)).day(digest.day)
+        others = [one.section for one in content.turns_of(digest.session)]
+        texts = [content.text(one) for one in others if one.pairs["turn"] != turn.id]
+        return bool(answered) and any(text.endswith(answered) for text in texts)
 
     def redact(self, text: str) -> str:
         """`text` without secrets, the user's own patterns included."""
