@@ -181,7 +181,10 @@ class Journal(MemoryFiles):
     ) -> list[Digest]:
         content = self.day(day)
         changed = []
+        renamed = self._renamed_turns()
         for digest in group:
+            if digest.turn in renamed and content.find_turn(digest.turn) is None:
+                continue
             if self._apply(content, digest, growing.get(digest.turn)):
                 changed.append(digest)
         if changed:
@@ -202,6 +205,18 @@ class Journal(MemoryFiles):
             return False
         content.replace(present, count, digest.section)
         return True
+
+    def _renamed_turns(self) -> set[str]:
+        """The turns in files that are no days: a person may have renamed a day, or moved it to a folder."""
+        found: set[str] = set()
+        days = {self.path(day) for day in self.days()}
+        for path in sorted(self.directory.rglob("*.md")):
+            if path not in days and path.is_file() and not path.is_symlink():
+                text = read_file(path)
+                if "turn:" in text:
+                    pairs = (section.pairs for section in DayFile(text).sections)
+                    found.update(one["turn"] for one in pairs if "turn" in one)
+        return found
 
     def _is_elsewhere(self, digest: Digest) -> bool:
         """Whether a day beside it holds the turn: the machine's time zone has changed since.

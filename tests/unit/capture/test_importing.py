@@ -398,3 +398,19 @@ def test_memory_does_not_grow_with_the_transcripts(
     assert path.stat().st_size > 6_000_000
     assert large < small + 1_000_000
     assert read[-1] == max(read) == path.stat().st_size
+
+
+@pytest.mark.parametrize("name", ["2026-03-04-release.md", "old/2026-03-04.md", "März.md"])
+def test_a_day_that_a_person_renamed_is_not_written_again(stage: Stage, client: Client, name: str) -> None:
+    lines = Lines().prompt("One", prompt_id(1)).answer("1").prompt("Two", prompt_id(2)).answer("2")
+    client.write(lines)
+    assert client.run().total.written == 2
+    (day,) = Path(stage.project.memory).glob("*.md")
+    renamed = Path(stage.project.memory, name)
+    renamed.parent.mkdir(exist_ok=True)
+    day.rename(renamed)
+    assert (client.run().total.written, days(stage.project)) == (0, days(stage.project))
+    assert not day.exists()
+    client.write(lines.prompt("Three", prompt_id(3)).answer("3"))
+    assert client.run().total.written == 1
+    assert day.read_text().count("\n### ") == 1
