@@ -313,7 +313,8 @@ class Capture:
         forgotten = self._forgotten
         if forgotten.covers(turn.id, project.root, turn.session, turn.time):
             return True
-        if forgotten.periods and any(
+        is_elsewhere = forgotten.keeps_elsewhere(turn.id)  # and not forgotten by this project
+        if forgotten.periods and not is_elsewhere and any(
             forgotten.covers(turn.id, root, turn.session, turn.time)
             for root in self._roots_of(turn, project)
         ):

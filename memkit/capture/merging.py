@@ -46,7 +46,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     """
     merged = Merged()
     pending.mark(home, target.root)
-    forgotten = Tombstones(home).forgotten()
+    forgotten = Tombstones(home).forgotten().within(target.root)
     other = Journal(source)
     for day in other.days():
         content = DayFile(_take_facts(journal, other, f"{day}.md", forgotten))

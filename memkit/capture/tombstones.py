@@ -44,11 +44,29 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
         return self.since <= time < self.until
 
 
+class Ids(msgspec.Struct, frozen=True):
+    """Turns, bullets (by grip), notes and facts by their ids."""
+
+    turns: frozenset[str] = frozenset()
+    grips: frozenset[str] = frozenset()
+    notes: frozenset[str] = frozenset()
+    facts: frozenset[str] = frozenset()
+
+    def __or__(self, other: Ids) -> Ids:
+        return Ids(
+            self.turns | other.turns,
+            self.grips | other.grips,
+            self.notes | other.notes,
+            self.facts | other.facts,
+        )
+
+
 class Forgotten(msgspec.Struct, frozen=True):
     """Turns, bullets (by grip), notes and facts by their ids, and periods of turns.
 
     `minutes` (since the epoch) are those in which the turns began: the client's history of prompts tells
-    no more of them. `roots` are those of the projects where something was found.
+    no more of them. `roots` are those of the projects where something was found. `only` names, by root,
+    what one project forgot and another one may still hold.
     """
 
     turns: frozenset[str] = frozenset()
@@ -58,6 +76,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     periods: tuple[Period, ...] = ()
     minutes: frozenset[int] = frozenset()
     roots: frozenset[str] = frozenset()
+    only: dict[str, Ids] = {}
 
     def __or__(self, other: Forgotten) -> Forgotten:
         return Forgotten(
@@ -68,11 +87,29 @@ class Forgotten(msgspec.Struct, frozen=True):
             periods=tuple(dict.fromkeys(self.periods + other.periods)),
             minutes=self.minutes | other.minutes,
             roots=self.roots | other.roots,
+            only={
+                root: self.only.get(root, _NO_IDS) | other.only.get(root, _NO_IDS)
+                for root in sorted(self.only.keys() | other.only.keys())
+            },
         )
+
+    def within(self, root: str) -> Forgotten:
+        """The same, with the ids that the project at `root` forgot among those that hold everywhere."""
+        own = self.only.get(root, _NO_IDS)
+        return self | Forgotten(own.turns, own.grips, own.notes, own.facts)
+
+    def keeps_elsewhere(self, turn: str) -> bool:
+        """Whether one project forgot the turn while another one held it."""
+        return any(turn in ids.turns for ids in self.only.values())
+
+    def covers_everywhere(self, turn: str, session: str, time: datetime | float | None) -> bool:
+        """Whether a turn is forgotten whatever its project; see `covers`."""
+        periods = tuple(period for period in self.periods if not period.project)
+        return Forgotten(self.turns, periods=periods).covers(turn, "", session, time)
 
     def covers(self, turn: str, project: str, session: str, time: datetime | float | None) -> bool:
         """Whether a turn is forgotten; `time` is when it began, None if it does not say."""
-        if turn in self.turns:
+        if turn in self.turns or turn in self.only.get(project, _NO_IDS).turns:
             return True
         if not self.periods:
             return False
@@ -94,6 +131,7 @@ class Forgotten(msgspec.Struct, frozen=True):
         return any(int(second // 60) in self.minutes for second in seconds)
 
 
+_NO_IDS = Ids()
 NOTHING = Forgotten()
 
 

@@ -31,8 +31,11 @@ SHOWN_ENTRIES = 20
 )
 @click.option("--everything", is_flag=True, help="All that is remembered of this project.")
 @click.option("--user", is_flag=True, help="Your own memory instead of this project's.")
+@click.option(
+    "--everywhere", is_flag=True, help="Also what other projects hold of that; by default they keep it."
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask; other projects keep what they hold.")
 def forget_command(
     context: Context,
     ids: tuple[str, ...],
@@ -43,14 +46,18 @@ def forget_command(
     k: int | None,
     everything: bool,
     user: bool,
+    everywhere: bool,
     dry_run: bool,
     yes: bool,
 ) -> None:
     """Erase something from journal, archive and index, for good, and keep it from being imported again.
 
     An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip), of a note or of a fact.
-    A turn goes whole, with every bullet and fact that rests on it. Shows first what would go, and asks. A
-    run that was killed is finished by the next one, also without an ID.
+    A turn goes whole, with every bullet and fact that rests on it. What an ID, --session or --query names
+    goes from every project. --everything and days go from this project only: what another project holds
+    too, after a merge or a second import, stays there and in the archive, unless you say otherwise. Shows
+    first what would go and from which projects, and asks. A run that was killed is finished by the next
+    one, also without an ID.
 
     \b
       memkit forget 20e3d2c8274c
@@ -75,14 +82,18 @@ def forget_command(
         _finish(context, Selection(), None)
         return
     selection = _select(context, ids, session, (since, until), query, k)
+    selection.everywhere = everywhere
     holdings = find_holdings(context.home, context.project, selection)
     if not context.as_json:
-        _show(holdings)
+        _show(holdings, context.project.root)
     if dry_run:
         if context.as_json:
             context.print_json(_as_dict(holdings, removed=False))
         return
     _confirm(yes)
+    if holdings.shared and not yes and _confirm_shared(holdings):
+        selection.everywhere = True
+        holdings = find_holdings(context.home, context.project, selection)
     _finish(context, selection, holdings)
 
 
@@ -142,7 +153,7 @@ def _finish(context: Context, selection: Selection, holdings: Holdings | None) -
         click.echo("Forgotten." if holdings is not None else "What was unfinished is forgotten.")
 
 
-def _show(holdings: Holdings) -> None:
+def _show(holdings: Holdings, root: str) -> None:
     entries = [*holdings.turns, *holdings.notes]
     for entry in entries[:SHOWN_ENTRIES]:
         click.echo(f"{styled(entry.id, fg='yellow')}  {entry.day} {plain(entry.heading)}")
@@ -171,6 +182,11 @@ def _show(holdings: Holdings) -> None:
     ]
     shown = [line for line in counts if not line.startswith("0 ")]
     click.echo(f"To be forgotten, in journal, archive and index: {', '.join(shown)}.")
+    if holdings.by_project.keys() - {root}:
+        for name, count in holdings.by_project.items():
+            click.echo(plain(f"  from {name}: {count} of them"))
+    for name, turns in sorted(holdings.shared.items()):
+        click.echo(plain(f"  {name} keeps {len(turns)} of them (--everywhere: there too)"))
 
 
 def _as_dict(holdings: Holdings, *, removed: bool) -> dict[str, object]:
@@ -190,6 +206,8 @@ def _as_dict(holdings: Holdings, *, removed: bool) -> dict[str, object]:
         "files": [str(path) for _, path in holdings.files],
         "old_versions": [str(path) for path in holdings.old_versions],
         "events": len(holdings.events),
+        "projects": holdings.by_project,
+        "shared": {root: len(turns) for root, turns in sorted(holdings.shared.items())},
     }
 
 
@@ -199,3 +217,9 @@ def _confirm(yes: bool) -> None:
     if not sys.stdin.isatty():
         raise MemkitError("nobody is there to be asked; `--yes` forgets it")
     click.confirm("Forget this for good?", abort=True)
+
+
+def _confirm_shared(holdings: Holdings) -> bool:
+    """Whether what other projects hold is to go from them, too."""
+    names = ", ".join(sorted(holdings.shared))
+    return click.confirm(plain(f"Also forget it in {names}?"), default=False)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from memkit import anchors, pending
 from memkit.capture import spool
 from memkit.capture.archive import Archive
+from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.day_removal import Removal
 from memkit.capture.journal import Journal
 from memkit.capture.sessions import Session, Sessions
@@ -100,9 +103,10 @@ class _Eraser:
             sync_directory(str(path.parent))
 
     def _days(self) -> None:
-        removal = Removal(self._forgotten.turns, self._forgotten.grips, self._forgotten.notes)
         for one in self._found.days:
             journal = self._journal(one.project)
+            gone = self._forgotten.within(one.project.root)
+            removal = Removal(gone.turns, gone.grips, gone.notes)
             if one.whole:
                 journal.remove_file(journal.path(one.day))
             else:
@@ -124,8 +128,10 @@ class _Eraser:
 
     def _archive(self) -> None:
         archive = Archive(self._home)
-        for session, turns in self._found.archived.items():
-            archive.rewrite(session, lambda turn, gone=turns: None if turn.id in gone else turn)  # type: ignore[misc]
+        for session in sorted(self._found.archived.keys() | self._found.owners.keys()):
+            gone = self._found.archived.get(session, frozenset())
+            owners = self._found.owners.get(session, {})
+            archive.rewrite(session, partial(_kept, gone, owners))
         archive.remove_left_behind()
 
     def _states(self) -> None:
@@ -138,12 +144,13 @@ class _Eraser:
     def _is_gone(self, state: Session) -> Callable[[str, str], bool]:
         all_of_it = is_of_period(state, self._forgotten)
         is_touched = anchors.safe(state.id) in self._found.sessions
+        gone = self._forgotten.within(state.project).turns
 
         def is_gone(turn: str, prompt_id: str) -> bool:
             if all_of_it:
                 return True
             name = turn or named_turn(state.id, prompt_id)
-            return name in self._forgotten.turns or (not name and is_touched)
+            return name in gone or (not name and is_touched)
 
         return is_gone
 
@@ -158,9 +165,10 @@ class _Eraser:
         """Nothing of what is gone waits to be summarized."""
         sessions = WaitingSessions(self._home)
         for waiting in list(sessions):
-            if waiting.session not in self._found.sessions:
+            is_shared = waiting.root in self._forgotten.only
+            if waiting.session not in self._found.sessions and not is_shared:
                 continue
-            for turn in self._forgotten.turns & waiting.tries.keys():
+            for turn in self._forgotten.within(waiting.root).turns & waiting.tries.keys():
                 del waiting.tries[turn]
             journal = Journal(Project.at_root(waiting.root, self._home))
             done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
@@ -189,9 +197,19 @@ class _Eraser:
 
     def _is_in(self, chunks: ChunkReader) -> bool:
         """Whether the index of a project that is gone, which nobody brings into step, holds some of it."""
+        gone = self._forgotten.within(chunks.root)
         return any(
-            self._forgotten.turns.intersection(chunk.turns)
-            or self._forgotten.grips.intersection(chunk.grips)
-            or any(period.project == chunks.root for period in self._forgotten.periods)
+            gone.turns.intersection(chunk.turns)
+            or gone.grips.intersection(chunk.grips)
+            or any(period.project == chunks.root for period in gone.periods)
             for chunk in chunks.chunks()
         )
+
+
+def _kept(
+    gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn
+) -> ArchivedTurn | None:
+    """What stays of an archived turn: nothing, or all of it as that of another project."""
+    if turn.id in gone:
+        return None
+    return replace(turn, project=owners[turn.id]) if turn.id in owners else turn

@@ -19,7 +19,7 @@ from memkit.capture.day_removal import Removal, bullets
 from memkit.capture.journal import Journal
 from memkit.capture.known import remembered_projects
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import Forgotten
+from memkit.capture.tombstones import Forgotten, Ids
 from memkit.capture.turn import turn_id
 from memkit.forget.facts import FactHolding, find_facts
 from memkit.forget.old_versions import old_versions
@@ -56,6 +56,8 @@ class Holdings:
 
     `archived` are turns by session; `files` are markdown files that go whole; `old_versions` those that were
     kept when a compaction or a restore replaced them; `sessions` the names of those of which something goes.
+    `shared` names, by root, the turns and notes that another project keeps; `owners` are the projects to
+    which turns that stay in the archive go over, by session and turn.
     """
 
     forgotten: Forgotten
@@ -67,6 +69,17 @@ class Holdings:
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
     events: list[str] = field(default_factory=list)
+    shared: dict[str, frozenset[str]] = field(default_factory=dict)
+    owners: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def by_project(self) -> dict[str, int]:
+        """How many turns and notes of the journal go, by the roots of the projects that lose something."""
+        found = dict.fromkeys(sorted(self.forgotten.roots), 0)
+        for day in self.days:
+            count = len(day.turns) + len(day.notes)
+            found[day.project.root] = found.get(day.project.root, 0) + count
+        return found
 
     @property
     def turns(self) -> list[Entry]:
@@ -95,7 +108,11 @@ def find_holdings(home: Home, project: Project, selection: Selection) -> Holding
 
     Raises `ArchiveError`, `JournalError`.
     """
-    return _Search(home, project, selection).run()
+    found = _Search(home, project, selection).run()
+    if selection.everywhere:  # with all ids that this has found
+        whole = Selection(found.forgotten, selection.passages, everywhere=True)
+        found = _Search(home, project, whole).run()
+    return found
 
 
 def named_turn(session: str, prompt_id: str) -> str:
@@ -106,11 +123,17 @@ def named_turn(session: str, prompt_id: str) -> str:
 class _Search:
     def __init__(self, home: Home, project: Project, selection: Selection) -> None:
         self._home = home
+        self._everywhere = selection.everywhere
         self._forgotten = selection.forgotten
         self._found = Holdings(selection.forgotten, selection.passages)
         self._turns = set(selection.forgotten.turns)
         self._minutes = set(selection.forgotten.minutes)
         self._grips = set(selection.forgotten.grips)
+        self._notes = set(selection.forgotten.notes)
+        self._facts = set(selection.forgotten.facts)
+        self._only: dict[str, Ids] = dict(selection.forgotten.only)
+        self._holders: dict[str, set[str]] = {}
+        self._archive: dict[str, dict[str, tuple[str, datetime | None]]] = {}
         self._archived_in: set[str] = set()
         self._projects = {project, *remembered_projects(home)}
         self._add_projects(selection.forgotten.roots)
@@ -124,6 +147,7 @@ class _Search:
             for day in days(journal.project)
         }
         self._look_into_states()
+        self._share()
         for (journal, day), (turns, notes, whole) in covered.items():
             self._look_into_day(journal, day, turns, notes, whole)
         for journal in journals:
@@ -131,19 +155,69 @@ class _Search:
                 own = {journal.path(day) for day in days(journal.project)}
                 files = sorted(set(journal.directory.rglob("*.md")) - own)
                 self._found.files += [(journal.project, path) for path in files]
-        self._found.forgotten = msgspec.structs.replace(
-            self._forgotten,
-            turns=frozenset(self._turns),
-            grips=frozenset(self._grips),
-            notes=self._forgotten.notes | {entry.id for entry in self._found.notes},
-            minutes=frozenset(self._minutes),
-            roots=self._forgotten.roots | self._touched(),
-        )
+        roots = self._forgotten.roots | self._touched()
+        self._found.forgotten = msgspec.structs.replace(self._named(), roots=roots)
         self._look_into_facts(journals)
         names = {one.path.name for one in self._text}
         found = old_versions(self._home, self._found.forgotten, names, self._found.sessions)
         self._found.old_versions = list(found)
         return self._found
+
+    def _named(self) -> Forgotten:
+        """What is to be forgotten, with all that was found."""
+        return msgspec.structs.replace(
+            self._forgotten,
+            turns=frozenset(self._turns),
+            grips=frozenset(self._grips),
+            notes=frozenset(self._notes),
+            facts=frozenset(self._facts),
+            minutes=frozenset(self._minutes),
+            only=self._only,
+        )
+
+    def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
+        """Note that a turn goes, from all projects or from the one at `root` only."""
+        if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):
+            self._turns.add(turn)
+        else:
+            self._add_own(root, Ids(turns=frozenset({turn})))
+
+    def _add_own(self, root: str, ids: Ids) -> None:
+        self._only[root] = self._only.get(root, Ids()) | ids
+
+    def _share(self) -> None:
+        """Find out which turns other projects hold, too: there they stay, and in the archive."""
+        for root, own in self._only.items():
+            alone = {turn for turn in own.turns if not self._others(turn)}
+            self._turns |= alone
+            kept = own.turns - self._turns
+            self._only[root] = msgspec.structs.replace(own, turns=kept)
+            others = [(turn, self._others(turn)) for turn in kept]
+            for note in own.notes:
+                others.append((note, self._holders.get(f"note {note}", set()) - self._only.keys()))
+            for name, roots in others:
+                for other in roots:
+                    before = self._found.shared.get(other, frozenset())
+                    self._found.shared[other] = before | {name}
+        self._only = {root: ids for root, ids in self._only.items() if ids != Ids()}
+        for session, turns in self._archive.items():
+            gone = frozenset(self._turns & turns.keys())
+            if gone:
+                self._found.archived[session] = gone
+                self._found.sessions.add(session)
+                for turn in gone:
+                    root, began = turns[turn]
+                    self._note(began)
+                    self._archived_in.update(filter(None, [root]))
+            for turn, (root, _) in turns.items():
+                if turn not in gone and turn in self._only.get(root, Ids()).turns:
+                    self._found.owners.setdefault(session, {})[turn] = min(self._others(turn))
+                    self._archived_in.add(root)
+
+    def _others(self, turn: str) -> set[str]:
+        """The roots of the projects that keep the turn."""
+        holders = self._holders.get(turn, set())
+        return {root for root in holders if turn not in self._only.get(root, Ids()).turns}
 
     def _touched(self) -> set[str]:
         """The roots of the projects whose memory loses something."""
@@ -155,13 +229,20 @@ class _Search:
     def _look_into_facts(self, journals: list[Journal]) -> None:
         for journal in journals:
             own = [one for one in self._text if one.project == journal.project]
-            self._found.facts += find_facts(self._home, journal, self._found.forgotten, own)
-        names = {name for one in self._found.facts for name in one.facts}
-        self._found.forgotten = msgspec.structs.replace(
-            self._found.forgotten,
-            facts=self._forgotten.facts | names,
-            roots=self._found.forgotten.roots | {one.project.root for one in self._found.facts},
-        )
+            forgotten = self._found.forgotten.within(journal.project.root)
+            self._found.facts += find_facts(self._home, journal, forgotten, own)
+        for one in self._found.facts:
+            if self._is_scoped:
+                self._add_own(one.project.root, Ids(facts=frozenset(one.facts)))
+            else:
+                self._facts |= one.facts.keys()
+        roots = self._found.forgotten.roots | {one.project.root for one in self._found.facts}
+        self._found.forgotten = msgspec.structs.replace(self._named(), roots=roots)
+
+    @property
+    def _is_scoped(self) -> bool:
+        """Whether something goes because it is of one project."""
+        return not self._everywhere and any(period.project for period in self._forgotten.periods)
 
     @property
     def _text(self) -> list[Passage]:
@@ -177,18 +258,16 @@ class _Search:
 
     def _look_into_archive(self) -> None:
         archive = Archive(self._home)
+        covered = set()
         for session in archive.sessions():
-            gone = set()
+            turns = self._archive[session] = {}
             for turn in archive.versions(session):
+                root = Project.at_root(turn.project, self._home).root if turn.project else ""
+                turns[turn.id] = root, turn.time
                 if self._forgotten.covers(turn.id, turn.project, session, turn.time):
-                    gone.add(turn.id)
-                    self._note(turn.time)
-                    self._archived_in.update(filter(None, [turn.project]))
-            if gone:
-                self._found.archived[session] = frozenset(gone)
-                self._found.sessions.add(session)
-                self._turns |= gone
-        self._add_projects(self._archived_in)
+                    self._add_turn(turn.id, root, session, turn.time)
+                    covered.update(filter(None, [turn.project]))
+        self._add_projects(covered)
 
     def _covered(
         self, project: Project, day: str, content: DayFile
@@ -200,17 +279,23 @@ class _Search:
             began = _began(day, section)
             if "turn" in section.pairs:
                 name = section.pairs["turn"]
+                self._holders.setdefault(name, set()).add(project.root)
                 if not self._forgotten.covers(name, project.root, session, began):
                     stay += 1
                     continue
                 turns.append(section)
-                self._turns.add(name)
-                self._found.sessions.add(session)
-                self._note(began if section.minute else None)
+                self._add_turn(name, project.root, session, began)
             elif "note" in section.pairs:
                 name = section.pairs["note"]
-                if name in self._forgotten.notes or self._covers_note(project, began):
+                self._holders.setdefault(f"note {name}", set()).add(project.root)
+                if name in self._forgotten.within(project.root).notes:
                     notes.append(section)
+                elif self._covers_note(project, began):
+                    notes.append(section)
+                    if self._everywhere:
+                        self._notes.add(name)
+                    else:
+                        self._add_own(project.root, Ids(notes=frozenset({name})))
                 else:
                     stay += 1
         start = datetime.fromisoformat(day).timestamp()
@@ -232,15 +317,26 @@ class _Search:
     def _look_into_day(
         self, journal: Journal, day: str, turns: list[Section], notes: list[Section], whole: bool
     ) -> None:
-        content = journal.day(day)
+        content, root = journal.day(day), journal.project.root
+        own = self._only.get(root, Ids())
         found = list(bullets(content, Removal(self._turns, self._forgotten.grips)))
         self._grips |= {anchors.parse(content.lines[number])["grip"] for number in found}
+        found = list(bullets(content, Removal(self._turns | own.turns, self._grips | own.grips)))
+        named = {anchors.parse(content.lines[number])["grip"] for number in found}
+        if named - self._grips:
+            self._add_own(root, Ids(grips=frozenset(named - self._grips)))
         # A turn that another day, project or the archive has named.
         known = {section.pairs["turn"] for section in turns}
+        session = ""
         for section in content.sections:
-            name = section.pairs.get("turn")
-            if name in self._turns and name not in known:
-                turns.append(section)
+            session = section.pairs.get("session", "" if section.is_opening else session)
+            name = section.pairs.get("turn", "")
+            if name in self._turns or name in own.turns:
+                if name not in known:
+                    turns.append(section)
+                if name in self._turns:
+                    self._found.sessions.add(session)
+                    self._note(_began(day, section) if section.minute else None)
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             own = tuple(_entry(day, section, "note") for section in notes)
@@ -250,16 +346,19 @@ class _Search:
         """Prompts whose turn is still under way, in the states of sessions and in the spool."""
         for state in Sessions(self._home):
             if is_of_period(state, self._forgotten):
-                self._turns.update(filter(None, (named_turn(state.id, p) for p in state.prompts)))
+                for name in filter(None, (named_turn(state.id, p) for p in state.prompts)):
+                    self._add_turn(name, state.project, anchors.safe(state.id), None)
         for path, record in spool.stored(self._home):
             if record is None or not any(name in record for name in spool.TEXT_FIELDS):
                 continue
             session = str(record.get("session", ""))
             own = named_turn(session, str(record.get("prompt_id", "")))
             project, time = str(record.get("project", "")), spool.time_of(record)
-            if self._forgotten.covers(own, project, session, time) or own in self._turns:
+            covers = self._forgotten.covers(own, project, session, time)
+            if covers or own in self._turns or own in self._only.get(project, Ids()).turns:
                 self._found.events.append(path)
-                self._turns.update(filter(None, [own]))
+                if own:
+                    self._add_turn(own, project, session, time)
             elif not own and anchors.safe(session) in self._found.sessions:
                 self._found.events.append(path)
 

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
+
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.day_file import DayFile
@@ -30,10 +32,17 @@ def old_versions(
     `sessions` (as in anchors) those of which something goes. Raises `OSError`.
     """
     wholes = {period.project for period in forgotten.periods if period.whole}
-    own = set(replaced_files(home, wholes))
+    roots = {*forgotten.roots, *forgotten.only, *(period.project for period in forgotten.periods)} - {""}
+    of_project = {path: root for root in sorted(roots) for path in replaced_files(home, {root})}
     for path in replaced_files(home, None):
-        if path in own or _holds(path, original_name(path), forgotten, names):
+        root = of_project.get(path, "")
+        periods = tuple(one for one in forgotten.periods if one.project in ("", root))
+        own = msgspec.structs.replace(forgotten.within(root), periods=periods)
+        lost = names if root in forgotten.roots else ()
+        if root in wholes or _holds(path, original_name(path), own, lost):
             yield path
+    for root in forgotten.only:  # of what follows it is not known of which project it is
+        forgotten = forgotten.within(root)
     for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
         yield from _of_home(Home(str(kept / "home")), forgotten, names, sessions)
         for path in sorted((kept / "projects").rglob("*.md")):

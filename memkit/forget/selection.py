@@ -52,10 +52,15 @@ class Passage:
 
 @dataclass(slots=True)
 class Selection:
-    """What is to be forgotten."""
+    """What is to be forgotten.
+
+    What a period of one project covers is forgotten by that project. Other projects keep what they hold of
+    it, unless it goes `everywhere`.
+    """
 
     forgotten: Forgotten = field(default_factory=Forgotten)
     passages: list[Passage] = field(default_factory=list)
+    everywhere: bool = False
 
 
 def of_everything(project: Project, home: Home, now: float) -> Selection:

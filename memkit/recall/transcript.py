@@ -121,6 +121,8 @@ def find_turn(path: Path, turn: str, forgotten: Forgotten = NOTHING) -> Turn:
 
 
 def _is_gone(turn: Turn, forgotten: Forgotten) -> bool:
+    if forgotten.keeps_elsewhere(turn.id):
+        return False
     root = Project.containing(turn.cwd).root if forgotten.periods and turn.cwd else ""
     return forgotten.covers(turn.id, root, turn.session, turn.time)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+from memkit.project import Project
 from tests.unit.cli.conftest import Run
 from tests.unit.memory import DAYS, Memory, make_memory
 
@@ -126,3 +129,51 @@ def test_edit(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "ended with status 3, so the memory stays as it was" in run(memory, "edit", "2026-11-19").complaint
     monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
     assert "cannot start no-such-editor-anywhere" in run(memory, "edit").complaint
+
+
+@pytest.fixture
+def copy(run: Run, memory: Memory) -> Memory:
+    """Another project of the same home, with the same days."""
+    root = Path(memory.project.root).with_name("copy")
+    shutil.copytree(memory.project.root, root)
+    made = dataclasses.replace(memory, project=Project(str(root)))
+    for one in (memory, made):
+        run(one, "index")
+    return made
+
+
+def test_shared_turns_are_named_and_stay(run: Run, memory: Memory, copy: Memory) -> None:
+    shown = run(memory, "forget", "--everything", "--dry-run")
+    count = shown.output.count("\n") - 2
+    assert f"  {copy.project.root} keeps {count} of them (--everywhere: there too)\n" in shown.output
+    told = run(memory, "forget", "--everything", "--dry-run", "--json").json
+    assert told["projects"] == {memory.project.root: count}
+    assert told["shared"] == {copy.project.root: count}
+    assert run(memory, "forget", "--everything", "--yes").output.endswith("Forgotten.\n")
+    assert not list(Path(memory.project.memory).glob("*.md"))
+    assert len(list(Path(copy.project.memory).glob("*.md"))) == len(DAYS)
+    assert "PolicyController" in run(copy, "search", "--all", "PolicyController").output
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_shared_turns_are_asked_for_by_themselves(
+    run: Run, memory: Memory, copy: Memory, monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    asked = []
+
+    def confirm(question: str, *, default: bool) -> bool:
+        asked.append((question, default))
+        return answer
+
+    monkeypatch.setattr("memkit.cli.forget._confirm", lambda yes: None)  # nobody sits there in a test
+    monkeypatch.setattr("memkit.cli.forget.click.confirm", confirm)
+    assert run(memory, "forget", "--everything").output.endswith("Forgotten.\n")
+    assert asked == [(f"Also forget it in {copy.project.root}?", False)]
+    assert list(Path(memory.project.memory).iterdir()) == []
+    assert any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir()) != answer
+
+
+def test_an_id_goes_from_every_project(run: Run, memory: Memory, copy: Memory) -> None:
+    shown = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes").output
+    assert f"  from {copy.project.root}: 1 of them\n" in shown
+    assert not any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir())
