@@ -167,8 +167,10 @@ def _flush() -> None:
 
 
 def json_line(value: Any) -> str:
-    """`value` as one line of JSON, in characters that stdout has."""
+    """`value` as one line of JSON, in characters that stdout has and that are safe on a terminal."""
     import json
 
+    from memkit.cli.context import escaped
+
     is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
-    return json.dumps(value, ensure_ascii=not is_unicode)
+    return escaped(json.dumps(value, ensure_ascii=not is_unicode))

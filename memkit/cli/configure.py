@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _path(context: Context, key: str, value: str) -> None:
     if context.as_json:
         context.print_json({"path": context.home.config_file})
     else:
-        click.echo(context.home.config_file)
+        click.echo(plain(context.home.config_file))
 
 
 def _list(context: Context, key: str, value: str) -> None:
@@ -106,7 +106,7 @@ def _set(context: Context, key: str, value: str) -> None:
     if context.as_json:
         context.print_json({"key": key, "value": new, "path": context.home.config_file})
     else:
-        click.echo(f"{key} = {_text(new)} in {context.home.config_file}")
+        click.echo(plain(f"{key} = {_text(new)} in {context.home.config_file}"))
     loaded = config.load(context.home)
     config.publish_hook_settings(context.home, loaded.settings)
     try:
@@ -130,4 +130,4 @@ def _known(key: str) -> tuple[str, str]:
 def _text(value: object) -> str:
     from memkit.cli import json_line
 
-    return value if isinstance(value, str) and value else json_line(value)
+    return plain(value) if isinstance(value, str) and value else json_line(value)

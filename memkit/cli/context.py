@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from memkit.summarize.ledger import Total
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What steers a terminal, changes the direction of text, or ends a line where nobody sees it.
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 
 
 class Context:
@@ -143,8 +147,21 @@ def dollars(total: Total) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` without what would steer a terminal: colours, cursor moves, other control characters."""
-    return _CONTROL.sub("\ufffd", click.unstyle(text))
+    """`text` as it is safe on a terminal: without colors, control characters, and those that turn text around.
+
+    Newlines and tabs stay. All that comes from memory, transcripts, or file names passes through here.
+    """
+    return _UNSAFE.sub("\ufffd", click.unstyle(text.replace("\r\n", "\n")))
+
+
+def plain_file(text: str) -> str:
+    """`text` as it goes into a file: all of it but colors and control characters."""
+    return _CONTROL.sub("\ufffd", click.unstyle(text.replace("\r\n", "\n")))
+
+
+def escaped(line: str) -> str:
+    """A line of JSON that is safe on a terminal, and says the same."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def styled(text: str, **style: Any) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError, NotFoundError
 
 USUAL_EDITORS = ("sensible-editor", "editor", "vi", "nano", "notepad")
@@ -51,7 +51,7 @@ def edit_command(context: Context, day: str | None) -> None:
     if context.as_json:
         context.print_json({"path": str(path), "changed": is_changed})
     else:
-        click.echo(f"{path} is {'changed and indexed' if is_changed else 'as it was'}.")
+        click.echo(plain(f"{path} is {'changed and indexed' if is_changed else 'as it was'}."))
 
 
 def _edit(name: str, data: bytes) -> bytes:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, iso_day_named, plain
+from memkit.cli.context import (
+    Context,
+    command,
+    counted,
+    escaped,
+    iso_day_named,
+    plain,
+    plain_file,
+)
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -50,10 +58,10 @@ def export_command(
     pieces = _pieces(days, kind, with_anchors)
     if output is None:
         for piece in pieces:
-            click.echo(piece, nl=False)
+            click.echo(escaped(piece) if kind == "jsonl" else plain(piece), nl=False)
         return
     path = Path(output).absolute()
-    _write(path, pieces)
+    _write(path, map(escaped if kind == "jsonl" else plain_file, pieces))
     if context.as_json:
         context.print_json({"file": str(path), "days": len(days.dates)})
     else:

@@ -156,7 +156,7 @@ def _finish(context: Context, selection: Selection, holdings: Holdings | None) -
 def _show(holdings: Holdings, root: str) -> None:
     entries = [*holdings.turns, *holdings.notes]
     for entry in entries[:SHOWN_ENTRIES]:
-        click.echo(f"{styled(entry.id, fg='yellow')}  {entry.day} {plain(entry.heading)}")
+        click.echo(f"{styled(plain(entry.id), fg='yellow')}  {entry.day} {plain(entry.heading)}")
     if len(entries) > SHOWN_ENTRIES:
         click.echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
     for passage in holdings.passages:
@@ -165,7 +165,7 @@ def _show(holdings: Holdings, root: str) -> None:
         click.echo(plain(str(path)))
     for holding in holdings.facts:
         for name, line in holding.facts.items():
-            click.echo(f"{styled(name, fg='yellow')}  {plain(line)}")
+            click.echo(f"{styled(plain(name), fg='yellow')}  {plain(line)}")
     if not holdings:
         click.echo("Nothing is remembered of that; it would not be imported either.")
         return

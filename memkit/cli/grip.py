@@ -33,7 +33,7 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
         context.print_json(grip.as_dict())
         return
     click.echo(f"{styled(plain(grip.id), fg='yellow')}  {styled(plain(grip.bullet), bold=True)}")
-    click.echo(styled(f"{grip.day}, session {plain(grip.session)}", dim=True))
+    click.echo(styled(plain(f"{grip.day}, session {grip.session}"), dim=True))
     if not grip.source:
         click.echo("\nIts turns are no longer in the memory, and no original of them is kept.")
         return
@@ -43,4 +43,4 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
         mark = styled(">", fg="yellow") if number == grip.place else " "
         text = " ".join(plain(" ".join(message.texts())).split())
         shown = text if len(text) <= 200 else text[:199] + "…"
-        click.echo(f"{mark} {message.role:<10}{shown}")
+        click.echo(f"{mark} {plain(message.role):<10}{shown}")

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
     if context.as_json:
         context.print_json(value)
     else:
-        click.echo(text)
+        click.echo(plain(text))
 
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 import click
 
 from memkit.capture.hook import DISABLE_VARIABLE
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError
 
 
@@ -52,4 +52,4 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     if context.as_json:
         context.print_json({"id": note.id, "path": str(path), "new": is_new})
     else:
-        click.echo(f"Remembered as {note.id} in {path}")
+        click.echo(plain(f"Remembered as {note.id} in {path}"))

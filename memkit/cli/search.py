@@ -176,7 +176,7 @@ def _show(answer: Answer, root: str) -> None:
         numbers = f"relevance {result.relevance:.2f}  score {result.score:.3f}"
         click.echo(styled(plain(f"{place}  {numbers}"), dim=True))
         for name, value in result.explanation.items():
-            click.echo(styled(f"  {name}: {_explained(value)}", dim=True))
+            click.echo(styled(plain(f"  {name}: {_explained(value)}"), dim=True))
         click.echo(plain(shortened(result, SHOWN_CHARACTERS)))
         click.echo()
 

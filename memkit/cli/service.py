@@ -87,7 +87,7 @@ def _show(value: dict[str, Any]) -> None:
         click.echo("The service is not running.")
         return
     if not value["answers"]:
-        click.echo(f"The service is running, but does not answer ({value['reason']}).")
+        click.echo(plain(f"The service is running, but does not answer ({value['reason']})."))
         return
     chunks = sum(value["projects"].values())
     lines = {

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, plain
 
 
 @command("off")
@@ -35,4 +35,4 @@ def _tell(context: Context, state: str) -> None:
     if context.as_json:
         context.print_json({"project": context.project.root, "memory": state})
     else:
-        click.echo(f"memkit is {state} for {context.project.root}")
+        click.echo(plain(f"memkit is {state} for {context.project.root}"))

@@ -141,7 +141,7 @@ def _latest(context: Context) -> Original:
 def _show(context: Context, message: Message, *, mark: bool) -> None:
     when = f"{message.time.astimezone():%Y-%m-%d %H:%M:%S}" if message.time else ""
     colour = {"user": "cyan", "assistant": "green"}.get(message.role)
-    role = styled(message.role, fg=colour, bold=True)
+    role = styled(plain(message.role), fg=colour, bold=True)
     click.echo(f"{role}  {styled(when, dim=True)}{'  *' if mark else ''}")
     if message.text:
         click.echo(plain(message.text))
