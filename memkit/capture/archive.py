@@ -86,6 +86,15 @@ class Archive:
         """The turns of a session as they were written, also those that count no more; see `turns`."""
         return ArchiveFile(self.path(session)).versions()
 
+    def damaged(self, session: str) -> int:
+        """How many bytes of a session's file cannot be read; see `ArchiveFile.damaged`."""
+        return ArchiveFile(self.path(session)).damaged()
+
+    def drop_damage(self, session: str) -> None:
+        """Drop what cannot be read of a session whose transcript was just kept from its start."""
+        if self._last.path == self.path(session):
+            self._last.drop_damage(session)
+
     def rewrite(
         self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn | None]
     ) -> None:

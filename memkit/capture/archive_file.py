@@ -177,6 +177,27 @@ class ArchiveFile:
             except msgspec.ValidationError:  # `turns` says so
                 continue
 
+    def damaged(self) -> int:
+        """How many bytes lie in no whole frame, at the end as well: what stood there cannot be read.
+
+        While somebody writes, the end of what they write counts. Raises `ArchiveError`.
+        """
+        data = self._read()
+        content = self._scan(data)
+        return content.damaged + len(data) - content.end
+
+    def drop_damage(self, session: str) -> None:
+        """Write the file anew without what cannot be read, if the last `append` found any."""
+        if not self._state or self._state != self._present_state():
+            return  # nobody knows what is in it now
+        if self._content.damaged or self._state[0] > self._content.end:
+            try:
+                self._compact(session)
+            except OSError as error:
+                raise ArchiveError(
+                    f"cannot write the archive {self.path}: {error.strerror or error}"
+                ) from error
+
     def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
         """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
 

@@ -138,7 +138,9 @@ class Capture:
         if session.project and root not in ("", session.project):
             return self._read_for_another(session, choose, progress)
         session.read_again()
-        return self.read(session, choose, progress)
+        captured = self.read(session, choose, progress)
+        self._archive.drop_damage(anchors.safe(session.id))  # all that can be had was archived again
+        return captured
 
     def _read_for_another(
         self, session: Session, choose: Choose, progress: Callable[[int], None] | None

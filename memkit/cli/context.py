@@ -147,7 +147,7 @@ def dollars(total: Total) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` as it is safe on a terminal: without colors, control characters, and those that turn text around.
+    """`text` as it is safe on a terminal: without colors, control characters, and bidi controls.
 
     Newlines and tabs stay. All that comes from memory, transcripts, or file names passes through here.
     """

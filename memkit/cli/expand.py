@@ -72,6 +72,10 @@ def _show(section: dict[str, Any]) -> None:
     for grip in section["grips"]:
         click.echo(styled(plain(f"proof of a bullet: memkit grip {grip}"), dim=True))
     for turn in section["turns"]:
+        if turn in section["missing"]:
+            lost = f"(turn {turn} cannot be read: the archive of its session is damaged; see `memkit doctor`)"
+            click.echo(styled(plain(lost), dim=True))
+            continue
         named = f"{session} " if session else ""
         exchange = f"original exchange: memkit transcript {named}--turn {turn}"
         click.echo(styled(plain(exchange), dim=True))

@@ -51,6 +51,7 @@ def transcript_command(
     original = _locate(context, session, turn)
     found = original.find_turn(turn) if turn else None
     messages = original.messages(lambda text: redact(text, patterns))
+    damaged, missing = _damage(context, original)
     branch, commit = original.checked_out(context.home, found) if found else ("", "")
     chosen = list(messages) if found is None else around(messages, found, around_count)
     if context.as_json:
@@ -62,6 +63,8 @@ def transcript_command(
                 "turn": found,
                 "branch": branch,
                 "commit": commit,
+                "damaged_bytes": damaged,
+                "missing": missing,
                 "messages": [message.as_dict() for message in chosen],
             }
         )
@@ -73,8 +76,22 @@ def transcript_command(
     if branch or commit:
         where = [f"branch {branch}" if branch else "", f"commit {commit}" if commit else ""]
         click.echo(styled(plain(", ".join(filter(None, where))), dim=True))
+    if damaged:
+        named = f", turns {', '.join(missing)} among it" if missing else ""
+        context.say(f"{damaged:,} bytes of this archive cannot be read{named}; see `memkit doctor`")
     for message in chosen:
         _show(context, message, mark=found is not None and message.turn == found)
+
+
+def _damage(context: Context, original: Original) -> tuple[int, list[str]]:
+    """How many bytes of the archive that is shown cannot be read, and which remembered turns it lacks."""
+    if original.archive is None:
+        return 0, []
+    damaged = original.archive.damaged(original.session)
+    if not damaged:
+        return 0, []
+    own = [chunk.turns for chunk in _remembered(context) if chunk.session == original.session]
+    return damaged, original.missing(dict.fromkeys(turn for turns in own for turn in turns))
 
 
 def _locate(context: Context, session: str | None, turn: str | None) -> Original:

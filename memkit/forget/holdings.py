@@ -258,7 +258,7 @@ class _Search:
 
     def _look_into_archive(self) -> None:
         archive = Archive(self._home)
-        covered = set()
+        covered: set[str] = set()
         for session in archive.sessions():
             turns = self._archive[session] = {}
             for turn in archive.versions(session):
@@ -339,8 +339,10 @@ class _Search:
                     self._note(_began(day, section) if section.minute else None)
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
-            own = tuple(_entry(day, section, "note") for section in notes)
-            self._found.days.append(DayHolding(journal.project, day, entries, own, len(found), whole))
+            noted = tuple(_entry(day, section, "note") for section in notes)
+            self._found.days.append(
+                DayHolding(journal.project, day, entries, noted, len(found), whole)
+            )
 
     def _look_into_states(self) -> None:
         """Prompts whose turn is still under way, in the states of sessions and in the spool."""

@@ -57,6 +57,7 @@ CHECKS = (
     Check(hooks.check_waiting_events),
     Check(transcripts.check_transcripts, is_cheap=True),
     Check(transcripts.check_archive, is_cheap=True),
+    Check(transcripts.check_archive_files),
     Check(transcripts.check_forgetting, is_cheap=True),
     Check(model.check_weights, is_cheap=True),
     Check(model.check_hashes),

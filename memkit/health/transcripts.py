@@ -14,7 +14,13 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.capture.tombstones import Forgotten, Tombstones
 from memkit.capture.transcript import Transcript
 from memkit.capture.turn import Turn, read_turns
-from memkit.errors import NewerFileError, TombstoneError, TranscriptError
+from memkit.errors import (
+    ArchiveError,
+    ArchiveVersionError,
+    NewerFileError,
+    TombstoneError,
+    TranscriptError,
+)
 from memkit.health.client import ClientTranscript, kept_days, transcripts
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.index.lock import index_lock
@@ -26,6 +32,9 @@ AHEAD_DAYS = 5.0
 """How long before the client deletes a transcript that is told of."""
 
 LOCK_SECONDS = 30.0
+
+WRITING_SECONDS = 60.0
+"""For so long after its last change an archive may be in the middle of a write."""
 
 
 def check_transcripts(subject: Subject) -> Iterator[Finding]:
@@ -90,6 +99,32 @@ def check_archive(subject: Subject) -> Iterator[Finding]:
             f"the client deletes {len(unknown)} transcripts {days} that memkit never read",
             "nothing will be known of those sessions",
             f"`memkit import {unknown[0].path.parent}`, for this and each other project you want to keep",
+        )
+
+
+def check_archive_files(subject: Subject) -> Iterator[Finding]:
+    """Whether every archived session can be read."""
+    archive = Archive(subject.home)
+    for session in archive.sessions():
+        path = archive.path(session)
+        try:
+            damaged = archive.damaged(session)
+            is_written = subject.now - path.stat().st_mtime < WRITING_SECONDS
+        except ArchiveVersionError:  # of a newer memkit, which says so
+            continue
+        except (ArchiveError, OSError) as error:
+            what = " ".join(str(error).split())
+        else:
+            if not damaged or is_written:
+                continue
+            what = f"{damaged:,} bytes of {path} cannot be read"
+        yield Finding(
+            "archive-damaged",
+            "warning",
+            what,
+            f"some original exchanges of the session {session} are lost; its memory is whole",
+            "`memkit import` reads them again while Claude Code has the transcript; else restore that file "
+            "from a backup",
         )
 
 

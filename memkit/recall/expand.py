@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memkit.config import Settings
-from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.errors import AmbiguousIdError, ArchiveError, NotFoundError
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader
@@ -19,6 +20,8 @@ from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall.transcript import find_original
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class Section:
     grips: tuple[str, ...]
     transcript: Path | None
     archived: bool
+    missing: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """As `memkit expand --json` prints it."""
@@ -54,6 +58,7 @@ class Section:
             "grips": list(self.grips),
             "transcript": str(self.transcript) if self.transcript else None,
             "archived": self.archived,
+            "missing": list(self.missing),
             "content": self.content,
         }
 
@@ -108,7 +113,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
             grips |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
         for name in ("turn", "turns"):
             turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
-    transcript, archived = _original(home, chunk.session)
+    transcript, archived, missing = _original(home, chunk.session, turns)
     return Section(
         id=chunks.id(position)[:SHOWN_ID_CHARACTERS],
         chunk=chunk,
@@ -120,18 +125,27 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         grips=tuple(grips),
         transcript=transcript,
         archived=archived,
+        missing=missing,
     )
 
 
-def _original(home: Home, session: str) -> tuple[Path | None, bool]:
-    """The session's transcript, and, without one, whether the archive has the session."""
+def _original(
+    home: Home, session: str, turns: Iterable[str]
+) -> tuple[Path | None, bool, tuple[str, ...]]:
+    """The session's transcript, and, without one, whether the archive has the session and which of `turns`
+    cannot be read there, because it is damaged.
+    """
     try:
         found = find_original(home, session)
     except AmbiguousIdError:  # a session that someone wrote in short
         found = None
     if found is None or found.archive is None:
-        return (found.path if found else None), False
-    return None, True
+        return (found.path if found else None), False, ()
+    try:
+        return None, True, tuple(found.missing(turns))
+    except ArchiveError as error:
+        logger.warning("%s", error)
+        return None, True, ()
 
 
 def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:

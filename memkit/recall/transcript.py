@@ -68,7 +68,19 @@ class Original:
         """
         if self.archive is None:
             return find_turn(self.path, turn, self.forgotten).id
-        return _named(self.archive.turns(self.session), turn, self.path).id
+        try:
+            return _named(self.archive.turns(self.session), turn, self.path).id
+        except NotFoundError as error:
+            if damaged := self.archive.damaged(self.session):
+                raise NotFoundError(f"{error}; {damaged:,} bytes of it cannot be read") from error
+            raise
+
+    def missing(self, turns: Iterable[str]) -> list[str]:
+        """Those of `turns` that cannot be read, because the archive's file is damaged."""
+        if self.archive is None or not self.archive.damaged(self.session):
+            return []
+        kept = {turn.id for turn in self.archive.turns(self.session)}
+        return [turn for turn in turns if turn not in kept]
 
     def checked_out(self, home: Home, turn: str) -> tuple[str, str]:
         """The branch and commit of the turn with that id, as far as transcript and archive tell."""

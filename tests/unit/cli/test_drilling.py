@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from memkit.capture.archive import Archive
 from memkit.paths import Home
 from tests.unit.cli.conftest import Run
 from tests.unit.memory import DAYS, Memory
@@ -101,7 +103,9 @@ class TestTranscript:
         assert KEY not in found.output
         assert "[redacted:anthropic-key]" in found.output
         value = run(imported, "transcript", "--json", *arguments).json
-        assert list(value) == ["session", "transcript", "archived", "turn", "branch", "commit", "messages"]
+        assert list(value) == [
+            "session", "transcript", "archived", "turn", "branch", "commit", "damaged_bytes", "missing", "messages",
+        ]  # fmt: skip
         assert (value["session"], value["turn"], len(value["messages"])) == (SESSION, None, 8)
         assert KEY not in json.dumps(value)
 
@@ -169,6 +173,43 @@ class TestTranscript:
         output = run(imported, "expand", identifier).output
         assert f"memkit transcript {SESSION} --turn {section['turns'][0]}" in output
         assert "no longer" not in output
+
+    @pytest.mark.parametrize("place", [0, 1, -1])
+    def test_what_a_damaged_archive_lacks_is_named_and_the_rest_shown(
+        self, run: Run, imported: Memory, tmp_path: Path, place: int
+    ) -> None:
+        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        kept = path.read_bytes()
+        run(imported, "index")
+        archive = Archive(imported.home)
+        turns, file, ends = archive.turns(SESSION), archive.path(SESSION), [0]
+        file.unlink()
+        for turn in turns:  # a frame each
+            archive.append(SESSION, [turn])
+            ends.append(file.stat().st_size)
+        data = bytearray(file.read_bytes())
+        data[ends[1:][place] - 6] ^= 0xFF  # the checksum and what is before it
+        file.write_bytes(data)
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        path.unlink()
+        lost = turns[place].id
+        shown = run(imported, "transcript", SESSION)
+        assert f"bytes of this archive cannot be read, turns {lost} among it" in shown.errors
+        told = run(imported, "transcript", SESSION, "--json").json
+        assert told["missing"] == [lost]
+        assert {one["turn"] for one in told["messages"]} == {turn.id for turn in turns} - {lost}
+        refused = run(imported, "transcript", SESSION, "--turn", lost).complaint
+        assert "bytes of it cannot be read" in refused
+        results = run(imported, "search", "--all", "--json", "question").json["results"]
+        sections = [run(imported, "expand", one["id"]) for one in results]
+        assert any(f"(turn {lost} cannot be read:" in one.output for one in sections)
+        found = [one for one in run(imported, "doctor", "--json").json["findings"] if "archive" in one["code"]]
+        assert [one["code"] for one in found] == ["archive-damaged"]
+        assert str(file) in found[0]["what"]
+        path.write_bytes(kept)
+        assert run(imported, "import", str(path)).status == 0
+        assert archive.damaged(SESSION) == 0
+        assert archive.turns(SESSION) == turns
 
     def test_gone(self, run: Run, imported: Memory, tmp_path: Path) -> None:
         (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
