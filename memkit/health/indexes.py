@@ -102,14 +102,24 @@ def check_store(subject: Subject) -> Iterator[Finding]:
         what, meaning = str(error), "nothing can be indexed"
         yield Finding("index-closed", "error", what, meaning, "make that directory writable")
         return
-    if contents.problem:
+    if contents.damage:
         yield Finding(
             "index-damaged",
             "error",
-            f"the index {path} cannot be read: {contents.problem}",
+            f"the index {path} cannot be read: {contents.damage}",
             "nothing new can be indexed",
             f"{MEND} moves it aside and makes it anew from the markdown",
             fixable=True,
+        )
+        return
+    if contents.failure:
+        yield Finding(
+            "index-unreadable",
+            "error",
+            f"the index {path} could not be read: {contents.failure}",
+            "nothing new may be indexed; nothing says that the files are damaged, so they stay as they are",
+            "look for a full disk, a missing permission, or too few descriptors (`ulimit -n`); then "
+            "`memkit doctor` again",
         )
         return
     if was_open:

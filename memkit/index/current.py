@@ -178,7 +178,12 @@ def is_in_step(snapshot: ChunkReader, files: dict[str, MemoryFile], settings: Se
 
 
 def state_of(files: dict[str, MemoryFile], settings: Settings) -> dict[str, str]:
-    """The hash of each file, salted with the way it is cut: another cut makes other chunks."""
+    """The hash of each file, salted with the way it is cut, and with the server that keeps the chunks.
+
+    Another cut makes other chunks; another `index.uri` has none of them yet.
+    """
     cut = settings.chunking
     suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
+    if settings.index.uri:
+        suffix += f"-{digest(settings.index.uri)[:16]}"
     return {file.source: f"{file.hash}:{suffix}" for file in files.values()}

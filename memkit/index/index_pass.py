@@ -62,16 +62,19 @@ class IndexPass:
         self.progress = progress
         self.report = SyncReport(project.root)
         self.written: set[str] = set()  # what of that the store holds
+        self.donor: Snapshot | None = None  # has vectors for what the store has lost
 
     def run(
         self, store: Store, name: str, snapshot: Snapshot | None, files: dict[str, MemoryFile]
     ) -> SyncReport:
         """Bring the collection `name`, which is open as `store`, and its snapshot into step with `files`.
 
-        `snapshot` is the one in force, if any can be trusted.
+        `snapshot` is the one in force, if any can be trusted. Where the store does not hold the same
+        chunks, only its vectors are used.
         """
         if fingerprint(store.tidy_ids()) != (snapshot.fingerprint if snapshot else ""):
-            snapshot = None  # killed between the two writes, or another machine wrote to the server
+            # Killed between the two writes, or the store is lost or another one.
+            self.donor, snapshot = self.donor or snapshot, None
         state = state_of(files, self.settings)
         kept = None if snapshot is None else Kept.unchanged(snapshot, state)
         old = {row.id: row for row in (store.rows() if kept is None else kept.other_rows())}
@@ -86,6 +89,8 @@ class IndexPass:
         self._write_changed(store, rows, old)
         stale = old.keys() - {row.id for row in rows}
         store.delete({name: old[name].windows for name in stale})
+        if self.donor is not None and store.is_shared:
+            store.delete_without_owner(self.donor.rows())
 
         self.report.files = len(files)
         self.report.chunks = len(rows) + (0 if kept is None else kept.chunks)
@@ -115,6 +120,7 @@ class IndexPass:
         Unchanged files are not parsed, those that wait for vectors neither.
         """
         known = {} if kept is None else kept.snapshot.sources
+        vectors_of = self.donor if kept is None else kept.snapshot
         by_source: dict[str, list[Row]] = {}
         for row in old.values():
             by_source.setdefault(row.chunk.source, []).append(row)
@@ -130,8 +136,8 @@ class IndexPass:
                 continue
             for chunk in self._chunks(file):
                 found = vectors.get(chunk.text_number)
-                if found is None and kept is not None:
-                    found = kept.snapshot.vectors_of_text(chunk.text_number)
+                if found is None and vectors_of is not None:
+                    found = vectors_of.vectors_of_text(chunk.text_number)
                 rows.append(Row(chunk.id(model), chunk, found))
         return rows
 
@@ -153,7 +159,8 @@ class IndexPass:
 
         What cannot be embedded goes on waiting, for the reason in the report.
         """
-        known = [row.vectors for row in old.values()] + [kept.snapshot.vectors if kept else None]
+        snapshot = kept.snapshot if kept else self.donor
+        known = [row.vectors for row in old.values()] + [snapshot.vectors if snapshot else None]
         lengths = (vectors.shape[1] for vectors in known if vectors is not None and len(vectors))
         # What a remote model made was paid for: it is not made anew unasked.
         held = next(lengths, None) if embedder.dimensions is None else None
@@ -162,7 +169,10 @@ class IndexPass:
             pairs = zip(waiting[start:], vectors, strict=False)
             made = [Row(row.id, row.chunk, found) for row, found in pairs if found is not None]
             self.made |= {row.id: row for row in made}
-            if store.dimensions not in (None, batches.dimensions):
+            lengths_held = {store.dimensions}
+            if self.donor is not None and len(self.donor.vectors):
+                lengths_held.add(self.donor.vectors.shape[1])
+            if lengths_held - {None, batches.dimensions}:
                 raise OtherLengthError
             _put(store, made, old)
             self.written |= {row.id for row in made}

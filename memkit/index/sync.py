@@ -128,19 +128,20 @@ class Indexer:
             files = read_files(self._project, self._home, self._settings)
         made: dict[str, Row] = {}
 
-        def run(*, rebuild: bool) -> SyncReport:
-            return self._run(files, rebuild, made, progress)
+        def run(*, rebuild: bool, reuse: bool = False) -> SyncReport:
+            try:
+                return self._run(files, rebuild, made, progress, reuse)
+            except OtherLengthError:
+                return self._run(files, True, made, progress, False)
 
         path = self._path
         if self._store is None and path is not None and in_use_marker(path).exists():
             self._set_aside_if_damaged(path)  # opening it may have killed the one who left that
         try:
             return run(rebuild=rebuild)
-        except OtherLengthError:
-            return run(rebuild=True)
         except ForeignRowsError as error:
             self._announce(f"{error}; it is made anew")
-            return run(rebuild=True)
+            return run(rebuild=True, reuse=True)
         except IndexStoreError:
             if path is None or not self._set_aside_if_damaged(path):
                 raise
@@ -152,10 +153,14 @@ class Indexer:
         rebuild: bool,
         made: dict[str, Row],
         progress: Progress | None,
+        reuse: bool,
     ) -> SyncReport:
+        """Make one pass; `reuse` lets one that starts from nothing take vectors from the snapshot."""
         one = IndexPass(
             self._project, self._home, self._settings, self._find_embedder, made, progress
         )
+        if reuse:
+            one.donor = self.snapshot()
         if rebuild:
             self.close()
         try:
