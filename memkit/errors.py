@@ -43,6 +43,10 @@ class NewerFileError(MemkitError):
     """A file was written by a newer memkit, whose format this one does not know."""
 
 
+class DamagedFileError(MemkitError):
+    """A file of memkit's own cannot be read, and what stands in it is not known elsewhere."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 

@@ -12,7 +12,13 @@ from memkit import pending
 from memkit.config import Settings
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
-from memkit.index.current import MemoryFile, other_collections, snapshot_directory, state_of
+from memkit.index.current import (
+    MemoryFile,
+    MemoryFiles,
+    other_collections,
+    snapshot_directory,
+    state_of,
+)
 from memkit.index.embedding.chunks import ChunkEmbedder
 from memkit.index.lexical import LexicalIndex, fingerprint
 from memkit.index.snapshot import Snapshot
@@ -63,9 +69,10 @@ class IndexPass:
         self.report = SyncReport(project.root)
         self.written: set[str] = set()  # what of that the store holds
         self.donor: Snapshot | None = None  # has vectors for what the store has lost
+        self.last: Snapshot | None = None  # has the text of files that cannot be read now
 
     def run(
-        self, store: Store, name: str, snapshot: Snapshot | None, files: dict[str, MemoryFile]
+        self, store: Store, name: str, snapshot: Snapshot | None, files: MemoryFiles
     ) -> SyncReport:
         """Bring the collection `name`, which is open as `store`, and its snapshot into step with `files`.
 
@@ -76,10 +83,16 @@ class IndexPass:
             # Killed between the two writes, or the store is lost or another one.
             self.donor, snapshot = self.donor or snapshot, None
         state = state_of(files, self.settings)
+        known_sources = {} if snapshot is None else snapshot.sources
+        state |= {name: known_sources[name] for name in known_sources if files.is_unreadable(name)}
         kept = None if snapshot is None else Kept.unchanged(snapshot, state)
         old = {row.id: row for row in (store.rows() if kept is None else kept.other_rows())}
 
         rows = self._rows(files, state, old, kept)
+        unreadable = self._unreadable_rows(files, old, kept)
+        state |= {row.chunk.source: state.get(row.chunk.source, "unreadable") for row in unreadable}
+        rows += unreadable
+        self.report.unreadable = files.problems
         waiting = [row for row in rows if row.vectors is None]
         if waiting:
             embedder, self.report.degraded = self.find_embedder()
@@ -103,14 +116,14 @@ class IndexPass:
             dimensions = store.dimensions or PLACEHOLDER_DIMENSIONS
             directory = snapshot_directory(self.home, name)
             write(directory, rows, lexical, state, dimensions, self.project.root, kept)
-        if self.report.chunks and not self.report.missing:
+        if self.report.chunks and not self.report.missing and not files.problems:
             self._drop_others(store, name)
         pending.clear(self.home, self.project.root)
         return self.report
 
     def _rows(
         self,
-        files: dict[str, MemoryFile],
+        files: MemoryFiles,
         state: dict[str, str],
         old: dict[str, Row],
         kept: Kept | None,
@@ -140,6 +153,24 @@ class IndexPass:
                     found = vectors_of.vectors_of_text(chunk.text_number)
                 rows.append(Row(chunk.id(model), chunk, found))
         return rows
+
+    def _unreadable_rows(
+        self, files: MemoryFiles, old: dict[str, Row], kept: Kept | None
+    ) -> list[Row]:
+        """What is known of files that cannot be read now, beside what is kept."""
+        sources = frozenset() if kept is None else kept.sources
+        if not files.problems:
+            return []
+        known = dict(old)
+        if kept is None and self.donor is not None:
+            known = {row.id: row for row in self.donor.rows()} | known
+        elif kept is None and self.last is not None:  # of an index that is rebuilt the text alone
+            known = {row.id: replace(row, vectors=None) for row in self.last.rows()} | known
+        return [
+            row
+            for row in known.values()
+            if row.chunk.source not in sources and files.is_unreadable(row.chunk.source)
+        ]
 
     def _chunks(self, file: MemoryFile) -> list[Chunk]:
         chunks, replaced = chunks_of(file, self.settings)

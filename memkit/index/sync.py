@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memkit.config import Settings
 from memkit.errors import IndexStoreError
 from memkit.index.current import (
-    MemoryFile,
+    MemoryFiles,
     collection_name,
     open_snapshot,
     read_files,
@@ -44,7 +44,7 @@ def sync_project(
     settings: Settings,
     *,
     rebuild: bool = False,
-    files: dict[str, MemoryFile] | None = None,
+    files: MemoryFiles | None = None,
     embedder: Embedder | None = None,
     announce: Callable[[str], None] = logger.info,
     progress: Progress | None = None,
@@ -115,7 +115,7 @@ class Indexer:
 
     def sync(
         self,
-        files: dict[str, MemoryFile] | None = None,
+        files: MemoryFiles | None = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
@@ -149,7 +149,7 @@ class Indexer:
 
     def _run(
         self,
-        files: dict[str, MemoryFile],
+        files: MemoryFiles,
         rebuild: bool,
         made: dict[str, Row],
         progress: Progress | None,
@@ -159,8 +159,9 @@ class Indexer:
         one = IndexPass(
             self._project, self._home, self._settings, self._find_embedder, made, progress
         )
+        one.last = self.snapshot()
         if reuse:
-            one.donor = self.snapshot()
+            one.donor = one.last
         if rebuild:
             self.close()
         try:

@@ -11,7 +11,7 @@ from memkit import config
 from memkit.config import Settings
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError
 from memkit.index.current import (
-    MemoryFile,
+    MemoryFiles,
     is_in_step,
     open_snapshot,
     project_names,
@@ -95,6 +95,8 @@ class _Opening:
         home = self.home
         files = read_files(project, home, settings)
         snapshot = open_snapshot(project, home, settings)
+        if files.problems and snapshot is not None:
+            self.notes += [f"{line}; searched as it was" for line in files.problems]
         if snapshot is None and not files:
             return None
         if not _has_work(project, snapshot, files, settings, self.embedder):
@@ -129,7 +131,7 @@ class _Opening:
 def _has_work(
     project: Project,
     snapshot: Snapshot | None,
-    files: dict[str, MemoryFile],
+    files: MemoryFiles,
     settings: Settings,
     embedder: Embedder | None,
 ) -> bool:

@@ -228,8 +228,8 @@ class WarmMemories:
                 raise
             notes.append(f"the newest entries may be missing: {error}")
         else:
-            if report.degraded:
-                notes.append(report.degraded)
+            notes += filter(None, [report.degraded])
+            notes += [f"{line}; searched as it was" for line in report.unreadable]
 
     def _read(
         self, project: Project, settings: Settings
