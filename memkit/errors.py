@@ -6,6 +6,8 @@ and what to do. The command line prints it and exits 1; tracebacks go to the log
 
 from __future__ import annotations
 
+import errno
+
 
 class MemkitError(Exception):
     """Base of all errors meant for people. The message is one complete line."""
@@ -59,6 +61,10 @@ class ForeignSnapshotError(StaleSnapshotError):
     """A snapshot was written by another version of memkit."""
 
 
+class NoDescriptorsError(IndexStoreError):
+    """The system lets this process open no more files; that says nothing about any of them."""
+
+
 class IndexBusyError(IndexStoreError):
     """Another process held the index for longer than we were willing to wait."""
 
@@ -81,3 +87,11 @@ class NotFoundError(MemkitError):
 
 class AmbiguousIdError(MemkitError):
     """A shortened id fits more than one thing."""
+
+
+def raise_if_exhausted(error: Exception) -> None:
+    """Raise `NoDescriptorsError` if that is what `error` says: the file itself may be sound, and is kept."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        raise NoDescriptorsError(
+            f"the index cannot be read: {error.strerror}; allow more with `ulimit -n 4096`, and try again"
+        ) from error

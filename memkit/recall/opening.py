@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from memkit import config
 from memkit.config import Settings
-from memkit.errors import EmbeddingError, IndexStoreError, MemkitError
+from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.index.current import (
     MemoryFiles,
     is_in_step,
@@ -56,6 +56,8 @@ def open_searcher(
     for other in searched_beside(project, home, settings.search, all_projects=all_projects):
         try:
             snapshots.append(opening.open(other, config.load(home, other).settings))
+        except NoDescriptorsError:  # nothing more can be opened: the answer would be a part, or empty
+            raise
         except MemkitError as error:  # one project's trouble is not another's
             logger.warning("%s", error)
             opening.notes.append(f"without {other.root}: {error}")
@@ -120,7 +122,7 @@ class _Opening:
                     if report.degraded and self.embedder is not None:
                         self.notes.append(report.degraded)
         except (IndexStoreError, EmbeddingError) as error:
-            if snapshot is None:
+            if snapshot is None or isinstance(error, NoDescriptorsError):
                 raise
             logger.warning("%s", error)
             self.notes.append(f"the newest entries may be missing: {error}")
