@@ -1,19 +1,26 @@
 """How fast old sessions are imported, and in how much memory.
 
     python benchmarks/importing.py [--megabytes 1000] [--write]
+    python benchmarks/importing.py --days 2000,8000
 
 Synthetic sessions (`transcripts.py`) of that size together: read into turns, told by a dry run, imported
 and indexed without vectors, each in a process of its own. Vectors take what `benchmarks/throughput.py`
 says. The bar is 40 MB/s read into turns. `--write` puts the figures into `docs/benchmarks.md`.
+
+`--days` imports one day of so many turns each, and prints how the time grows: the ratio of times by that of
+turns is 1 where it grows in line.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import report
@@ -68,6 +75,51 @@ def measure(root: Path, megabytes: float) -> dict[str, dict[str, float]]:
     return found
 
 
+def long_days(root: Path, sizes: Sequence[int]) -> list[dict[str, float]]:
+    """For each size the CPU seconds that importing one session takes whose turns are all of one day."""
+    sys.path.insert(0, str(REPOSITORY))
+    from memkit.capture.capture import Capture
+    from memkit.config import Settings
+    from memkit.paths import Home
+    from memkit.project import Project
+
+    found = []
+    for size in sizes:
+        place = root / str(size)
+        project = Project(str(place / "project"))
+        Path(project.root).mkdir(parents=True)
+        transcript = place / "long-day.jsonl"
+        _write_day(transcript, size)
+        capture = Capture(Home(str(place / "home")), Settings())
+        started = time.process_time()
+        captured = capture.import_file(transcript, lambda turn, project=project: project)
+        seconds = time.process_time() - started
+        assert captured.written == size
+        found.append({"turns": size, "cpu_seconds": seconds})
+    return found
+
+
+def _write_day(path: Path, turns: int) -> None:
+    """A session of so many turns between noon and half past, of whichever zone the machine is in."""
+    noon = datetime.datetime(2026, 1, 5, 12).astimezone().astimezone(datetime.timezone.utc)
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(turns):
+            when = noon + datetime.timedelta(seconds=1800 * number / turns)
+            answer = [{"type": "text", "text": f"Item {number} stands in row {number * 13}. " * 3}]
+            for role, content in (("user", f"Where does item {number} stand?"), ("assistant", answer)):
+                entry = {
+                    "type": role,
+                    "uuid": f"{role}-{number}",
+                    "sessionId": "long-day",
+                    "cwd": "/home/synthetic/project",
+                    "timestamp": when.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+                    "message": {"role": role, "content": content},
+                }
+                if role == "user":
+                    entry |= {"promptId": f"prompt-{number}", "origin": {"kind": "human"}}
+                file.write(json.dumps(entry) + "\n")
+
+
 def section(megabytes: float, found: dict[str, dict[str, float]]) -> str:
     """The figures as they stand in the document."""
     rows = [
@@ -96,7 +148,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the import of old sessions.")
     parser.add_argument("--megabytes", type=float, default=1000.0)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--days", metavar="N,N", help="import days of so many turns instead")
     arguments = parser.parse_args()
+    if arguments.days:
+        with tempfile.TemporaryDirectory(prefix="memkit-importing-") as name:
+            days = long_days(Path(name).resolve(), [int(one) for one in arguments.days.split(",")])
+        first, last = days[0], days[-1]
+        ratio = (last["cpu_seconds"] / first["cpu_seconds"]) / (last["turns"] / first["turns"])
+        print(json.dumps({"days": days, "growth": round(ratio, 2)}))
+        return
     with tempfile.TemporaryDirectory(prefix="memkit-importing-") as name:
         found = measure(Path(name).resolve(), arguments.megabytes)
     if arguments.write:

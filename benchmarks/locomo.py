@@ -71,6 +71,7 @@ def utterance_snapshot(
             date=session.time.date().isoformat(),
             session=str(session.number),
             turns=(one.id,),
+            grips=(),
             branch="",
             domain="",
             whole=True,

@@ -6,6 +6,8 @@ and what to do. The command line prints it and exits 1; tracebacks go to the log
 
 from __future__ import annotations
 
+import errno
+
 
 class MemkitError(Exception):
     """Base of all errors meant for people. The message is one complete line."""
@@ -43,6 +45,10 @@ class NewerFileError(MemkitError):
     """A file was written by a newer memkit, whose format this one does not know."""
 
 
+class DamagedFileError(MemkitError):
+    """A file of memkit's own cannot be read, and what stands in it is not known elsewhere."""
+
+
 class IndexStoreError(MemkitError):
     """The index cannot be opened, read or written."""
 
@@ -53,6 +59,10 @@ class StaleSnapshotError(IndexStoreError):
 
 class ForeignSnapshotError(StaleSnapshotError):
     """A snapshot was written by another version of memkit."""
+
+
+class NoDescriptorsError(IndexStoreError):
+    """The system lets this process open no more files; that says nothing about any of them."""
 
 
 class IndexBusyError(IndexStoreError):
@@ -77,3 +87,11 @@ class NotFoundError(MemkitError):
 
 class AmbiguousIdError(MemkitError):
     """A shortened id fits more than one thing."""
+
+
+def raise_if_exhausted(error: Exception) -> None:
+    """Raise `NoDescriptorsError` if that is what `error` says: the file itself may be sound, and is kept."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        raise NoDescriptorsError(
+            f"the index cannot be read: {error.strerror}; allow more with `ulimit -n 4096`, and try again"
+        ) from error

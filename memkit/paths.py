@@ -49,6 +49,7 @@ class Home:
         self.summaries = os.path.join(root, "summaries")
         self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
+        self.owner = os.path.join(root, "owner")
         self.projects = os.path.join(root, "projects")
         self.memory = os.path.join(root, "memory")
         self.index = os.path.join(root, "index")

@@ -99,13 +99,13 @@ class Audit:
     def _look(self, report: AuditReport) -> list[Place]:
         """Note in `report` what is found; the places where it is, but for the index."""
         finder = Finder(self._redact)
-        places = look_through(self._places(), finder, report.problems)
+        places = look_through(self._places(report.problems), finder, report.problems)
         for directory in snapshots_of(self._home, self._roots):
             _look_at_chunks(directory, finder)
         report.found = finder.found
         return places
 
-    def _places(self) -> list[Place]:
+    def _places(self, problems: list[str]) -> list[Place]:
         places: list[Place] = []
         for project, settings in self._projects:
             journal = Journal(project, shared=settings.memory.shared)
@@ -113,11 +113,13 @@ class Audit:
             places += [DayFile(journal, day, self._home) for day in own]
             directory = Path(project.memory).relative_to(project.root).as_posix()
             written = {f"{directory}/{day}.md" for day in own}
+            files = read_files(project, self._home, settings)
             places += [
                 ForeignMarkdown(Path(project.root, source))
-                for source in read_files(project, self._home, settings)
+                for source in files
                 if source not in written
             ]
+            problems += [f"{line} ({project.root})" for line in files.problems]
         return [*places, *state_places(self._home, self._roots)]
 
     def _fix_index(self) -> None:

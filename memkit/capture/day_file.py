@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -60,6 +61,31 @@ class JournalTurn(NamedTuple):
     is_summarized: bool
 
 
+class _Index:
+    """Where in a day's list of sections what stands; extended when the day grows at its end."""
+
+    def __init__(self, sections: Iterable[Section]) -> None:
+        self.turns: dict[str, int] = {}
+        self.headings: dict[str, list[int]] = {}  # by session
+        self.openings: list[int] = []
+        self.latest: list[str] = []  # of each opening the latest minute of the turns below it
+        self._count = 0
+        self.extend(sections)
+
+    def extend(self, sections: Iterable[Section]) -> None:
+        for number, section in enumerate(sections, start=self._count):
+            if "turn" in section.pairs:
+                self.turns.setdefault(section.pairs["turn"], number)
+            if "session" in section.pairs:
+                self.headings.setdefault(section.pairs["session"], []).append(number)
+            if section.is_opening:
+                self.openings.append(number)
+                self.latest.append("")
+            elif self.latest:
+                self.latest[-1] = max(self.latest[-1], section.minute)
+            self._count = number + 1
+
+
 class DayFile:
     """A day file as lines, of which only those that change are touched.
 
@@ -70,23 +96,40 @@ class DayFile:
     def __init__(self, text: str) -> None:
         self.lines = text.rstrip("\n").split("\n")
         self._sections: list[Section] | None = None
+        self._index: _Index | None = None
 
     @property
     def sections(self) -> list[Section]:
         """All anchored sections, in order."""
         if self._sections is None:
-            self._sections = self._read_sections()
+            self._sections = self._read_sections(0)
         return self._sections
+
+    @property
+    def _places(self) -> _Index:
+        if self._index is None:
+            self._index = _Index(self.sections)
+        return self._index
 
     def _put(self, start: int, end: int, lines: Iterable[str]) -> None:
         """Put `lines` in the place of those from `start` up to `end`."""
+        before = self._sections if start == len(self.lines) else None
         self.lines[start:end] = lines
-        self._sections = None
+        if before is None:
+            self._sections = self._index = None
+            return
+        # A day of thousands of turns grows at its end: only what is new is read.
+        added = self._read_sections(start)
+        end = added[0].start if added else len(self.lines)
+        self._sections = [*before[:-1], *(replace(last, end=end) for last in before[-1:]), *added]
+        if self._index is not None:
+            self._index.extend(added)
 
-    def _read_sections(self) -> list[Section]:
+    def _read_sections(self, first: int) -> list[Section]:
+        """The sections whose heading stands at line `first` or below."""
         found = []
-        for number, line in enumerate(self.lines):
-            # A day of a thousand turns is read again after each that is added.
+        for number in range(first, len(self.lines)):
+            line = self.lines[number]
             if line[:2] == "##" and line.startswith(("## ", "### ")):
                 pairs = _pairs(line)
                 if pairs.keys() & (_OPENING if line.startswith("## ") else {"turn"}):
@@ -99,7 +142,8 @@ class DayFile:
 
     def find_turn(self, turn: str) -> Section | None:
         """The section of a turn."""
-        return next((s for s in self.sections if s.pairs.get("turn") == turn), None)
+        number = self._places.turns.get(turn)
+        return None if number is None else self.sections[number]
 
     def written_lines(self, section: Section, hashes: Iterable[str]) -> int:
         """How many lines of the section read as they were written, a person's note below them not
@@ -155,19 +199,25 @@ class DayFile:
 
     def insert(self, digest: Digest) -> None:
         """Put the turn into its session's section, in order of time; make that section if it is missing."""
-        sections = self.sections
-        own = [n for n, s in enumerate(sections) if s.pairs.get("session") == digest.session]
+        sections, places = self.sections, self._places
+        own = places.headings.get(digest.session)
         text = digest.section
         if not own:
             anchor = anchors.render(session=digest.session, branch=digest.branch)
             text = f"## {digest.minute} {digest.title} {anchor}\n\n{text}"
-            later = (s for s in sections if s.is_opening and s.minute > digest.minute)
+            openings = (sections[n] for n in places.openings)
+            later = next((s for s in openings if s.minute > digest.minute), None)
         else:
             before = [n for n in own if sections[n].minute <= digest.minute]
+            heading = (before or own[:1])[-1]
             # The turns below a heading end where the next one begins.
-            rest = sections[(before or own[:1])[-1] + 1 :]
-            later = (s for s in rest if s.is_opening or s.minute > digest.minute)
-        self.insert_before(next(later, None), text)
+            following = bisect_right(places.openings, heading)
+            end = [*places.openings[following : following + 1], len(sections)][0]
+            later = sections[end] if end < len(sections) else None
+            if places.latest[following - 1] > digest.minute:
+                turns = sections[heading + 1 : end]
+                later = next((s for s in turns if s.minute > digest.minute), later)
+        self.insert_before(later, text)
 
     def insert_note(self, note: Note) -> bool:
         """Put a note between the sessions, in order of time; False if it is there already."""
@@ -271,7 +321,7 @@ class DayFile:
         return "\n".join(self.lines) + "\n"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _pairs(line: str) -> Mapping[str, str]:
     return anchors.parse(line)
 

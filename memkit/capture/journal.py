@@ -15,6 +15,7 @@ turn's anchor: writing a turn twice changes nothing. What a person edited is lef
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -27,6 +28,8 @@ from memkit.capture.facts import FactChange, FactFile
 from memkit.capture.memory_files import MemoryFiles, read_file
 from memkit.capture.note import Note
 from memkit.capture.sessions import Growing
+
+_TURN = re.compile(r"turn:(\S+) ")
 
 
 class Journal(MemoryFiles):
@@ -180,22 +183,25 @@ class Journal(MemoryFiles):
         self, day: str, group: list[Digest], growing: Mapping[str, Growing]
     ) -> list[Digest]:
         content = self.day(day)
+        beside = _DaysBeside(self, day)
         changed = []
         renamed = self._renamed_turns()
         for digest in group:
             if digest.turn in renamed and content.find_turn(digest.turn) is None:
                 continue
-            if self._apply(content, digest, growing.get(digest.turn)):
+            if self._apply(content, digest, growing.get(digest.turn), beside):
                 changed.append(digest)
         if changed:
             self._save(day, content)
         return changed
 
-    def _apply(self, content: DayFile, digest: Digest, known: Growing | None) -> bool:
+    def _apply(
+        self, content: DayFile, digest: Digest, known: Growing | None, beside: _DaysBeside
+    ) -> bool:
         present = content.find_turn(digest.turn)
         if present is None:
             # Written before, but gone from the file: a person took it out, so it stays out.
-            if (known is not None and known.is_written) or self._is_elsewhere(digest):
+            if (known is not None and known.is_written) or beside.hold(digest.turn):
                 return False
             content.insert(digest)
             return True
@@ -218,14 +224,26 @@ class Journal(MemoryFiles):
                     found.update(one["turn"] for one in pairs if "turn" in one)
         return found
 
-    def _is_elsewhere(self, digest: Digest) -> bool:
-        """Whether a day beside it holds the turn: the machine's time zone has changed since.
 
-        Zones lie up to 26 hours apart.
-        """
-        day = date.fromisoformat(digest.day)
-        for days in (-1, 1, -2, 2):
-            text = read_file(self.path((day + timedelta(days)).isoformat()))
-            if f"turn:{digest.turn} " in text and DayFile(text).find_turn(digest.turn) is not None:
-                return True
-        return False
+class _DaysBeside:
+    """The days beside one, read once, when first asked for.
+
+    One of them holds a turn of this day if the machine's time zone has changed since. Zones lie up to 26
+    hours apart.
+    """
+
+    def __init__(self, files: MemoryFiles, day: str) -> None:
+        self._files = files
+        self._day = date.fromisoformat(day)
+        self._texts: list[tuple[frozenset[str], str]] | None = None
+
+    def hold(self, turn: str) -> bool:
+        """Whether one of them has a section of the turn."""
+        if self._texts is None:
+            days = ((self._day + timedelta(days)).isoformat() for days in (-1, 1, -2, 2))
+            texts = [read_file(self._files.path(day)) for day in days]
+            self._texts = [(frozenset(_TURN.findall(text)), text) for text in texts]
+        return any(
+            turn in named and DayFile(text).find_turn(turn) is not None
+            for named, text in self._texts
+        )

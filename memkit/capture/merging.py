@@ -20,8 +20,9 @@ from memkit.capture.facts import MEMORY_FILE
 from memkit.capture.journal import Journal
 from memkit.capture.sessions import Sessions
 from memkit.capture.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.errors import JournalError
 from memkit.index.paths import move_paths
-from memkit.index.scanner import is_markdown, scan
+from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.waiting import WaitingSessions
@@ -48,6 +49,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     pending.mark(home, target.root)
     forgotten = Tombstones(home).forgotten().within(target.root)
     other = Journal(source)
+    files = _files(source)
     for day in other.days():
         content = DayFile(_take_facts(journal, other, f"{day}.md", forgotten))
         merged.turns += journal.change(
@@ -55,7 +57,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
             lambda own, content=content: merge_day(own, content, forgotten),  # type: ignore[misc]
         )
     days = {f"{day}.md" for day in days_of(source)}
-    for file in _files(source):
+    for file in files:
         name = file.relative_to(source.memory)
         if str(name) == MEMORY_FILE:
             merged.files += _take_memory_file(journal, other, forgotten)
@@ -166,7 +168,10 @@ def _take_opening(own: DayFile, other: DayFile) -> None:
 def _files(source: Project) -> list[Path]:
     """The markdown of a memory, without what links lead to."""
     memory = Path(source.memory)
-    found = [file.path for file in scan(Path(source.root), [str(memory)])]
+    unreadable: Unreadable = {}
+    found = [file.path for file in scan(Path(source.root), [str(memory)], unreadable=unreadable)]
+    for name, reason in unreadable.items():
+        raise JournalError(f"{name} cannot be read: {reason}; nothing was merged")
     return [path for path in found if is_markdown(path) and not path.is_symlink()]
 
 

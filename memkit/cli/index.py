@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, counted
+from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
     from memkit.index.sync import SyncReport
@@ -52,12 +53,14 @@ def print_report(context: Context, report: SyncReport) -> None:
     """Print what a pass of indexing did."""
     if context.as_json:
         context.print_json(dataclasses.asdict(report))
+        _fail_if_unreadable(report)
         return
     click.echo(
         f"{counted(report.chunks, 'chunk')} of {counted(report.files, 'file')}: {report.added} added, "
         f"{report.deleted} deleted, {report.embedded} embedded."
     )
     _warn(context, report)
+    _fail_if_unreadable(report)
 
 
 def _by_service(context: Context) -> SyncReport | None:
@@ -95,6 +98,11 @@ def _here(context: Context, rebuild: bool) -> SyncReport:
             announce=context.say,
             progress=progress,
         )
+
+
+def _fail_if_unreadable(report: SyncReport) -> None:
+    if report.unreadable:
+        raise MemkitError(f"{'; '.join(report.unreadable)}; what the index has of it is kept")
 
 
 def _warn(context: Context, report: SyncReport) -> None:

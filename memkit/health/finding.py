@@ -41,16 +41,27 @@ class Finding:
 class Subject:
     """What is examined: a memory home and a project, at `now` (seconds since the epoch).
 
-    `settings` are those in force, or the defaults if they cannot be read for the reason in `problem`;
-    `refused` is what the project's file may not set.
+    `refused` is what the project's file may not set. If the settings cannot be read, `problem` says why.
     """
 
     home: Home
     project: Project
     now: float
-    settings: Settings
+    loaded: Settings | None
     problem: ConfigError | None = None
     refused: tuple[str, ...] = ()
+
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force.
+
+        Raises `ConfigError` if they cannot be read: a check or fix with the default ones would look at
+        another index, and write or delete there what the user's settings forbid.
+        """
+        if self.loaded is None:
+            raise self.problem or ConfigError("the settings cannot be read")
+        return self.loaded
 
 
 def open_subject(home: Home, project: Project) -> Subject:
@@ -58,6 +69,6 @@ def open_subject(home: Home, project: Project) -> Subject:
     try:
         loaded = config.load(home, project)
     except ConfigError as error:
-        logger.info("examined with the default settings: %s", error)
-        return Subject(home, project, time.time(), Settings(), error)
+        logger.info("examined without settings: %s", error)
+        return Subject(home, project, time.time(), None, error)
     return Subject(home, project, time.time(), loaded.settings, None, tuple(loaded.refused))

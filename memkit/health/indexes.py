@@ -14,6 +14,7 @@ from memkit.errors import (
 )
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.index.current import (
+    MemoryFiles,
     collection_name,
     inspect_snapshot,
     is_in_step,
@@ -26,6 +27,7 @@ from memkit.index.embedding.models import space
 from memkit.index.embedding.providers import PROVIDERS
 from memkit.index.index_pass import chunks_of
 from memkit.index.lock import index_lock
+from memkit.index.paths import RESTORE
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import directory
 
@@ -54,6 +56,14 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
 def check_edits(subject: Subject) -> Iterator[Finding]:
     """Whether the index stands for the memory as it is now, with a vector for every chunk."""
     files = read_files(subject.project, subject.home, subject.settings)
+    for line in files.problems:
+        yield Finding(
+            "memory-unreadable",
+            "error",
+            " ".join(line.split("; ")[0].split()),
+            "what the index has of it is kept; what is new there is not found",
+            _advice_on(files, line),
+        )
     snapshot = _snapshot(subject)
     if snapshot is None:
         if files:
@@ -80,6 +90,12 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def _advice_on(files: MemoryFiles, line: str) -> str:
+    if line == files.added_paths_problem:
+        return RESTORE
+    return "make it readable, or mount what it is on; then `memkit index`"
+
+
 def check_store(subject: Subject) -> Iterator[Finding]:
     """The vector index, read to the last byte, and compared with the snapshot and the markdown."""
     path = directory(subject.home, subject.settings.index.uri)
@@ -102,14 +118,24 @@ def check_store(subject: Subject) -> Iterator[Finding]:
         what, meaning = str(error), "nothing can be indexed"
         yield Finding("index-closed", "error", what, meaning, "make that directory writable")
         return
-    if contents.problem:
+    if contents.damage:
         yield Finding(
             "index-damaged",
             "error",
-            f"the index {path} cannot be read: {contents.problem}",
+            f"the index {path} cannot be read: {contents.damage}",
             "nothing new can be indexed",
             f"{MEND} moves it aside and makes it anew from the markdown",
             fixable=True,
+        )
+        return
+    if contents.failure:
+        yield Finding(
+            "index-unreadable",
+            "error",
+            f"the index {path} could not be read: {contents.failure}",
+            "nothing new may be indexed; nothing says that the files are damaged, so they stay as they are",
+            "look for a full disk, a missing permission, or too few descriptors (`ulimit -n`); then "
+            "`memkit doctor` again",
         )
         return
     if was_open:
@@ -142,7 +168,7 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
         return
     ids = {snapshot.id(place) for place in range(len(snapshot))}
     files = read_files(subject.project, subject.home, subject.settings)
-    if is_in_step(snapshot, files, subject.settings):
+    if not files.problems and is_in_step(snapshot, files, subject.settings):
         model = subject.settings.embedding.model
         said = {
             chunk.id(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memkit.errors import MemkitError
@@ -27,12 +27,14 @@ logger = logging.getLogger(__name__)
 
 class Check(NamedTuple):
     """One check. `of_project` says that it is about the project, not the whole home; `is_cheap`, that the
-    service may make it every hour: it takes no lock, asks nobody and reads little.
+    service may make it every hour: it takes no lock, asks nobody and reads little; `needs_settings`, that
+    it is left out while the settings cannot be read.
     """
 
     run: Callable[[Subject], Iterable[Finding]]
     of_project: bool = False
     is_cheap: bool = False
+    needs_settings: bool = False
 
 
 CHECKS = (
@@ -56,23 +58,36 @@ CHECKS = (
     Check(hooks.check_failed_events, is_cheap=True),
     Check(hooks.check_waiting_events),
     Check(transcripts.check_transcripts, is_cheap=True),
-    Check(transcripts.check_archive, is_cheap=True),
+    Check(transcripts.check_archive, is_cheap=True, needs_settings=True),
     Check(transcripts.check_archive_files),
     Check(transcripts.check_forgetting, is_cheap=True),
-    Check(model.check_weights, is_cheap=True),
-    Check(model.check_hashes),
-    Check(model.check_provider, is_cheap=True),
-    Check(model.check_provider_answers),
-    Check(summaries.check_summarizer, is_cheap=True),
-    Check(summaries.check_summarizer_answers, is_cheap=True),
-    Check(summaries.check_budget),
+    Check(model.check_weights, is_cheap=True, needs_settings=True),
+    Check(model.check_hashes, needs_settings=True),
+    Check(model.check_provider, is_cheap=True, needs_settings=True),
+    Check(model.check_provider_answers, needs_settings=True),
+    Check(summaries.check_summarizer, is_cheap=True, needs_settings=True),
+    Check(summaries.check_summarizer_answers, is_cheap=True, needs_settings=True),
+    Check(summaries.check_budget, needs_settings=True),
     Check(summaries.check_given_up, is_cheap=True),
-    Check(indexes.check_snapshot, of_project=True),
-    Check(indexes.check_store, of_project=True),
-    Check(indexes.check_edits, of_project=True),
+    Check(indexes.check_snapshot, of_project=True, needs_settings=True),
+    Check(indexes.check_store, of_project=True, needs_settings=True),
+    Check(indexes.check_edits, of_project=True, needs_settings=True),
     Check(indexes.check_gone_projects),
 )
 """In the order in which their findings are told, which is also that in which they are mended."""
+
+_NEED_SETTINGS = frozenset(
+    {
+        model.mend_weights,
+        hooks.retry_events,
+        hooks.take_events,
+        transcripts.mend_archive,
+        indexes.set_index_aside,
+        indexes.mend_by_rebuild,
+        indexes.mend_by_pass,
+    }
+)
+"""What mends nothing while the settings cannot be read."""
 
 _MENDING: dict[Callable[[Subject], str], tuple[str, ...]] = {
     places.mend_owner: ("wrong-owner",),
@@ -98,7 +113,7 @@ _MENDING: dict[Callable[[Subject], str], tuple[str, ...]] = {
 """What mends the findings of which codes, in the order in which it is done."""
 
 
-def examine(subject: Subject, checks: Iterable[Check] = CHECKS) -> list[Finding]:
+def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]:
     """What the checks find, errors first; each finding once. A check that fails is a finding itself."""
     if not os.path.isdir(subject.home.root):
         return [
@@ -110,9 +125,23 @@ def examine(subject: Subject, checks: Iterable[Check] = CHECKS) -> list[Finding]
                 "start a session of Claude Code with the plugin, or `memkit import`",
             )
         ]
-    found = dict.fromkeys(finding for check in checks for finding in _run(check, subject))
+    possible = [check for check in checks if subject.problem is None or not check.needs_settings]
+    found = dict.fromkeys(finding for check in possible for finding in _run(check, subject))
+    left_out = len(checks) - len(possible)
+    if left_out:
+        found[_left_out(left_out)] = None
     order = ("error", "warning", "note")
     return sorted(found, key=lambda finding: order.index(finding.level))
+
+
+def _left_out(count: int) -> Finding:
+    return Finding(
+        "checks-left-out",
+        "note",
+        f"{count} checks were left out, because the settings cannot be read",
+        "index, model, archive, and summaries were not looked at, and are not fixed",
+        "fix the settings, as said above; then `memkit doctor` again",
+    )
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
@@ -142,6 +171,10 @@ def mend(subject: Subject, findings: Iterable[Finding]) -> Iterator[Mended]:
     codes = {finding.code for finding in findings if finding.fixable}
     for step, mended in _MENDING.items():
         if codes.isdisjoint(mended):
+            continue
+        if subject.problem is not None and step in _NEED_SETTINGS:
+            said = f"nothing is done for {', '.join(codes & set(mended))}: {subject.problem}"
+            yield Mended(" ".join(said.split()), failed=True)
             continue
         try:
             yield Mended(step(subject), failed=False)

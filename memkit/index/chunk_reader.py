@@ -21,6 +21,7 @@ from memkit.errors import (
     ForeignSnapshotError,
     NotFoundError,
     StaleSnapshotError,
+    raise_if_exhausted,
 )
 from memkit.index.chunk import Chunk
 
@@ -68,6 +69,7 @@ class ChunkReader:
             self._ids = bytes(self._data[IDS])
             self._offsets = self._data[OFFSETS].cast(OFFSET_TYPE)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise_if_exhausted(error)
             raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
 
     def __len__(self) -> int:
@@ -156,11 +158,15 @@ def open_trusted(directory: Path, open_at: Callable[[Path], Opened]) -> Opened |
 
 
 def root_of(directory: Path) -> str:
-    """The root of the project whose snapshots lie in `directory`; "" if there is none in force."""
+    """The root of the project whose snapshots lie in `directory`; "" if there is none in force.
+
+    Raises `NoDescriptorsError`.
+    """
     name = _current(directory)
     try:
         return str(_read_manifest(directory / name)["root"]) if name else ""
     except (OSError, ValueError, KeyError, StaleSnapshotError) as error:
+        raise_if_exhausted(error)
         logger.info("snapshot %s cannot be read: %s", directory, error)
         return ""
 
@@ -182,7 +188,8 @@ def map_file(path: Path) -> memoryview:
 def _current(directory: Path) -> str:
     try:
         return (directory / "current").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_if_exhausted(error)
         return ""
 
 

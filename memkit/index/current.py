@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.config import SearchSettings, Settings
+from memkit.errors import DamagedFileError
 from memkit.identity import holder_of, identity
 from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
 from memkit.index.embedding.models import space
 from memkit.index.paths import added_paths
 from memkit.index.residue import COLLECTION_PREFIX
-from memkit.index.scanner import scan
+from memkit.index.scanner import Unreadable, is_below, is_excluded, is_gone, scan, sources_of
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
@@ -40,25 +41,81 @@ class MemoryFile:
     hash: str
 
 
-def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
-    """The files and directories that are the memory, absolute or relative to the project's root."""
-    # What memory.paths names is meant relative to a project; in the memory home there is but one place.
-    own = [home.memory] if project.root == home.root else settings.memory.paths
-    return [*own, *added_paths(home, project)]
-
-
-def read_files(project: Project, home: Home, settings: Settings) -> dict[str, MemoryFile]:
+class MemoryFiles(dict[str, MemoryFile]):
     """The memory files of a project by source, in order.
 
-    A file that cannot be read is logged and left out.
+    `unreadable` says which files, or directories with all below them, cannot be read now, and why: what the
+    index has of these stays in it. Only what is missing was deleted. `added_paths_problem` says why it is
+    not known which paths were added: then all that is not below the other ones stays.
     """
-    files = {}
-    paths = memory_paths(project, home, settings)
-    for found in scan(Path(project.root), paths, exclude=settings.memory.exclude):
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unreadable: Unreadable = {}
+        self.added_paths_problem = ""
+        self._exclude: list[str] = []
+        self._own: list[str] | None = None
+
+    @property
+    def problems(self) -> list[str]:
+        """What cannot be read, in lines for people."""
+        lines = [f"{one or '.'} cannot be read: {why}" for one, why in self.unreadable.items()]
+        return [*lines, *filter(None, [self.added_paths_problem])]
+
+    def keep_below(self, exclude: list[str], own: list[str] | None) -> None:
+        """Say what is excluded; and, if it is not known which paths were added, the other ones (`own`)."""
+        self._exclude = exclude
+        self._own = own
+
+    def is_unreadable(self, source: str) -> bool:
+        """Whether the file may be there, though it cannot be read."""
+        if source in self or is_excluded(source, self._exclude):
+            return False
+        if self._own is not None and not any(is_below(source, one) for one in self._own):
+            return True
+        return any(is_below(source, one) for one in self.unreadable)
+
+
+def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+    """The files and directories that are the memory, absolute or relative to the project's root.
+
+    Raises `NewerFileError`. Of a damaged record of added paths only the log tells here.
+    """
+    own = _own_paths(project, home, settings)
+    try:
+        return [*own, *added_paths(home, project)]
+    except DamagedFileError as error:
+        logger.warning("%s", error)
+        return own
+
+
+def _own_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+    # What memory.paths names is meant relative to a project; in the memory home there is but one place.
+    return [home.memory] if project.root == home.root else settings.memory.paths
+
+
+def read_files(project: Project, home: Home, settings: Settings) -> MemoryFiles:
+    """The memory files of a project. What cannot be read is logged, and told by the result.
+
+    Raises `NewerFileError`.
+    """
+    files = MemoryFiles()
+    root, own, added = Path(project.root), _own_paths(project, home, settings), []
+    files.keep_below(settings.memory.exclude, None)
+    try:
+        added = added_paths(home, project)
+    except DamagedFileError as error:
+        logger.warning("%s", error)
+        files.added_paths_problem = str(error)
+        files.keep_below(settings.memory.exclude, sources_of(root, own))
+    exclude = settings.memory.exclude
+    for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
         try:
             data = found.path.read_bytes()
         except OSError as error:
             logger.warning("cannot read %s: %s", found.path, error)
+            if not is_gone(error):
+                files.unreadable[found.source] = error.strerror or str(error)
             continue
         files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
     return files
@@ -172,13 +229,23 @@ def project_names(home: Home, roots: Iterable[str]) -> dict[str, str]:
     }
 
 
-def is_in_step(snapshot: ChunkReader, files: dict[str, MemoryFile], settings: Settings) -> bool:
-    """Whether the snapshot stands for exactly these files, cut as the settings say."""
-    return snapshot.sources == state_of(files, settings)
+def is_in_step(snapshot: ChunkReader, files: MemoryFiles, settings: Settings) -> bool:
+    """Whether the snapshot stands for exactly these files, cut as the settings say.
+
+    Files that cannot be read count as unchanged.
+    """
+    known = snapshot.sources
+    kept = {source: known[source] for source in known if files.is_unreadable(source)}
+    return known == {**kept, **state_of(files, settings)}
 
 
-def state_of(files: dict[str, MemoryFile], settings: Settings) -> dict[str, str]:
-    """The hash of each file, salted with the way it is cut: another cut makes other chunks."""
+def state_of(files: MemoryFiles, settings: Settings) -> dict[str, str]:
+    """The hash of each file, salted with the way it is cut, and with the server that keeps the chunks.
+
+    Another cut makes other chunks; another `index.uri` has none of them yet.
+    """
     cut = settings.chunking
     suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
+    if settings.index.uri:
+        suffix += f"-{digest(settings.index.uri)[:16]}"
     return {file.source: f"{file.hash}:{suffix}" for file in files.values()}

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,25 +32,85 @@ DATABASE = "chroma.sqlite3"
 _DAMAGED_SUFFIX = ".damaged"
 _IN_USE = "memkit-in-use"
 
+PAGE_ROWS = 5000
+"""Rows read in one call. Chroma fails on a read of more than 32,766 rows ("too many SQL variables")."""
+
+_CRASHES = frozenset({-4, -6, -7, -8, -10, -11, 0xC0000005})
+"""How damaged files end a process: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, Windows' access violation.
+
+SIGKILL is not among them: it is how the system ends a process when memory runs out.
+"""
+
+# Prints {"collections": ...}, or {"damage": reason} where SQLite or Chroma say that the files are
+# corrupt, or {"failure": reason} for everything else. Standard library and Chroma only.
 _READ_ALL = """
-import json, sqlite3, sys
-import chromadb
-from chromadb.config import Settings
-directory, database = sys.argv[1:]
-with sqlite3.connect(f"file:{directory}/{database}?mode=ro", uri=True) as connection:
-    answer = connection.execute("PRAGMA integrity_check").fetchone()[0]
-if answer != "ok":
-    sys.exit(answer)
-client = chromadb.PersistentClient(directory, settings=Settings(anonymized_telemetry=False))
-found = {}
-for collection in client.list_collections():
-    rows = collection.get(include=["metadatas", "documents", "embeddings"])
-    found[collection.name] = {
-        "ids": [row for row in rows["ids"] if "#" not in row],
-        "dimensions": len(rows["embeddings"][0]) if rows["ids"] else None,
-        "foreign": sum("window" not in (metadata or {}) for metadata in rows["metadatas"]),
-    }
-json.dump(found, sys.stdout)
+import contextlib, json, os, re, sqlite3, sys
+
+directory, database, page = sys.argv[1], sys.argv[2], int(sys.argv[3])
+CORRUPT = ("Error loading hnsw index", "Error finding id", "Error getting embedding")
+
+def read():
+    import chromadb
+    from chromadb.config import Settings
+    settings = Settings(_env_file=None, anonymized_telemetry=False)
+    client = chromadb.PersistentClient(directory, settings=settings)
+    found = {}
+    for collection in client.list_collections():
+        ids, dimensions, foreign, offset = [], None, 0, 0
+        while True:
+            rows = collection.get(
+                limit=page, offset=offset, include=["metadatas", "documents", "embeddings"]
+            )
+            if not rows["ids"]:
+                break
+            offset += len(rows["ids"])
+            ids += [row for row in rows["ids"] if "#" not in row]
+            dimensions = len(rows["embeddings"][0])
+            foreign += sum("window" not in (metadata or {}) for metadata in rows["metadatas"])
+        found[collection.name] = {"ids": ids, "dimensions": dimensions, "foreign": foreign}
+    return found
+
+def is_corruption(text):
+    codes = [int(code) & 0xFF for code in re.findall(r"\\(code: (\\d+)\\)", text)]
+    return any(code in (11, 26) for code in codes) or any(one in text for one in CORRUPT)
+
+def find_trouble():
+    # Chroma says "Error loading hnsw index" also without permission, descriptors, or memory.
+    bytearray(64 << 20)
+    with contextlib.ExitStack() as stack:
+        for number in range(48):
+            stack.enter_context(open(os.devnull, "rb"))
+        for place, _, names in os.walk(directory):
+            for name in names:
+                with open(os.path.join(place, name), "rb") as file:
+                    while file.read(1 << 20):
+                        pass
+
+def one_line(error):
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+def main():
+    try:
+        with sqlite3.connect(f"file:{directory}/{database}?mode=ro", uri=True) as connection:
+            answer = connection.execute("PRAGMA integrity_check").fetchone()[0]
+        if answer != "ok":
+            return {"damage": " ".join(answer.split())[:200]}
+    except sqlite3.DatabaseError as error:
+        # Subclasses stand for a lock, a full disk, or a file that cannot be opened.
+        kind = "damage" if type(error) is sqlite3.DatabaseError else "failure"
+        return {kind: one_line(error)}
+    try:
+        return {"collections": read()}
+    except BaseException as error:  # a panic of Chroma's Rust code is no Exception
+        if not is_corruption(str(error)):
+            return {"failure": one_line(error)}
+        try:
+            find_trouble()
+        except (OSError, MemoryError) as trouble:
+            return {"failure": one_line(trouble)}
+        return {"damage": one_line(error)}
+
+json.dump(main(), sys.stdout)
 """
 
 
@@ -66,9 +127,14 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All collections by name; or why they cannot be read, in a few words."""
+    """All collections by name; or why they cannot be read, in a few words.
 
-    problem: str = ""
+    `damage`: the files are corrupt for certain. `failure`: they could not be read this time (disk full, no
+    permission, no descriptors or memory, a timeout, an unknown error), which says nothing about them.
+    """
+
+    damage: str = ""
+    failure: str = ""
     collections: dict[str, Collection] = field(default_factory=dict)
 
 
@@ -86,13 +152,13 @@ def damaged_copy(path: Path) -> Path:
 
 
 def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], None]) -> bool:
-    """Rename the index at `path` if it cannot be read; return whether it was.
+    """Rename the index at `path` if it is damaged for certain; return whether it was.
 
     Only the latest such copy is kept. `announce` is told in one line. `is_ours` says that only
     memkit writes there; from another place nothing is moved that is not Chroma's. Raises
     `IndexStoreError` then, and if it cannot be renamed.
     """
-    problem = read_all(path).problem
+    problem = read_all(path).damage
     if not problem:
         return False
     if not is_ours and not _is_chroma_directory(path):
@@ -115,19 +181,26 @@ def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], No
 
 
 def read_all(path: Path) -> Contents:
-    """What the index at `path` holds, read to the last byte; nothing if there is none.
+    """Read the index at `path` to the last byte; return what it holds, nothing if there is none.
 
     The caller holds the index lock. Nothing is changed, and no damage can end this process.
     """
-    if not os.path.lexists(path):
+    database = path / DATABASE
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISDIR(mode):
+            return Contents("no directory")
+        if not stat.S_ISREG(database.stat().st_mode):
+            return Contents(f"{DATABASE} is no file")
+    except FileNotFoundError:
+        if path.is_symlink() and not os.path.lexists(os.path.realpath(path)):
+            return _failure(path, "the link leads nowhere")
         return Contents()
-    if not path.is_dir():
-        return Contents("no directory")
-    if not (path / DATABASE).exists():
-        return Contents()
+    except OSError as error:
+        return _failure(path, error.strerror or str(error))
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", _READ_ALL, str(path), DATABASE],
+            [sys.executable, "-I", "-c", _READ_ALL, str(path), DATABASE, str(PAGE_ROWS)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TRY_SECONDS,
@@ -135,20 +208,35 @@ def read_all(path: Path) -> Contents:
             **quiet(),
         )
     except subprocess.TimeoutExpired:
-        return Contents("reading it does not end")
-    if answer.returncode == 0:
-        return Contents(
-            collections={
-                name: Collection(frozenset(one["ids"]), one["dimensions"], one["foreign"])
-                for name, one in json.loads(answer.stdout).items()
-            }
-        )
-    lines = answer.stderr.decode("utf-8", "replace").split("\n")
-    logger.warning("the index %s cannot be read: %s", path, " ".join(lines).strip())
-    if answer.returncode < 0:
+        return _failure(path, f"reading it took more than {TRY_SECONDS:.0f} s")
+    except OSError as error:
+        return _failure(path, f"no process can be started to read it: {error.strerror or error}")
+    said = answer.stderr.decode("utf-8", "replace")
+    if answer.returncode in _CRASHES and "memory allocation of" not in said:
+        logger.warning("reading the index %s crashed: %s", path, " ".join(said.split()))
         return Contents(f"reading it ends with signal {-answer.returncode}")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "no reason given")
-    return Contents(last[:200])
+    try:
+        found = json.loads(answer.stdout)
+        if "damage" in found:
+            logger.warning("the index %s is damaged: %s", path, found["damage"])
+            return Contents(found["damage"])
+        if "failure" in found:
+            return _failure(path, found["failure"])
+        collections = found["collections"].items()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        last = next((line.strip() for line in reversed(said.split("\n")) if line.strip()), "")
+        return _failure(path, f"reading it ended with status {answer.returncode}: {last[:200]}")
+    return Contents(
+        collections={
+            name: Collection(frozenset(one["ids"]), one["dimensions"], one["foreign"])
+            for name, one in collections
+        }
+    )
+
+
+def _failure(path: Path, reason: str) -> Contents:
+    logger.warning("the index %s could not be read, and stays as it is: %s", path, reason)
+    return Contents(failure=reason)
 
 
 def _is_chroma_directory(path: Path) -> bool:

@@ -12,7 +12,13 @@ from memkit import pending
 from memkit.config import Settings
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
-from memkit.index.current import MemoryFile, other_collections, snapshot_directory, state_of
+from memkit.index.current import (
+    MemoryFile,
+    MemoryFiles,
+    other_collections,
+    snapshot_directory,
+    state_of,
+)
 from memkit.index.embedding.chunks import ChunkEmbedder
 from memkit.index.lexical import LexicalIndex, fingerprint
 from memkit.index.snapshot import Snapshot
@@ -62,21 +68,31 @@ class IndexPass:
         self.progress = progress
         self.report = SyncReport(project.root)
         self.written: set[str] = set()  # what of that the store holds
+        self.donor: Snapshot | None = None  # has vectors for what the store has lost
+        self.last: Snapshot | None = None  # has the text of files that cannot be read now
 
     def run(
-        self, store: Store, name: str, snapshot: Snapshot | None, files: dict[str, MemoryFile]
+        self, store: Store, name: str, snapshot: Snapshot | None, files: MemoryFiles
     ) -> SyncReport:
         """Bring the collection `name`, which is open as `store`, and its snapshot into step with `files`.
 
-        `snapshot` is the one in force, if any can be trusted.
+        `snapshot` is the one in force, if any can be trusted. Where the store does not hold the same
+        chunks, only its vectors are used.
         """
         if fingerprint(store.tidy_ids()) != (snapshot.fingerprint if snapshot else ""):
-            snapshot = None  # killed between the two writes, or another machine wrote to the server
+            # Killed between the two writes, or the store is lost or another one.
+            self.donor, snapshot = self.donor or snapshot, None
         state = state_of(files, self.settings)
+        known_sources = {} if snapshot is None else snapshot.sources
+        state |= {name: known_sources[name] for name in known_sources if files.is_unreadable(name)}
         kept = None if snapshot is None else Kept.unchanged(snapshot, state)
         old = {row.id: row for row in (store.rows() if kept is None else kept.other_rows())}
 
         rows = self._rows(files, state, old, kept)
+        unreadable = self._unreadable_rows(files, old, kept)
+        state |= {row.chunk.source: state.get(row.chunk.source, "unreadable") for row in unreadable}
+        rows += unreadable
+        self.report.unreadable = files.problems
         waiting = [row for row in rows if row.vectors is None]
         if waiting:
             embedder, self.report.degraded = self.find_embedder()
@@ -86,6 +102,8 @@ class IndexPass:
         self._write_changed(store, rows, old)
         stale = old.keys() - {row.id for row in rows}
         store.delete({name: old[name].windows for name in stale})
+        if self.donor is not None and store.is_shared:
+            store.delete_without_owner(self.donor.rows())
 
         self.report.files = len(files)
         self.report.chunks = len(rows) + (0 if kept is None else kept.chunks)
@@ -98,14 +116,14 @@ class IndexPass:
             dimensions = store.dimensions or PLACEHOLDER_DIMENSIONS
             directory = snapshot_directory(self.home, name)
             write(directory, rows, lexical, state, dimensions, self.project.root, kept)
-        if self.report.chunks and not self.report.missing:
+        if self.report.chunks and not self.report.missing and not files.problems:
             self._drop_others(store, name)
         pending.clear(self.home, self.project.root)
         return self.report
 
     def _rows(
         self,
-        files: dict[str, MemoryFile],
+        files: MemoryFiles,
         state: dict[str, str],
         old: dict[str, Row],
         kept: Kept | None,
@@ -115,6 +133,7 @@ class IndexPass:
         Unchanged files are not parsed, those that wait for vectors neither.
         """
         known = {} if kept is None else kept.snapshot.sources
+        vectors_of = self.donor if kept is None else kept.snapshot
         by_source: dict[str, list[Row]] = {}
         for row in old.values():
             by_source.setdefault(row.chunk.source, []).append(row)
@@ -130,10 +149,28 @@ class IndexPass:
                 continue
             for chunk in self._chunks(file):
                 found = vectors.get(chunk.text_number)
-                if found is None and kept is not None:
-                    found = kept.snapshot.vectors_of_text(chunk.text_number)
+                if found is None and vectors_of is not None:
+                    found = vectors_of.vectors_of_text(chunk.text_number)
                 rows.append(Row(chunk.id(model), chunk, found))
         return rows
+
+    def _unreadable_rows(
+        self, files: MemoryFiles, old: dict[str, Row], kept: Kept | None
+    ) -> list[Row]:
+        """What is known of files that cannot be read now, beside what is kept."""
+        sources = frozenset() if kept is None else kept.sources
+        if not files.problems:
+            return []
+        known = dict(old)
+        if kept is None and self.donor is not None:
+            known = {row.id: row for row in self.donor.rows()} | known
+        elif kept is None and self.last is not None:  # of an index that is rebuilt the text alone
+            known = {row.id: replace(row, vectors=None) for row in self.last.rows()} | known
+        return [
+            row
+            for row in known.values()
+            if row.chunk.source not in sources and files.is_unreadable(row.chunk.source)
+        ]
 
     def _chunks(self, file: MemoryFile) -> list[Chunk]:
         chunks, replaced = chunks_of(file, self.settings)
@@ -153,7 +190,8 @@ class IndexPass:
 
         What cannot be embedded goes on waiting, for the reason in the report.
         """
-        known = [row.vectors for row in old.values()] + [kept.snapshot.vectors if kept else None]
+        snapshot = kept.snapshot if kept else self.donor
+        known = [row.vectors for row in old.values()] + [snapshot.vectors if snapshot else None]
         lengths = (vectors.shape[1] for vectors in known if vectors is not None and len(vectors))
         # What a remote model made was paid for: it is not made anew unasked.
         held = next(lengths, None) if embedder.dimensions is None else None
@@ -162,7 +200,10 @@ class IndexPass:
             pairs = zip(waiting[start:], vectors, strict=False)
             made = [Row(row.id, row.chunk, found) for row, found in pairs if found is not None]
             self.made |= {row.id: row for row in made}
-            if store.dimensions not in (None, batches.dimensions):
+            lengths_held = {store.dimensions}
+            if self.donor is not None and len(self.donor.vectors):
+                lengths_held.add(self.donor.vectors.shape[1])
+            if lengths_held - {None, batches.dimensions}:
                 raise OtherLengthError
             _put(store, made, old)
             self.written |= {row.id for row in made}

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from memkit.errors import NotFoundError
+from memkit.errors import DamagedFileError, NotFoundError
 from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.registry import Registry
 from memkit.versions import FIELD, check_version
 
-logger = logging.getLogger(__name__)
+RESTORE = (
+    "restore that file from a backup; or remove it, which takes what the added paths hold out of the index "
+    "until `memkit index PATH` adds them again"
+)
+"""What to do about a damaged file of added paths."""
 
 VERSION = 1
 """Of the files' format."""
@@ -32,21 +35,24 @@ def _record(home: Home, project: Project) -> Path:
 def added_paths(home: Home, project: Project) -> list[str]:
     """The added paths, absolute or relative to the project's root; those of where it was before count.
 
-    Raises `NewerFileError`.
+    Raises `NewerFileError`, and `DamagedFileError`: taken as none, all that stands below them would be
+    deleted from the index.
     """
     path = _record(home, project)
-    if not path.exists():
-        earlier = map(Project, Registry.read(home).earlier_roots(project.root))
-        path = next(filter(Path.exists, (_record(home, one) for one in earlier)), path)
     try:
+        if not path.exists():
+            earlier = map(Project, Registry.read(home).earlier_roots(project.root))
+            path = next(filter(Path.exists, (_record(home, one) for one in earlier)), path)
         value = json.loads(path.read_bytes())
         check_version(path, value, VERSION)
         return [str(added) for added in value["paths"]]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        logger.warning("%s is damaged and ignored: %s", path, error)
-        return []
+        reason = (isinstance(error, OSError) and error.strerror) or "it is damaged"
+        raise DamagedFileError(
+            f"the added paths of {project.root} cannot be read from {path}: {reason}; {RESTORE}"
+        ) from error
 
 
 def change_paths(
@@ -55,7 +61,7 @@ def change_paths(
     """Add and drop paths (relative to the working directory or absolute); return those now in force.
 
     Raises `NotFoundError` for a path to drop that was not added, and for a file to add that is no
-    markdown; then nothing has changed. Raises `NewerFileError`.
+    markdown; then nothing has changed. Raises `NewerFileError`, `DamagedFileError`.
     """
     before = added_paths(home, project)
     for path in add:
@@ -75,7 +81,7 @@ def change_paths(
 def move_paths(home: Home, root: str, project: Project) -> None:
     """Let `project` also have the paths that were added to the memory of the one at `root`.
 
-    Raises `OSError`, `NewerFileError`.
+    Raises `OSError`, `NewerFileError`, `DamagedFileError`.
     """
     before = added_paths(home, project)
     paths = list(dict.fromkeys([*before, *added_paths(home, Project(root))]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,6 +14,11 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 SUFFIXES = (".md", ".markdown")
+
+Unreadable = dict[str, str]
+"""By source (of a file, or of a directory with all below it) why it cannot be read now."""
+
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 def is_markdown(name: str | Path) -> bool:
@@ -35,29 +42,44 @@ class SourceFile:
     source: str
 
 
-def scan(root: Path, paths: Sequence[str], *, exclude: Sequence[str] = ()) -> Iterator[SourceFile]:
+def is_gone(error: OSError) -> bool:
+    """Whether the error says that there is no such file, not that it cannot be read now."""
+    return error.errno in _GONE
+
+
+def scan(
+    root: Path,
+    paths: Sequence[str],
+    *,
+    exclude: Sequence[str] = (),
+    unreadable: Unreadable | None = None,
+) -> Iterator[SourceFile]:
     """The markdown files under `paths`, each once, sorted by source.
 
-    `paths` are files or directories, absolute or relative to `root`. What does not exist or cannot
-    be read is logged and passed over. Below them hidden files and directories are skipped, and a
-    symlink leads to what lies inside the same configured path only; a file found there under its
-    own name does not also appear under a link's. A configured path may itself be hidden or a link.
+    `paths` are files or directories, absolute or relative to `root`. What does not exist is passed over.
+    What cannot be looked at or listed is logged, and noted in `unreadable` if that is given. Below them
+    hidden files and directories are skipped, and a symlink leads to what lies inside the same configured
+    path only; a file found there under its own name does not also appear under a link's. A configured path
+    may itself be hidden or a link.
 
     `exclude` holds globs in the manner of gitignore: one without a slash fits the name of any file
     or directory, one with a slash the whole source; a slash at the end says directories only, and
     `*` fits slashes too. Nothing below an excluded directory is found.
     """
     found: dict[Path, SourceFile] = {}
+    noted: Unreadable = {} if unreadable is None else unreadable
     for configured in paths:
         base = _absolute(root / configured)
-        if not _is_directory(base) and not _is_file(base):
+        source = _source(root, base)
+        mode = _mode(base, source, noted)
+        is_directory = stat.S_ISDIR(mode)
+        if not is_directory and not stat.S_ISREG(mode):
             logger.info("nothing to index at %r: no file or directory", str(base))
             continue
-        source = _source(root, base)
-        if source and _is_excluded(source, exclude, _is_directory(base)):
+        if source and _is_excluded(source, exclude, is_directory):
             continue
-        if _is_directory(base):
-            files = _walk(base, source, exclude)
+        if is_directory:
+            files = _walk(base, source, exclude, noted)
         else:
             files = _files([(base, source)])
         for real, file in files:
@@ -74,13 +96,59 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _is_directory(path: Path) -> bool:
-    # pathlib raises where a permission is missing or links form a loop.
-    return os.path.isdir(path)
+def _mode(path: Path, source: str, unreadable: Unreadable) -> int:
+    """The type of what `path` leads to, 0 if that is nothing or cannot be looked at."""
+    try:
+        return os.stat(path).st_mode
+    except ValueError:  # a null character: no path
+        return 0
+    except OSError as error:
+        if not is_gone(error):
+            _note(path, source, error, unreadable)
+        return 0
 
 
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)
+def _mode_of_entry(
+    entry: os.DirEntry[str], source: str, is_link: bool, boundary: Path, unreadable: Unreadable
+) -> int:
+    """The same for what a directory holds, mostly without asking the system again."""
+    if is_link:
+        is_followed = _leads_inside(Path(entry), boundary)
+        return _mode(Path(entry), source, unreadable if is_followed else {})
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            return stat.S_IFDIR
+        return stat.S_IFREG if entry.is_file(follow_symlinks=False) else 0
+    except OSError as error:
+        if not is_gone(error):
+            _note(Path(entry), source, error, unreadable)
+        return 0
+
+
+def _note(path: Path, source: str, error: OSError, unreadable: Unreadable) -> None:
+    logger.warning("cannot read %r: %s", str(path), error)
+    unreadable[source] = error.strerror or str(error)
+
+
+def is_excluded(source: str, exclude: Sequence[str]) -> bool:
+    """Whether a file's source, or a directory above it, is excluded."""
+    parts = source.split("/")
+    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+    return _is_excluded(source, exclude, False) or any(
+        one and _is_excluded(one, exclude, True) for one in above
+    )
+
+
+def is_below(source: str, directory: str) -> bool:
+    """Whether `source` is `directory`, or below it; "" is the project's root."""
+    if not directory:
+        return not os.path.isabs(source)
+    return source == directory or source.startswith(f"{directory}/")
+
+
+def sources_of(root: Path, paths: Sequence[str]) -> list[str]:
+    """The sources of configured paths, whether there is anything or not."""
+    return [_source(root, _absolute(root / path)) for path in paths]
 
 
 def _source(root: Path, base: Path) -> str:
@@ -93,7 +161,9 @@ def _source(root: Path, base: Path) -> str:
     return base.as_posix()
 
 
-def _walk(base: Path, source: str, exclude: Sequence[str]) -> Iterator[tuple[Path, SourceFile]]:
+def _walk(
+    base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable
+) -> Iterator[tuple[Path, SourceFile]]:
     """The files below a directory, each with its real path; those reached by links come last."""
     boundary = _real(base)
     directories = [(base, source)]
@@ -107,31 +177,33 @@ def _walk(base: Path, source: str, exclude: Sequence[str]) -> Iterator[tuple[Pat
                 continue
             visited.add(real)
             files: list[tuple[Path, str]] = []
-            for entry in _entries(path):
+            for entry in _entries(path, source, unreadable):
                 name = f"{source}/{entry.name}" if source else entry.name
                 is_link = entry.is_symlink()
-                is_directory = _is_directory(Path(entry)) if is_link else entry.is_dir()
+                mode = _mode_of_entry(entry, name, is_link, boundary, unreadable)
+                is_directory = stat.S_ISDIR(mode)
                 if _is_excluded(name, exclude, is_directory):
                     continue
                 if is_link:
                     links.append((Path(entry), name))
                 elif is_directory:
                     directories.append((Path(entry), name))
-                elif entry.is_file():
+                elif stat.S_ISREG(mode):
                     files.append((Path(entry), name))
             yield from _files(files)
         inside = [link for link in sorted(links) if _leads_inside(link[0], boundary)]
-        directories = [link for link in reversed(inside) if _is_directory(link[0])]
-        yield from _files(link for link in inside if _is_file(link[0]))
+        directories = [link for link in reversed(inside) if os.path.isdir(link[0])]
+        yield from _files(link for link in inside if os.path.isfile(link[0]))
 
 
-def _entries(path: Path) -> list[os.DirEntry[str]]:
+def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntry[str]]:
     """What a directory holds that is not hidden and has a name that UTF-8 can tell."""
     try:
         with os.scandir(path) as found:
             entries = [entry for entry in found if not is_hidden(entry.name)]
     except OSError as error:
-        logger.warning("cannot read the directory %r: %s", str(path), error)
+        if not is_gone(error):
+            _note(path, source, error, unreadable)
         return []
     return [entry for entry in entries if _is_utf8(entry)]
 

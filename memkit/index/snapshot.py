@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.errors import StaleSnapshotError
+from memkit.errors import StaleSnapshotError, raise_if_exhausted
 from memkit.index.chunk_reader import CHUNKS, ID_BYTES, IDS, ChunkReader, open_in_force
 from memkit.index.columns import DTYPE, Names
 from memkit.index.lexical import LexicalIndex
@@ -54,6 +54,7 @@ class Snapshot(ChunkReader):
             self.owners = _array(self._data["owners.npy"])
             self.lexical = LexicalIndex.load(str(path / "lexical"), language=language)
         except (OSError, ValueError, KeyError, TypeError) as error:
+            raise_if_exhausted(error)
             raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
 
     @property

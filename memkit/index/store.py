@@ -5,6 +5,10 @@ metadata and the vector of its first window; further windows of a long chunk are
 (`<id>#1`, `<id>#2`, …) that carry only a vector. They are written before it and deleted after it,
 so a chunk that is there is whole. A chunk that could not be embedded yet has a placeholder vector
 and says so in its metadata.
+
+Several memory homes may share one Chroma server, and even one collection there: two clones of a repository
+have the same one. So on a server each row carries the id of its home (`owner`), in its metadata and before
+its own id, and a home reads and deletes its own rows only. An embedded store belongs to one home.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from urllib.parse import urlsplit
 
 from memkit.errors import IndexStoreError
 from memkit.index.chunk import Chunk
-from memkit.index.damage import in_use_marker
+from memkit.index.damage import PAGE_ROWS, in_use_marker
+from memkit.index.owner import owner_of
 from memkit.index.residue import cut_off_unused_memory
 from memkit.index.swap import finish_swap
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
@@ -63,11 +68,18 @@ class Store:
     A context manager, which closes it. Every method raises `IndexStoreError`.
     """
 
-    def __init__(self, client: ClientAPI, collection: Collection, marker: Path | None) -> None:
-        """`marker` is the file that says that an embedded index is open, see `damage`."""
+    def __init__(
+        self, client: ClientAPI, collection: Collection, marker: Path | None, owner: str = ""
+    ) -> None:
+        """`marker` is the file that says that an embedded index is open, see `damage`.
+
+        `owner` is the id of the memory home on a server, "" for an embedded store.
+        """
         self._client = client
         self._collection = collection
         self._marker = marker
+        self._owner = owner
+        self._prefix = f"{owner}:" if owner else ""
 
     @classmethod
     def open(cls, home: Home, uri: str, name: str, *, anew: bool = False) -> Store:
@@ -78,9 +90,11 @@ class Store:
         """
         path = directory(home, uri)
         marker = None if path is None else in_use_marker(path)
+        owner = owner_of(home) if path is None else ""
         try:
             client = _embedded_client(path) if path is not None else _remote_client(uri)
-            return cls(client, _call(_collection, client=client, name=name, anew=anew), marker)
+            collection = _call(_collection, client=client, name=name, owner=owner, anew=anew)
+            return cls(client, collection, marker, owner)
         except IndexStoreError:
             _forget_clients()
             raise
@@ -99,6 +113,11 @@ class Store:
             self._marker.unlink(missing_ok=True)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other memory homes may have rows in the same collection."""
+        return bool(self._owner)
+
+    @property
     def dimensions(self) -> int | None:
         """The length of the vectors, placeholders too; None if there are none."""
         found = _call(self._collection.get, limit=1, include=["embeddings"])["embeddings"]
@@ -106,7 +125,7 @@ class Store:
 
     def tidy_ids(self) -> list[str]:
         """The ids of all chunks, in no order; what a killed run left of others is removed."""
-        found = _call(self._collection.get, include=[])["ids"]
+        found = self._row_ids()
         ids = {row for row in found if "#" not in row}
         self._delete([row for row in found if row.partition("#")[0] not in ids])
         return list(ids)
@@ -114,7 +133,7 @@ class Store:
     def rows(self) -> Iterator[Row]:
         """All chunks with their vectors, in the order of their ids. Raises `ForeignRowsError`."""
         windows: dict[str, list[str]] = {}
-        for row in _call(self._collection.get, include=[])["ids"]:
+        for row in self._row_ids():
             windows.setdefault(row.partition("#")[0], []).append(row)
         batch: list[str] = []
         for _, own in sorted(windows.items()):
@@ -124,15 +143,25 @@ class Store:
             batch += own
         yield from self._read(batch)
 
+    def _row_ids(self) -> list[str]:
+        """The ids of all rows of this home, without its own id before them."""
+        ids = _call(_all_ids, collection=self._collection, owner=self._owner)
+        return [row.removeprefix(self._prefix) for row in ids]
+
+    def _stored(self, ids: Sequence[str]) -> list[str]:
+        """Rows' ids as Chroma has them."""
+        return [f"{self._prefix}{row}" for row in ids]
+
     def _read(self, ids: list[str]) -> Iterator[Row]:
         """The chunks that these rows are."""
         found: dict[str, Any] = {}
         for start in range(0, len(ids), BATCH_ROWS):
-            batch = ids[start : start + BATCH_ROWS]
+            batch = self._stored(ids[start : start + BATCH_ROWS])
             include = ["metadatas", "documents", "embeddings"]
             got = _call(self._collection.get, ids=batch, include=include)
             columns = zip(*(got[name] for name in include), strict=True)
-            found |= zip(got["ids"], columns, strict=True)
+            own = (row.removeprefix(self._prefix) for row in got["ids"])
+            found |= zip(own, columns, strict=True)
         for row in sorted(found):
             if "#" not in row:
                 yield _row(row, found)
@@ -153,10 +182,11 @@ class Store:
         for row in rows:
             own = placeholder if row.vectors is None else row.vectors
             for number in reversed(range(len(own))):
-                ids.append(f"{row.id}#{number}" if number else row.id)
+                ids.append(f"{self._prefix}{row.id}#{number}" if number else self._prefix + row.id)
                 vectors.append(own[number])
                 documents.append("" if number else row.chunk.content)
-                metadatas.append({"window": number} if number else _metadata(row))
+                metadata = {"window": number} if number else _metadata(row)
+                metadatas.append({**metadata, "owner": self._owner} if self._owner else metadata)
         for start in range(0, len(ids), BATCH_ROWS):
             batch = slice(start, start + BATCH_ROWS)
             rest = {"documents": documents[batch], "metadatas": metadatas[batch]}
@@ -165,7 +195,7 @@ class Store:
     def note_source_hash(self, ids: Sequence[str], source_hash: str) -> None:
         """Say that these chunks stand unchanged in a file that now has `source_hash`."""
         for start in range(0, len(ids), BATCH_ROWS):
-            batch = list(ids[start : start + BATCH_ROWS])
+            batch = self._stored(ids[start : start + BATCH_ROWS])
             metadatas = [{"source_hash": source_hash}] * len(batch)
             _call(self._collection.update, ids=batch, metadatas=metadatas)
 
@@ -175,13 +205,16 @@ class Store:
         self._delete([*chunks, *windows])
 
     def drop(self, name: str) -> None:
-        """Remove another collection, if it is there."""
-        if name in (collection.name for collection in _call(self._client.list_collections)):
-            _call(self._client.delete_collection, name=name)
+        """Remove another collection, if it is there; on a server only this home's rows of it."""
+        _call(_drop, client=self._client, name=name, owner=self._owner)
+
+    def delete_without_owner(self, chunks: Sequence[Row]) -> None:
+        """Remove from a server what a memkit from before there were owners wrote for these chunks."""
+        ids = [f"{row.id}#{n}" if n else row.id for row in chunks for n in range(row.windows)]
+        _call(_delete, collection=self._collection, ids=ids)
 
     def _delete(self, ids: Sequence[str]) -> None:
-        for start in range(0, len(ids), BATCH_ROWS):
-            _call(self._collection.delete, ids=list(ids[start : start + BATCH_ROWS]))
+        _call(_delete, collection=self._collection, ids=self._stored(ids))
 
 
 def directory(home: Home, uri: str) -> Path | None:
@@ -201,7 +234,7 @@ def _embedded_client(path: Path) -> ClientAPI:
         in_use_marker(path).touch(PRIVATE_FILE)
     except OSError as error:
         raise IndexStoreError(f"cannot open the index {path}: {error.strerror}") from error
-    settings = Settings(anonymized_telemetry=False)
+    settings = Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]
     return cast("ClientAPI", _call(chromadb.PersistentClient, path=str(path), settings=settings))
 
 
@@ -210,7 +243,8 @@ def _remote_client(uri: str) -> ClientAPI:
     import httpx  # Chroma's own
     from chromadb.config import Settings
 
-    settings = Settings(anonymized_telemetry=False)
+    # Chroma would read `.env` in the working directory, which a repository may bring.
+    settings = Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]
     parts = urlsplit(uri)
     is_safe = parts.scheme == "https"
     port = parts.port or (443 if is_safe else 8000)
@@ -233,17 +267,55 @@ def _forget_clients() -> None:
     SharedSystemClient.clear_system_cache()
 
 
-def _collection(client: ClientAPI, name: str, anew: bool) -> Collection:
-    if name in (collection.name for collection in client.list_collections()):
-        old = client.get_collection(name, embedding_function=None)
-        # Once it held a vector, a collection takes no other length, even when it is empty.
-        if anew or not old.get(limit=1, include=[])["ids"]:  # many times faster than to count
-            client.delete_collection(name)
+def _collection(client: ClientAPI, name: str, owner: str, anew: bool) -> Collection:
+    if anew:
+        _drop(client, name, owner)
+    old = _find(client, name)
+    # Once it held a vector, a collection takes no other length, even when it is empty.
+    if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than to count
+        client.delete_collection(name)
     # Vectors have length 1, so the inner product is the cosine. Asked for cosines, Chroma would
     # scale them once more and give back others than it was given.
     return client.get_or_create_collection(
         name, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
     )
+
+
+def _find(client: ClientAPI, name: str) -> Collection | None:
+    from chromadb.errors import NotFoundError
+
+    try:
+        return client.get_collection(name, embedding_function=None)
+    except NotFoundError:
+        return None
+
+
+def _drop(client: ClientAPI, name: str, owner: str) -> None:
+    """Delete a collection, or of one on a server all rows of `owner`."""
+    old = _find(client, name)
+    if old is None:
+        return
+    if owner:
+        _delete(old, _all_ids(old, owner))
+        if old.get(limit=1, include=[])["ids"]:
+            return
+    client.delete_collection(name)
+
+
+def _all_ids(collection: Collection, owner: str) -> list[str]:
+    """The ids of all rows, with `owner` only those of that home."""
+    where: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
+    ids: list[str] = []
+    while True:
+        page = collection.get(limit=PAGE_ROWS, offset=len(ids), include=[], **where)["ids"]
+        ids += page
+        if len(page) < PAGE_ROWS:
+            return ids
+
+
+def _delete(collection: Collection, ids: Sequence[str]) -> None:
+    for start in range(0, len(ids), BATCH_ROWS):
+        collection.delete(ids=list(ids[start : start + BATCH_ROWS]))
 
 
 def _call(function: Callable[..., Any], **arguments: Any) -> Any:
@@ -295,6 +367,7 @@ def _row(owner: str, found: Mapping[str, Any]) -> Row:
         fields = {**metadata, **names}
         windows = range(fields.pop("windows"))
         del fields["window"]
+        fields.pop("owner", None)
         chunk = Chunk(content=str(text), **fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ForeignRowsError(f"the row {owner} of the index is not memkit's") from error

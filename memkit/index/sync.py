@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memkit.config import Settings
 from memkit.errors import IndexStoreError
 from memkit.index.current import (
-    MemoryFile,
+    MemoryFiles,
     collection_name,
     open_snapshot,
     read_files,
@@ -44,7 +44,7 @@ def sync_project(
     settings: Settings,
     *,
     rebuild: bool = False,
-    files: dict[str, MemoryFile] | None = None,
+    files: MemoryFiles | None = None,
     embedder: Embedder | None = None,
     announce: Callable[[str], None] = logger.info,
     progress: Progress | None = None,
@@ -115,7 +115,7 @@ class Indexer:
 
     def sync(
         self,
-        files: dict[str, MemoryFile] | None = None,
+        files: MemoryFiles | None = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
@@ -128,19 +128,20 @@ class Indexer:
             files = read_files(self._project, self._home, self._settings)
         made: dict[str, Row] = {}
 
-        def run(*, rebuild: bool) -> SyncReport:
-            return self._run(files, rebuild, made, progress)
+        def run(*, rebuild: bool, reuse: bool = False) -> SyncReport:
+            try:
+                return self._run(files, rebuild, made, progress, reuse)
+            except OtherLengthError:
+                return self._run(files, True, made, progress, False)
 
         path = self._path
         if self._store is None and path is not None and in_use_marker(path).exists():
             self._set_aside_if_damaged(path)  # opening it may have killed the one who left that
         try:
             return run(rebuild=rebuild)
-        except OtherLengthError:
-            return run(rebuild=True)
         except ForeignRowsError as error:
             self._announce(f"{error}; it is made anew")
-            return run(rebuild=True)
+            return run(rebuild=True, reuse=True)
         except IndexStoreError:
             if path is None or not self._set_aside_if_damaged(path):
                 raise
@@ -148,14 +149,19 @@ class Indexer:
 
     def _run(
         self,
-        files: dict[str, MemoryFile],
+        files: MemoryFiles,
         rebuild: bool,
         made: dict[str, Row],
         progress: Progress | None,
+        reuse: bool,
     ) -> SyncReport:
+        """Make one pass; `reuse` lets one that starts from nothing take vectors from the snapshot."""
         one = IndexPass(
             self._project, self._home, self._settings, self._find_embedder, made, progress
         )
+        one.last = self.snapshot()
+        if reuse:
+            one.donor = one.last
         if rebuild:
             self.close()
         try:

@@ -10,7 +10,8 @@ class SyncReport:
     """What a pass changed.
 
     `missing` chunks have no vector yet, for the reason in `degraded`; `replaced` counts the bytes, by
-    source, that were no UTF-8.
+    source, that were no UTF-8; `unreadable` names, a line each, what could not be read: of that the index
+    keeps what it had.
     """
 
     root: str
@@ -22,3 +23,4 @@ class SyncReport:
     missing: int = 0
     degraded: str = ""
     replaced: dict[str, int] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)

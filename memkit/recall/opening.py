@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from memkit import config
 from memkit.config import Settings
-from memkit.errors import EmbeddingError, IndexStoreError, MemkitError
+from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.index.current import (
-    MemoryFile,
+    MemoryFiles,
     is_in_step,
     open_snapshot,
     project_names,
@@ -56,6 +56,8 @@ def open_searcher(
     for other in searched_beside(project, home, settings.search, all_projects=all_projects):
         try:
             snapshots.append(opening.open(other, config.load(home, other).settings))
+        except NoDescriptorsError:  # nothing more can be opened: the answer would be a part, or empty
+            raise
         except MemkitError as error:  # one project's trouble is not another's
             logger.warning("%s", error)
             opening.notes.append(f"without {other.root}: {error}")
@@ -95,6 +97,8 @@ class _Opening:
         home = self.home
         files = read_files(project, home, settings)
         snapshot = open_snapshot(project, home, settings)
+        if files.problems and snapshot is not None:
+            self.notes += [f"{line}; searched as it was" for line in files.problems]
         if snapshot is None and not files:
             return None
         if not _has_work(project, snapshot, files, settings, self.embedder):
@@ -118,7 +122,7 @@ class _Opening:
                     if report.degraded and self.embedder is not None:
                         self.notes.append(report.degraded)
         except (IndexStoreError, EmbeddingError) as error:
-            if snapshot is None:
+            if snapshot is None or isinstance(error, NoDescriptorsError):
                 raise
             logger.warning("%s", error)
             self.notes.append(f"the newest entries may be missing: {error}")
@@ -129,7 +133,7 @@ class _Opening:
 def _has_work(
     project: Project,
     snapshot: Snapshot | None,
-    files: dict[str, MemoryFile],
+    files: MemoryFiles,
     settings: Settings,
     embedder: Embedder | None,
 ) -> bool:

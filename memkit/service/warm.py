@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memkit.config import SearchSettings, Settings
-from memkit.errors import MemkitError
+from memkit.errors import MemkitError, NoDescriptorsError
 from memkit.index.current import index_key, open_snapshot, project_names, searched_beside
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
@@ -138,6 +138,8 @@ class WarmMemories:
         for other in searched_beside(project, self._home, search, all_projects=all_projects):
             try:
                 held.append(self._open(other, self._settings_of(other), wait_seconds, notes))
+            except NoDescriptorsError:  # nothing more can be opened
+                raise
             except (MemkitError, OSError) as error:  # one project's trouble is not another's
                 notes.append(f"without {other.root}: {error}")
         open_ones = [one for one in held if one.snapshot is not None]
@@ -228,8 +230,8 @@ class WarmMemories:
                 raise
             notes.append(f"the newest entries may be missing: {error}")
         else:
-            if report.degraded:
-                notes.append(report.degraded)
+            notes += filter(None, [report.degraded])
+            notes += [f"{line}; searched as it was" for line in report.unreadable]
 
     def _read(
         self, project: Project, settings: Settings

@@ -38,6 +38,8 @@ def count_day(day: str, content: DayFile) -> DayCount:
     edited: Counter[str] = Counter()
     for section in content.sections:
         if "turn" not in section.pairs:
+            if "session" not in section.pairs:
+                continue  # a note: neither a session nor a summary
             sessions.add(section.pairs["session"])
             bullets += sum(map(_is_bullet, content.lines[section.start + 1 : section.end]))
             continue

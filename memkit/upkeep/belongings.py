@@ -37,6 +37,7 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
     "config.toml": (),
     "ledger.jsonl": (),
+    "owner": (),
     "forgotten.json": (),
     "archive": ("*.jsonl.zst", "replaced", "before-restore", _TEMPORARY),
     "sessions": ("*.json", _TEMPORARY),

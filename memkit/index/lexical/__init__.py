@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.errors import StaleSnapshotError
+from memkit.errors import StaleSnapshotError, raise_if_exhausted
 from memkit.index.lexical.bm25 import LexicalMatch, PassageBM25, PostingsBM25, ReadingOrder
 from memkit.index.lexical.postings import Postings
 from memkit.index.lexical.tokens import Tokenizer
@@ -145,6 +145,7 @@ class LexicalIndex:
         try:
             index._read(Path(directory))
         except (OSError, ValueError, KeyError, TypeError) as error:
+            raise_if_exhausted(error)
             raise StaleSnapshotError(
                 f"The lexical snapshot {directory} cannot be used ({error}): rebuild it."
             ) from error

@@ -46,11 +46,12 @@ def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     Path(fresh.home.config_file).chmod(0o600)
     found = run(fresh, "doctor", "--fix", "--json")
     assert found.status == 1
-    (finding,) = found.json["findings"]
+    finding, left_out = found.json["findings"]
+    assert left_out["code"] == "checks-left-out"
     assert finding["code"] == "unknown-setting"
     assert set(finding) == {"code", "level", "what", "meaning", "fix", "fixable"}
     assert found.json["mended"] == []
-    assert "1 error." in run(fresh, "doctor").output
+    assert "1 error, 1 note." in run(fresh, "doctor").output
 
 
 def test_the_last_event_of_each_project(run: Run, fresh: Memory) -> None:

@@ -108,11 +108,27 @@ class TestPaths:
         complaint = run(fresh, "index", "--drop", "notes").complaint
         assert complaint == "memkit: notes was not added to this memory; added are: none"
 
-    def test_a_damaged_record_is_no_error(self, run: Run, fresh: Memory, notes: Path) -> None:
+    def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
         run(fresh, "index", "notes")
+        before = fresh.contents()
         record = next(Path(fresh.home.projects).glob("*.paths.json"))
+        text = record.read_text()
         record.write_text("{half")
-        assert run(fresh, "index", "--json").json["files"] == 3
+        found = run(fresh, "index")
+        assert found.status == 1
+        assert "0 deleted" in found.output
+        assert f"cannot be read from {record}: it is damaged" in found.errors
+        assert fresh.contents() == before
+        assert "cannot be read from" in run(fresh, "search", "which port").errors
+        codes = [one["code"] for one in run(fresh, "doctor", "--json").json["findings"]]
+        assert "memory-unreadable" in codes
+        assert "not-indexed" not in codes
+        for arguments in (["notes"], ["--drop", "notes"]):
+            assert run(fresh, "index", *arguments).status == 1
+            assert record.read_text() == "{half"
+        record.write_text(text)
+        assert run(fresh, "index").status == 0
+        assert fresh.contents() == before
 
 
 def test_waiting_for_another_process_is_said(

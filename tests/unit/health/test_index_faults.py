@@ -12,6 +12,7 @@ import pytest
 
 from memkit.health import indexes
 from memkit.health.finding import Finding, open_subject
+from memkit.index import damage
 from memkit.index.current import collection_name
 from memkit.index.embedding.models import space
 from memkit.index.embedding.providers import PROVIDERS
@@ -52,6 +53,15 @@ def test_a_corrupt_chroma_file(indexed: Patient) -> None:
     assert str(database(indexed).parent) in finding.what
     expect_mended(indexed, finding)
     assert Path(indexed.home.index, "chroma.damaged").is_dir()
+
+
+def test_trouble_around_a_sound_index(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = "InternalError: (code: 13) database or disk is full"
+    monkeypatch.setattr(damage, "_READ_ALL", f"print({json.dumps({'failure': failure})!r})")
+    finding = indexed.finding("index-unreadable")
+    assert failure in finding.what
+    assert not finding.fixable
+    assert "index-damaged" not in indexed.codes()
 
 
 def test_a_snapshot_of_another_version(indexed: Patient) -> None:

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 import memkit
+from memkit.errors import ConfigError
 from memkit.health import installation
-from tests.unit.health.conftest import Patient, write_json
+from memkit.health.finding import Finding, open_subject
+from memkit.health.registry import mend
+from memkit.settings import EmbeddingSettings, Settings
+from tests.unit.health.conftest import DAY_FILE, DAY_TEXT, Patient, write_json
+from tests.unit.memory import FakeEmbedder
 
 
 def test_a_broken_file(bare: Patient) -> None:
@@ -19,6 +24,50 @@ def test_a_broken_file(bare: Patient) -> None:
     assert f"{bare.home.config_file}:1: not valid TOML" in finding.what
     bare.configure("[search]\nk = 5\n")
     assert bare.findings() == []
+
+
+def test_paid_vectors_survive_a_typing_error(bare: Patient) -> None:
+    """The default model is not that of the index: with it the doctor would embed and delete."""
+    bare.memory.write(DAY_FILE, DAY_TEXT)
+    paid = EmbeddingSettings(provider="ollama", model="paid")
+    bare.memory.settings = Settings(embedding=paid)
+    bare.memory.embedder = FakeEmbedder(8)
+    assert bare.memory.sync().embedded == 2
+    before = files_below(Path(bare.home.index))
+    bare.configure('[embedding]\nprovider = "ollama"\nmodel = "paid"\n[search]\nk = \n')
+    findings = bare.findings()
+    assert [one.code for one in findings] == ["broken-settings", "checks-left-out"]
+    # As found while the settings could still be read.
+    codes = ("weights-missing", "index-damaged", "index-differs", "not-indexed", "archive-gap")
+    earlier = [Finding(code, "error", "x", "x", fixable=True) for code in codes]
+    subject = open_subject(bare.home, bare.memory.project)
+    done = list(mend(subject, [*findings, *earlier]))
+    assert len(done) == 5
+    for step in done:
+        assert step.failed
+        assert "not valid TOML" in step.said
+    assert files_below(Path(bare.home.index)) == before
+    with pytest.raises(ConfigError):
+        _ = subject.settings
+
+
+def test_what_needs_no_settings_is_fixed_without_them(bare: Patient) -> None:
+    bare.configure("[search]\nk = \n")
+    place = Path(bare.home.sessions)
+    place.chmod(0o755)
+    finding = bare.finding("open-to-others")
+    assert bare.mend(finding)
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_no_check_reads_settings_that_cannot_be_read(bare: Patient) -> None:
+    bare.configure("[search]\nk = \n")
+    assert "check-failed" not in bare.codes()
+
+
+def files_below(directory: Path) -> dict[str, bytes]:
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def test_a_bad_value(bare: Patient) -> None:

@@ -147,7 +147,7 @@ def test_a_directory_that_cannot_be_read_is_logged(
         descriptor = deeper
     os.close(descriptor)
     assert sources(tmp_path) == ["a.md"]
-    assert "cannot read the directory" in caplog.text
+    assert "cannot read " in caplog.text
 
 
 def test_names_no_text_can_hold_are_logged(

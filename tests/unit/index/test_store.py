@@ -12,13 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import chromadb
+import msgspec
 import numpy as np
 import pytest
 
+from memkit.config import Settings
 from memkit.errors import IndexStoreError
 from memkit.index import store as store_module
 from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.current import collection_name, is_in_step, read_files
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
+from memkit.index.embedding.models import space
+from memkit.index.erasure import forget_collection
+from memkit.index.owner import owner_of
 from memkit.index.store import ForeignRowsError, Row, Store
 from memkit.paths import Home
 from tests.unit.memory import DAYS, FakeEmbedder, Memory, make_memory
@@ -193,6 +200,13 @@ def copy_of(sound: Memory, tmp_path: Path) -> Memory:
     return Memory(Home(str(tmp_path / "home")), sound.project, FakeEmbedder())
 
 
+class NoEmbedder(FakeEmbedder):
+    """Embeds nothing: each call costs money."""
+
+    def embed(self, texts: Any, progress: Any = None) -> Any:
+        raise AssertionError(f"{len(texts)} texts are embedded again")
+
+
 class TestDamage:
     """An index that cannot be read is kept aside and comes back from the markdown."""
 
@@ -210,7 +224,10 @@ class TestDamage:
         do_damage(chroma, damage)
         if damage in ("pages", "no vectors", "vectors"):  # else nobody would look at them
             shutil.rmtree(Path(memory.home.index, "snapshots"))
+        else:
+            memory.embedder = NoEmbedder()  # the snapshot has all vectors
         memory.sync()
+        memory.embedder = FakeEmbedder()
         assert memory.contents() == sound.contents()
         assert memory.answers(QUERIES) == sound.answers(QUERIES)
         if damage == "empty":  # a new and empty one has taken its place already
@@ -379,6 +396,109 @@ def test_a_server_holds_the_same_index(tmp_path: Path, server: str) -> None:
     remote.sync()
     embedded.sync()
     assert remote.contents() == embedded.contents()
+
+
+def cloned(root: Path, server: str, *days: str) -> Memory:
+    """A clone of one repository, with a memory home of its own and these days."""
+    memory = make_memory(root, {name: DAYS[name] for name in days}, index={"uri": server})
+    git = ["git", "-C", memory.project.root]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    remote = ["remote", "add", "origin", "https://example.com/team/gateway.git"]
+    subprocess.run([*git, *remote], check=True)
+    return memory
+
+
+def rows_on(server: str, memory: Memory) -> dict[str, dict[str, Any]]:
+    """All rows of the memory's collection, whoever wrote them: id to metadata."""
+    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
+    client = chromadb.HttpClient("127.0.0.1", int(server.rpartition(":")[2]))
+    got = client.get_collection(name, embedding_function=None).get(include=["metadatas"])
+    client.close()
+    return dict(zip(got["ids"], got["metadatas"], strict=True))
+
+
+def assert_costs_nothing(memory: Memory) -> None:
+    memory.embedder = NoEmbedder()
+    report = memory.sync()
+    assert (report.added, report.deleted, report.embedded) == (0, 0, 0)
+
+
+def test_two_homes_share_a_server(tmp_path: Path, server: str) -> None:
+    first = cloned(tmp_path / "one", server, "2026-11-18.md", "2026-11-19.md")
+    second = cloned(tmp_path / "two", server, "2026-11-19.md", "2026-11-20.md")
+    first.sync()
+    second.sync()
+    contents = first.contents(), second.contents()
+    assert contents[0].keys() & contents[1].keys()  # the day they have in common
+    found = rows_on(server, first)
+    assert found == rows_on(server, second)
+    owners = {metadata["owner"] for metadata in found.values()}
+    assert len(owners) == 2
+    assert len(found) == len(contents[0]) + len(contents[1])
+    for memory, before in zip((first, second, first), (*contents, contents[0]), strict=True):
+        shutil.rmtree(Path(memory.home.index))  # only what the server has is left
+        assert memory.sync().embedded == 0
+        assert_costs_nothing(memory)
+        assert memory.contents() == before
+
+    first.path("2026-11-19.md").unlink()
+    first.embedder = FakeEmbedder()
+    assert first.sync().deleted == 3
+    assert_costs_nothing(second)
+    first.sync(rebuild=True)
+    assert_costs_nothing(second)
+    shutil.rmtree(Path(first.project.memory))
+    first.sync()
+    assert len(rows_on(server, second)) == len(contents[1])
+    name = collection_name(second.project, second.home, space(second.settings.embedding))
+    forget_collection(first.home, server, name)
+    assert_costs_nothing(second)
+    forget_collection(second.home, server, name)
+    with pytest.raises(chromadb.errors.NotFoundError):
+        rows_on(server, second)
+
+
+def test_another_server_is_filled_before_it_counts(tmp_path: Path, server: str) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    before = memory.contents()
+    memory.settings = msgspec.convert({"index": {"uri": server}}, Settings)
+    files = read_files(memory.project, memory.home, memory.settings)
+    assert not is_in_step(memory.snapshot, files, memory.settings)
+    memory.embedder = NoEmbedder()  # the snapshot has the vectors
+    memory.sync()
+    assert is_in_step(memory.snapshot, files, memory.settings)
+    assert memory.contents() == before
+    assert len(rows_on(server, memory)) == len(before)
+    assert_costs_nothing(memory)
+
+
+def test_rows_from_before_there_were_owners(tmp_path: Path, server: str) -> None:
+    memory = make_memory(tmp_path, DAYS, index={"uri": server})
+    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
+    memory.sync()
+    before = memory.contents()
+    snapshot = memory.snapshot
+    forget = rows_of("# Of another home\n\nIt has not updated yet.", FakeEmbedder())
+    with Store.open(memory.home, server, name, anew=True) as store:
+        store._owner = store._prefix = ""  # as before
+        store.put([*snapshot.rows(), *forget])
+    memory.embedder = NoEmbedder()
+    memory.sync()
+    assert memory.contents() == before
+    found = rows_on(server, memory)
+    owner = Path(memory.home.owner).read_text()
+    assert found.keys() == {f"{owner}:{name}" for name in before} | {row.id for row in forget}
+    assert_costs_nothing(memory)
+
+
+@pytest.mark.parametrize("text", ["", "not an id", "\xff"])
+def test_a_damaged_id_of_the_home_is_not_replaced(tmp_path: Path, text: str) -> None:
+    home = Home(str(tmp_path))
+    Path(home.owner).write_text(text, encoding="latin-1")
+    with pytest.raises(IndexStoreError, match="owner"):
+        owner_of(home)
+    assert Path(home.owner).read_text(encoding="latin-1") == text
 
 
 @pytest.mark.parametrize("state", ["refuses", "is silent"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.capture.day_file import DayFile
+from memkit.capture.note import make_note
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.stats.day_count import count_day
@@ -96,6 +98,14 @@ def test_a_heading_without_a_time_counts_no_hour() -> None:
     text = "## x <!-- session:s -->\n### Why? <!-- turn:a -->\n### 31:00 Why? <!-- turn:b -->"
     count = count_day("2026-11-20", DayFile(text))
     assert (count.turns, count.hours) == (2, Counter())
+
+
+def test_a_note_counts_as_no_session() -> None:
+    note = make_note("The gateway moves.", ["deploy"], datetime(2026, 11, 20, 14, 30), str)
+    content = DayFile(text_of("2026-11-20", [{"id": "s1", "bullets": 2, "turns": []}]))
+    before = count_day("2026-11-20", content)
+    assert content.insert_note(note)
+    assert count_day("2026-11-20", content) == before
 
 
 def test_a_day_that_cannot_be_read_is_named_and_the_others_count(tmp_path: Path) -> None:
