@@ -45,7 +45,7 @@ def index_command(
 def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
     """Bring the index of the context's project into step, by the service if it is there."""
     report = None if rebuild else _by_service(context)
-    return _here(context, rebuild) if report is None else report
+    return index_here(context, rebuild=rebuild) if report is None else report
 
 
 def print_report(context: Context, report: SyncReport) -> None:
@@ -70,21 +70,30 @@ def _by_service(context: Context) -> SyncReport | None:
 
     try:
         found = ask_service(
-            context.project, context.home, context.settings(), "index", {}, LOCK_SECONDS
+            context.project,
+            context.home,
+            context.settings(),
+            "index",
+            {},
+            LOCK_SECONDS,
+            context.say,
         )
     except ServiceUnavailable:
         return None
     return msgspec.convert(found, SyncReport)
 
 
-def _here(context: Context, rebuild: bool) -> SyncReport:
+def index_here(
+    context: Context, *, rebuild: bool = False, wait_seconds: float = LOCK_SECONDS
+) -> SyncReport:
+    """Bring the index into step in this process. Raises `IndexBusyError` after `wait_seconds`."""
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
 
     settings = context.settings()
     with (
-        index_lock(context.home, LOCK_SECONDS, context.say),
+        index_lock(context.home, wait_seconds, context.say),
         counting(context, "embedding") as progress,
     ):
         return sync_project(

@@ -77,8 +77,11 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
     try:
         found = request(context.home, "work", {"wait": wait, "retry": retry}, WAIT_SECONDS)
         return msgspec.convert(found, WorkReport) if wait else None
-    except ServiceUnavailable:
-        pass
+    except ServiceUnavailable as unavailable:
+        if unavailable.reason == "hung":
+            from memkit.service.asking import end_hung_service
+
+            end_hung_service(context.home, context.say)
     if retry:
         spool.retry_failed(context.home)
     report = work(

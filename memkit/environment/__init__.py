@@ -28,6 +28,11 @@ class Failure:
         self.time = time
         self.message = message
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Failure) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def environment_python(home_root: str, repository_root: str) -> str | None:
     """The interpreter to run memkit with, or None while its environment has still to be made.

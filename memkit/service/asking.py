@@ -34,23 +34,42 @@ def ask_service(
     operation: str,
     arguments: dict[str, Any],
     seconds: float = ANSWER_SECONDS,
+    announce: Callable[[str], None] = logger.warning,
 ) -> Any:
     """What the service answers on the project.
 
-    Raises `ServiceUnavailable` if this process must do it itself, and `MemkitError` with what went wrong
-    there.
+    A service that hangs is ended, which `announce` is told in one line. Raises `ServiceUnavailable` if this
+    process must do it itself, and `MemkitError` with what went wrong there.
     """
     if not settings.service.enabled:
         raise ServiceUnavailable("absent", "the service is switched off")
     own = {"root": project.root, "index": index_key(project, home, settings)}
     try:
         return request(home, operation, {**own, **arguments}, seconds)
+    except ServiceUnavailable as unavailable:
+        if unavailable.reason == "hung":
+            end_hung_service(home, announce)
+        raise
     except RequestRefused as refused:
         if refused.kind == "failed":
             raise MemkitError(str(refused)) from refused
         if refused.kind != "elsewhere":
             logger.warning("the service refused %s: %s", operation, refused)
         raise ServiceUnavailable("broken", str(refused)) from refused
+
+
+def end_hung_service(home: Home, announce: Callable[[str], None]) -> None:
+    """End a service that gave no sign of life; `announce` is told in one line what became of it."""
+    from memkit.service.stopping import end_hung, process_of
+
+    ended = end_hung(home)
+    if ended is not None:
+        announce(f"the service, process {ended}, hung; ended it and went on without it")
+    else:
+        announce(
+            f"the service, process {process_of(home)}, gives no sign of life; went on without it. "
+            "`memkit service restart` ends it"
+        )
 
 
 class Asker:
@@ -97,8 +116,18 @@ class Asker:
             "search": msgspec.to_builtins(self._settings.search),
             "all_projects": self._all_projects,
         }
-        found = ask_service(self._project, self._home, self._settings, "search", arguments)
-        return msgspec.convert(found, Answer)
+        found = ask_service(
+            self._project,
+            self._home,
+            self._settings,
+            "search",
+            arguments,
+            announce=self._announce,
+        )
+        try:
+            return msgspec.convert(found, Answer)
+        except msgspec.ValidationError as error:  # of a newer memkit
+            raise ServiceUnavailable("broken", str(error)) from error
 
     def _open(self) -> Searcher:
         from memkit.recall.opening import open_searcher
