@@ -77,3 +77,17 @@ class NotFoundError(MemkitError):
 
 class AmbiguousIdError(MemkitError):
     """A shortened id fits more than one thing."""
+
+
+def unwritable(error: OSError, place: str) -> str:
+    """What the system refused, where, and what to do; `place` is named if the error names no file."""
+    import errno
+
+    where = error.filename if isinstance(error.filename, str) else place
+    reason = error.strerror or str(error) or type(error).__name__
+    advice = ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "; make room on that disk"
+    elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        advice = "; make it writable"
+    return f"{where}: {reason}{advice}"

@@ -126,9 +126,11 @@ def replacing_privately(path: str) -> Iterator[io.BufferedWriter]:
             file.flush()
             os.fsync(file.fileno())
         put_in_place(partial, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         raise
     sync_directory(directory)
 
@@ -177,10 +179,12 @@ def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         put_in_place(temporary, path)
-    except BaseException:
+    except BaseException as error:
         try:
             os.unlink(temporary)
         except FileNotFoundError:
             pass
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path  # a full disk does not say where it is
         raise
     sync_directory(directory)

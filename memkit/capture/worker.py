@@ -94,6 +94,13 @@ def work_once(
     return _take_events(home, settings_of, report) | _index(home, settings_of, report, index)
 
 
+def take_in(home: Home, settings_of: Callable[[Project], Settings], wait_seconds: float) -> None:
+    """Take in the events that are due, and index nothing. Raises `IndexBusyError` as `work` does."""
+    with index_lock(home, wait_seconds):
+        spool.recover(home)
+        _take_events(home, settings_of, WorkReport())
+
+
 def rest(home: Home) -> set[str]:
     """The names of events and the roots that wait."""
     names = {name for name in spool.waiting(home) if spool.PROMPT_EVENT not in name}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memkit import events
-from memkit.capture import launch
+from memkit import config, events, pending
+from memkit.capture import launch, spool
 from memkit.config import Settings
 from memkit.errors import MemkitError
 from memkit.index.current import index_key
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0
 """How long the service may take, which may have to load the model and index edited files first."""
+
+TAKE_IN_SECONDS = 10.0
+"""How long a search that found nothing waits until what the hooks told is taken in."""
 
 
 def ask_service(
@@ -102,6 +106,51 @@ class Asker:
         return answer
 
     def _answer(self, asked: Request) -> Answer:
+        answer = self._find(asked)
+        if answer.results or not launch.work_waits(self._home):
+            return answer
+        # It may stand in what hooks told and nobody has taken in, as after the installation.
+        if launch.work_is_due(self._home):
+            self._take_in()
+            answer = self._find(asked)
+        note = self._what_waits()
+        if answer.results or not note:
+            return answer
+        degraded = "; ".join(filter(None, (answer.degraded, note)))
+        return dataclasses.replace(answer, degraded=degraded)
+
+    def _what_waits(self) -> str:
+        """One line on what is not in the memory yet, "" if nothing waits."""
+        left = len(spool.work(self._home))
+        if left:
+            what = "1 event waits" if left == 1 else f"{left} events wait"
+            return f"{what} and may hold it; `memkit work --wait` takes in what can be read"
+        if self._project.root in pending.roots(self._home):
+            return "the newest entries are not indexed yet; `memkit index` does it"
+        return ""
+
+    def _take_in(self) -> None:
+        """Have what waits taken in, by the service or here, for a bounded time."""
+        if self._settings.service.enabled:
+            try:
+                request(self._home, "work", {"wait": True}, TAKE_IN_SECONDS)
+                return
+            except (ServiceUnavailable, RequestRefused) as reason:
+                logger.debug("taken in without the service: %s", reason)
+                if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
+                    return
+        from memkit.capture.worker import take_in
+
+        self._searcher = None  # it stands for the memory as it was
+        try:
+            take_in(self._home, self._settings_of, TAKE_IN_SECONDS)
+        except (MemkitError, OSError) as error:  # what is left is said below
+            logger.warning("what waits is not taken in: %s", error)
+
+    def _settings_of(self, project: Project) -> Settings:
+        return config.load(self._home, project).settings
+
+    def _find(self, asked: Request) -> Answer:
         if self._searcher is None:
             try:
                 return self._ask(asked)
