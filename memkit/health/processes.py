@@ -65,6 +65,19 @@ def check_service(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def check_listening(subject: Subject) -> Iterator[Finding]:
+    """Whether the last service that was started could listen."""
+    problem = stopping.problem_of(subject.home)
+    if problem:
+        yield Finding(
+            "service-deaf",
+            "warning",
+            f"the service cannot listen: {problem}",
+            "turns are taken in by a worker each time, searches are slower, and prompts get no pointers",
+            "set MEMKIT_HOME to a shorter path on a local disk, or `memkit config set service.enabled false`",
+        )
+
+
 def _status(home: Home) -> dict[str, Any] | None:
     """What the service says of itself; None if it does not answer."""
     deadline = time.monotonic() + START_SECONDS

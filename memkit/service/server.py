@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import filelock
 import msgspec
@@ -16,7 +19,7 @@ import msgspec
 import memkit
 from memkit import config
 from memkit.capture import launch
-from memkit.errors import MemkitError, NewerFileError
+from memkit.errors import MemkitError, NewerFileError, unwritable
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
 from memkit.service import address
 from memkit.service.client import PING
@@ -43,7 +46,7 @@ TAKE_OVER_SECONDS = 10.0
 def run(home: Home) -> bool:
     """Be the service of `home` until it ends; False, at once, if there is one already.
 
-    Raises `MemkitError` or `OSError` if it cannot listen.
+    Raises `DeafError` if it cannot listen.
     """
     make_private_directory(home.run)
     lock = filelock.FileLock(home.service_lock, mode=PRIVATE_FILE)
@@ -80,6 +83,10 @@ def _answers(home: Home) -> bool:
         return False
 
 
+class DeafError(MemkitError):
+    """The service cannot listen. `home.service_problem` says why, for hooks and the doctor."""
+
+
 class _Server:
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -96,10 +103,10 @@ class _Server:
         def drain() -> None:
             loop.call_soon_threadsafe(self.ending.set)
 
+        sock, token = self._listen()
         self.operations = Operations(self.home, drain)
         self.readers = ThreadPoolExecutor(READERS, "reader")
         _call_on_signals(loop, self.ending.set)
-        sock, token = address.listen(self.home)
         listener = Listener(sock, token, self.answer, version=memkit.__version__)
         listening = asyncio.create_task(listener.run())
         listening.add_done_callback(lambda _: self.ending.set())  # deaf it is of no use
@@ -121,6 +128,18 @@ class _Server:
                 logging.shutdown()
                 os._exit(0)  # killed at any instant it loses nothing
             self.readers.shutdown(wait=False, cancel_futures=True)
+
+    def _listen(self) -> tuple[socket.socket, str | None]:
+        problem = Path(self.home.service_problem)
+        try:
+            listening = address.listen(self.home)
+        except OSError as error:
+            reason = unwritable(error, self.home.run)
+            with contextlib.suppress(OSError):
+                write_durably(str(problem), reason.encode("utf-8", "replace"))
+            raise DeafError(f"the service cannot listen: {reason}") from error
+        problem.unlink(missing_ok=True)
+        return listening
 
     async def answer(self, request: Request) -> dict[str, object]:
         """The result of one request. Raises `MemkitError`."""

@@ -143,6 +143,15 @@ def left_behind(home: Home) -> list[str]:
     return [path for path in (listening, home.service_process) if os.path.lexists(path)]
 
 
+def problem_of(home: Home) -> str:
+    """Why the last service that was started could not listen, in one line; "" if it could."""
+    try:
+        text = Path(home.service_problem).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return " ".join(text.split())
+
+
 def remove_left_behind(home: Home) -> None:
     """Remove those files. Raises `OSError`; nothing happens if a service has started meanwhile."""
     from filelock import FileLock, Timeout

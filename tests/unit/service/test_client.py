@@ -9,6 +9,7 @@ import pytest
 
 import memkit
 from memkit.errors import MemkitError
+from memkit.paths import make_private_directory
 from memkit.service import address, client, frames
 from tests.unit.service.peers import PATIENCE_SECONDS, read_all, read_frame, scripted, serving
 
@@ -62,12 +63,12 @@ def test_nobody_listens(home):
     assert reason_of(home) == "absent"
 
 
-def test_a_directory_of_someone_else_is_not_used(home, monkeypatch):
-    monkeypatch.setattr(address, "MAX_SOCKET_PATH_BYTES", 1)
-    monkeypatch.setattr(address, "SHORT_PARENT", home.root)
-    path = Path(address.socket_path(home))
+def test_a_directory_of_someone_else_is_not_used(home):
+    make_private_directory(home.run)
+    path = Path(home.root, "open", "service.sock")
     path.parent.mkdir()
     path.parent.chmod(0o777)
+    Path(home.service_token).write_text(f'{{"directory": "{path.parent}"}}')
     with socket.socket(socket.AF_UNIX) as hostile:
         hostile.bind(str(path))
         hostile.listen()
