@@ -300,7 +300,9 @@ def _environment_notice(home: Home) -> Optional[str]:
     from memkit.capture import launch
 
     said = os.path.join(home.run, "environment-notice")
-    if launch.environment_is_ready(home):
+    if launch.environment_is_ready(home) and environment.environment_python(
+        home.root, launch.REPOSITORY
+    ):
         if os.path.exists(said):
             os.unlink(said)
         return None
@@ -312,6 +314,8 @@ def _environment_notice(home: Home) -> Optional[str]:
         )
     else:
         notice = "memkit could not build its Python environment: {}".format(failure.message)
+        if launch.environment_is_ready(home):
+            notice += " It goes on with the one from before the update."
     if _read(said) == notice:
         return None
     make_private_directory(home.run)

@@ -201,8 +201,15 @@ def start_service(home: Home) -> bool:
 
 
 def environment_is_ready(home: Home) -> bool:
-    """Whether memkit's own Python environment is there; a worker builds it otherwise."""
-    return environment.environment_python(home.root, REPOSITORY) is not None
+    """Whether memkit's own Python environment is there; a worker builds it otherwise.
+
+    After an update that could not be built, the one from before it will do.
+    """
+    if environment.environment_python(home.root, REPOSITORY) is not None:
+        return True
+    if environment.last_failure(home.root) is None:
+        return False
+    return environment.earlier_python(home.root, REPOSITORY) is not None
 
 
 def environment_failed_lately(home: Home) -> bool:

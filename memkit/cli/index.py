@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, counted
+from memkit.errors import IndexBusyError, IndexStoreError
 
 if TYPE_CHECKING:
     from memkit.index.sync import SyncReport
@@ -92,18 +93,26 @@ def index_here(
     from memkit.index.sync import sync_project
 
     settings = context.settings()
-    with (
-        index_lock(context.home, wait_seconds, context.say),
-        counting(context, "embedding") as progress,
-    ):
-        return sync_project(
-            context.project,
-            context.home,
-            settings,
-            rebuild=rebuild,
-            announce=context.say,
-            progress=progress,
-        )
+    try:
+        with (
+            index_lock(context.home, wait_seconds, context.say),
+            counting(context, "embedding") as progress,
+        ):
+            return sync_project(
+                context.project,
+                context.home,
+                settings,
+                rebuild=rebuild,
+                announce=context.say,
+                progress=progress,
+            )
+    except IndexBusyError:
+        raise
+    except IndexStoreError as error:
+        if context.home.root in str(error):
+            raise
+        # The database says that a disk is full, but not which.
+        raise IndexStoreError(f"{context.home.index}: {error}") from error
 
 
 def _warn(context: Context, report: SyncReport) -> None:
