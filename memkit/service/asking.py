@@ -131,6 +131,7 @@ class Asker:
 
     def _take_in(self) -> None:
         """Have what waits taken in, by the service or here, for a bounded time."""
+        self._searcher = None  # it stands for the memory as it was
         if self._settings.service.enabled:
             try:
                 request(self._home, "work", {"wait": True}, TAKE_IN_SECONDS)
@@ -141,7 +142,6 @@ class Asker:
                     return
         from memkit.capture.worker import take_in
 
-        self._searcher = None  # it stands for the memory as it was
         try:
             take_in(self._home, self._settings_of, TAKE_IN_SECONDS)
         except (MemkitError, OSError) as error:  # what is left is said below
