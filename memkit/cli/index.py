@@ -85,9 +85,13 @@ def _by_service(context: Context) -> SyncReport | None:
 
 
 def index_here(
-    context: Context, *, rebuild: bool = False, wait_seconds: float = LOCK_SECONDS
+    context: Context, *, rebuild: bool = False, wait_seconds: float | None = None
 ) -> SyncReport:
-    """Bring the index into step in this process. Raises `IndexBusyError` after `wait_seconds`."""
+    """Bring the index into step in this process.
+
+    Raises `IndexBusyError` if another has the lock for `wait_seconds`, by default `LOCK_SECONDS`.
+    """
+    wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
