@@ -95,3 +95,15 @@ def raise_if_exhausted(error: Exception) -> None:
         raise NoDescriptorsError(
             f"the index cannot be read: {error.strerror}; allow more with `ulimit -n 4096`, and try again"
         ) from error
+
+
+def unwritable(error: OSError, place: str) -> str:
+    """What the system refused, where, and what to do; `place` is named if the error names no file."""
+    where = error.filename if isinstance(error.filename, str) else place
+    reason = error.strerror or str(error) or type(error).__name__
+    advice = ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "; make room on that disk"
+    elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        advice = "; make it writable"
+    return f"{where}: {reason}{advice}"

@@ -62,6 +62,9 @@ class Home:
         self.service_process = os.path.join(self.run, "service.pid")
         self.service_lock = os.path.join(self.run, "service.lock")
         self.service_token = os.path.join(self.run, "service.json")
+        self.service_problem = os.path.join(self.run, "service.problem")
+        self.left = os.path.join(self.run, "left.json")
+        self.checked = os.path.join(self.run, "checked")
         self.hook_settings = os.path.join(self.run, "hooks.json")
         self.nowhere = os.path.join(self.run, "nowhere")
         self.log = os.path.join(root, "log")
@@ -124,9 +127,11 @@ def replacing_privately(path: str) -> Iterator[io.BufferedWriter]:
             file.flush()
             os.fsync(file.fileno())
         put_in_place(partial, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
         raise
     sync_directory(directory)
 
@@ -175,10 +180,12 @@ def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
         put_in_place(temporary, path)
-    except BaseException:
+    except BaseException as error:
         try:
             os.unlink(temporary)
         except FileNotFoundError:
             pass
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path  # a full disk does not say where it is
         raise
     sync_directory(directory)

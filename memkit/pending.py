@@ -44,13 +44,13 @@ def clear(home: Home, root: str) -> None:
 
 def exists(home: Home) -> bool:
     """Whether any project waits. Costs one directory listing."""
-    return bool(_names(home))
+    return bool(names(home))
 
 
 def roots(home: Home) -> List[str]:
     """The roots that wait, sorted."""
     found = []
-    for name in _names(home):
+    for name in names(home):
         path = os.path.join(_directory(home), name)
         try:
             with open(path, encoding="ascii") as file:
@@ -66,8 +66,13 @@ def roots(home: Home) -> List[str]:
     return sorted(found)
 
 
-def _names(home: Home) -> List[str]:
-    """The marks; a file a killed process left half-written is none."""
+def name_of(home: Home, root: str) -> str:
+    """The name of the mark of `root`."""
+    return os.path.basename(_path(home, root))
+
+
+def names(home: Home) -> List[str]:
+    """The names of the marks; a file a killed process left half-written is none."""
     try:
         return [name for name in os.listdir(_directory(home)) if name.endswith(".json")]
     except OSError:

@@ -16,6 +16,17 @@ from memkit.errors import NewerFileError
 FIELD = "version"
 
 
+def release(version: str) -> tuple[int, ...]:
+    """A version of memkit as numbers that compare in its order: `0.10.1` as (0, 10, 1)."""
+    numbers = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        numbers.append(int(digits or "0"))
+        if digits != part:
+            break
+    return tuple(numbers)
+
+
 def check_version(path: str | PathLike[str], value: Mapping[str, Any], known: int) -> None:
     """Raise `NewerFileError` if `value`, which was read from `path`, is of a version above `known`."""
     version = value.get(FIELD, 1)

@@ -13,9 +13,10 @@ import os
 import re
 import sys
 import time
-from typing import Any, Dict, List, Optional, Pattern
+from typing import Any, Callable, Dict, List, Optional, Pattern
 
 from memkit.capture.hook_log import log_failure
+from memkit.errors import unwritable
 from memkit.git import head
 from memkit.paths import Home, make_private_directory
 from memkit.project import Project
@@ -62,14 +63,17 @@ _KEPT_TEXT = {"prompt": "prompt", "message": "last_assistant_message"}
 def run(event: str) -> None:
     """Handle one event from stdin, print the answer and end the process with status 0."""
     answer: Dict[str, Any] = {}
+    afterwards: List[Callable[[], None]] = []
     os.umask(0o077)  # logs and what Chroma writes in the worker, which inherits it, are private too
     try:
-        answer = answer_event(event, read_input())
+        answer = answer_event(event, read_input(), afterwards)
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session
         log_failure(event, error)
     try:
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+        for step in afterwards:
+            step()
     except Exception:  # noqa: BLE001 - nobody is listening any more
         pass
     os._exit(0)  # no interpreter shutdown: it could still fail, and it takes time
@@ -84,8 +88,13 @@ def read_input() -> Dict[str, Any]:
     return value
 
 
-def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
-    """Spool `data` and return what the client is told. Raises whatever goes wrong."""
+def answer_event(
+    event: str, data: Dict[str, Any], afterwards: List[Callable[[], None]]
+) -> Dict[str, Any]:
+    """Spool `data` and return what the client is told; `afterwards` gets what to do once it is told.
+
+    Raises whatever goes wrong.
+    """
     if os.environ.get(CHILD_VARIABLE) or os.environ.get(DISABLE_VARIABLE):
         return {}
     directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
@@ -100,15 +109,16 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
     settings = _settings(home)
     if settings["exclude"] and _is_excluded(settings["exclude"], directory, project):
         return {}
+    problem = None
     try:
         record = spool_event(home, event, data, project)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
-        record = {}
+        record, problem = {}, error
     if event == "SessionStart":
-        return _session_start(home, project, _text(data.get("transcript_path")))
+        return _session_start(home, project, _text(data.get("transcript_path")), problem)
     if event == "UserPromptSubmit":
-        return _prompt_submit(home, project, record)
+        return _prompt_submit(home, project, record, afterwards)
     return {}
 
 
@@ -142,7 +152,10 @@ def spool_event(
             record[name] = SKIP if is_skipped else redact(said, patterns)
     if record.get("session"):
         spool.put(home, record)
-    launch.hand_over(home, bool(settings["service"]))
+    try:
+        launch.hand_over(home, bool(settings["service"]))
+    except OSError as error:  # the event is kept, and the next hook tries again
+        log_failure(event, error)
     return record
 
 
@@ -168,7 +181,10 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, Any]:
+def _session_start(
+    home: Home, project: Project, transcript: str, problem: Optional[OSError]
+) -> Dict[str, Any]:
+    """What a session starts with; `problem` is why its event could not be kept."""
     from memkit.capture import notices
     from memkit.capture.brief import session_brief
     from memkit.capture.offer import import_offer
@@ -176,6 +192,8 @@ def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, A
     limit = int(_settings(home)["session_characters"])
     answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
     lines = notices.take(home, project.root)
+    if problem is not None:
+        lines.insert(0, "memkit: this session is not remembered: " + unwritable(problem, home.root))
     try:
         own = [_environment_notice(home), import_offer(home, transcript)]
         lines = [*filter(None, own), *lines]
@@ -186,7 +204,12 @@ def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, A
     return answer
 
 
-def _prompt_submit(home: Home, project: Project, record: Dict[str, Any]) -> Dict[str, Any]:
+def _prompt_submit(
+    home: Home,
+    project: Project,
+    record: Dict[str, Any],
+    afterwards: List[Callable[[], None]],
+) -> Dict[str, Any]:
     from memkit.capture.brief import prompt_hint
 
     settings = _settings(home)
@@ -194,25 +217,37 @@ def _prompt_submit(home: Home, project: Project, record: Dict[str, Any]) -> Dict
         return {}
     text = None
     if settings["inject"] == "pointers" and settings["service"]:
-        text = _pointers(home, project, record)
+        text = _pointers(home, project, record, afterwards)
     if text is None:  # nobody could tell whether there is something on this
         text = prompt_hint(project, time.strftime("%Y-%m-%d"))
     return _context("UserPromptSubmit", text) if text else {}
 
 
-def _pointers(home: Home, project: Project, record: Dict[str, Any]) -> Optional[str]:
-    """What the service has to say on a prompt, "" for nothing; None if it cannot tell in time."""
+def _pointers(
+    home: Home,
+    project: Project,
+    record: Dict[str, Any],
+    afterwards: List[Callable[[], None]],
+) -> Optional[str]:
+    """What the service has to say on a prompt, "" for nothing; None if it cannot tell in time.
+
+    The service is told `afterwards` that its pointers were shown: one that nobody saw is offered again.
+    """
     from memkit.service import client
 
     arguments = {
         "root": project.root,
         "session": record.get("session", ""),
         "prompt": record.get("prompt", "")[:PROMPT_CHARACTERS],
+        "acknowledges": True,
     }
     try:
         reply = client.request(home, "pointers", arguments, POINTER_SECONDS)
     except (client.ServiceUnavailable, client.RequestRefused):
         return None
+    if reply.get("ids"):
+        shown = {"session": arguments["session"], "ids": reply["ids"]}
+        afterwards.append(lambda: client.notify(home, "shown", shown, POINTER_SECONDS))
     return _text(reply.get("text")) if reply.get("warm") else None
 
 
@@ -265,7 +300,9 @@ def _environment_notice(home: Home) -> Optional[str]:
     from memkit.capture import launch
 
     said = os.path.join(home.run, "environment-notice")
-    if launch.environment_is_ready(home):
+    if launch.environment_is_ready(home) and environment.environment_python(
+        home.root, launch.REPOSITORY
+    ):
         if os.path.exists(said):
             os.unlink(said)
         return None
@@ -277,6 +314,8 @@ def _environment_notice(home: Home) -> Optional[str]:
         )
     else:
         notice = "memkit could not build its Python environment: {}".format(failure.message)
+        if launch.environment_is_ready(home):
+            notice += " It goes on with the one from before the update."
     if _read(said) == notice:
         return None
     make_private_directory(home.run)

@@ -5,15 +5,23 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
 import time
-from typing import Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Set, Tuple
 
 from memkit import environment, pending, processes
 from memkit.capture import spool
 from memkit.file_lock import is_locked
-from memkit.paths import PRIVATE_FILE, Home, create_private, make_private_directory
+from memkit.paths import (
+    PRIVATE_FILE,
+    Home,
+    create_private,
+    make_private_directory,
+    write_durably,
+)
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The directory that holds the package: the plugin's root, or site-packages."""
@@ -32,6 +40,20 @@ _OF_THE_USER = (
 )
 """How the client's variables begin that say who the user is; all others are of one session."""
 
+FIRST_PAUSE_SECONDS = 30.0
+"""How long nobody starts a process for an index that could not be written; it doubles each time."""
+
+LONGEST_PAUSE_SECONDS = 3600.0
+
+OVERDUE_SECONDS = 10.0
+"""A service that has not taken an event in for so long may hang."""
+
+CHECK_PAUSE_SECONDS = 60.0
+"""How long hooks wait before they have a service checked again: it may be busy with a long index pass."""
+
+RETRY_LISTEN_SECONDS = 600.0
+"""How long after a service could not listen hooks start a worker in its place."""
+
 RETRY_BUILD_SECONDS = 600.0
 """Hooks do not start another build of the environment so soon after a failed one."""
 
@@ -46,15 +68,104 @@ def work_waits(home: Home) -> bool:
     return spool.has_work(home) or pending.exists(home)
 
 
+def work_is_due(home: Home) -> bool:
+    """Whether work waits that is new, or that failed and may be tried again."""
+    names = waiting_names(home)
+    if not names:
+        return False
+    left, again = _left(home)
+    # A later time than any back-off comes from a clock that was wrong.
+    return not left.issuperset(names) or not 0 < again - time.time() <= LONGEST_PAUSE_SECONDS
+
+
+def waiting_names(home: Home) -> List[str]:
+    """The names of the events and marks that wait for a worker; events first, oldest first."""
+    return spool.work(home) + pending.names(home)
+
+
+def note_left(home: Home, left: Set[str]) -> None:
+    """Note, durably, what a worker has `left`, and when to try again. Raises `OSError`.
+
+    `left` holds names of events and roots of projects whose indexing failed. Until then nobody starts a
+    process for them: an index that cannot be written would otherwise start one after the other.
+    """
+    roots = [root for root in pending.roots(home) if root in left]
+    known = left.union(pending.name_of(home, root) for root in roots)
+    names = [name for name in waiting_names(home) if name in known]
+    if not names:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(home.left)
+        return
+    times = [spool.not_before(item.record) for item in spool.unfinished(home) if _is_postponed(item)]
+    tries = 0
+    if roots:
+        tries = _tries(home) + 1
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (tries - 1), LONGEST_PAUSE_SECONDS)
+        times.append(time.time() + pause)
+    record = {"names": names, "tries": tries, "again": min(times, default=0.0)}
+    make_private_directory(home.run)
+    write_durably(home.left, json.dumps(record).encode("ascii"))
+
+
+def _is_postponed(item: spool.Item) -> bool:
+    try:
+        return spool.not_before(item.record) > 0
+    except (ValueError, TypeError):
+        return False
+
+
+def _read_left(home: Home) -> Dict[str, Any]:
+    try:
+        with open(home.left, encoding="ascii") as file:
+            record = json.load(file)
+    except (OSError, ValueError, RecursionError):  # nothing is left, or it is damaged: all is due
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _left(home: Home) -> Tuple[Set[str], float]:
+    """The names of what was left, and when it may be tried again."""
+    record = _read_left(home)
+    names, again = record.get("names"), record.get("again")
+    if not isinstance(names, list) or not isinstance(again, (int, float)):
+        return set(), 0.0
+    return {name for name in names if isinstance(name, str)}, float(again)
+
+
+def _tries(home: Home) -> int:
+    tries = _read_left(home).get("tries")
+    return min(tries, 30) if isinstance(tries, int) and tries > 0 else 0
+
+
 def hand_over(home: Home, with_service: bool) -> bool:
     """See to it that waiting work is done; whether a process was started for it. Raises `OSError`."""
-    if not work_waits(home) or (with_service and _is_told(home)):
+    if not work_is_due(home):
         return False
+    if with_service and service_is_deaf(home):
+        with_service = False
+    if with_service and (_is_told(home) or service_is_running(home)):
+        # One that begins or ends looks into the spool; one that hangs does not.
+        return _check_service(home)
     if worker_is_running(home) or environment_failed_lately(home):
         return False
-    if with_service and service_is_running(home):
-        return False  # it begins, and looks into the spool first, or ends, and looks into it last
     start(home, *(["service", "run"] if with_service else ["work"]))
+    return True
+
+
+def _check_service(home: Home) -> bool:
+    """Start `memkit work` if the service has left an event waiting for too long; it ends a hung one."""
+    left, _ = _left(home)
+    new = [name for name in spool.work(home) if name not in left]
+    if not new or not time.time() - spool.time_in(new[0]) > OVERDUE_SECONDS:
+        return False
+    try:
+        if abs(time.time() - os.path.getmtime(home.checked)) < CHECK_PAUSE_SECONDS:
+            return False
+    except FileNotFoundError:
+        pass
+    make_private_directory(home.run)
+    create_private(home.checked).close()
+    start(home, "work")
     return True
 
 
@@ -73,17 +184,32 @@ def service_is_running(home: Home) -> bool:
     return is_locked(home.service_lock)
 
 
+def service_is_deaf(home: Home) -> bool:
+    """Whether a service could not listen a short time ago, for the reason in `home.service_problem`."""
+    try:
+        return abs(time.time() - os.path.getmtime(home.service_problem)) < RETRY_LISTEN_SECONDS
+    except OSError:
+        return False
+
+
 def start_service(home: Home) -> bool:
     """Start the service for those who come next, if there is none; whether it was. Raises `OSError`."""
-    if service_is_running(home) or not environment_is_ready(home):
+    if service_is_running(home) or service_is_deaf(home) or not environment_is_ready(home):
         return False
     start(home, "service", "run")
     return True
 
 
 def environment_is_ready(home: Home) -> bool:
-    """Whether memkit's own Python environment is there; a worker builds it otherwise."""
-    return environment.environment_python(home.root, REPOSITORY) is not None
+    """Whether memkit's own Python environment is there; a worker builds it otherwise.
+
+    After an update that could not be built, the one from before it will do.
+    """
+    if environment.environment_python(home.root, REPOSITORY) is not None:
+        return True
+    if environment.last_failure(home.root) is None:
+        return False
+    return environment.earlier_python(home.root, REPOSITORY) is not None
 
 
 def environment_failed_lately(home: Home) -> bool:
@@ -91,7 +217,8 @@ def environment_failed_lately(home: Home) -> bool:
     if environment_is_ready(home):
         return False
     failure = environment.last_failure(home.root)
-    return failure is not None and time.time() - failure.time < RETRY_BUILD_SECONDS
+    # A time in the future comes from a clock that was wrong.
+    return failure is not None and 0 <= time.time() - failure.time < RETRY_BUILD_SECONDS
 
 
 def start(home: Home, *arguments: str) -> None:

@@ -190,6 +190,26 @@ class Sessions:
         data = json.dumps({FIELD: VERSION, **dataclasses.asdict(session)}).encode("ascii")
         write_durably(str(self.path(session.id)), data)
 
+    def remove_old(self, before: float, is_archived: Callable[[str], bool]) -> int:
+        """Remove states untouched since `before` (seconds since the epoch) whose transcript is gone.
+
+        Returns how many. Nothing is left to be read on then. Should the session come back, the journal's
+        anchors keep its turns single. A state stays where nothing else tells that the session is known:
+        while its transcript is there, and unless it `is_archived`, when an import of the client's
+        history would take its prompts for new ones.
+        """
+        removed = 0
+        for session in self:
+            path = self.path(session.id)
+            try:
+                is_old = max(session.told, path.stat().st_mtime) < before
+                if is_old and _is_gone(session.transcript) and is_archived(session.id):
+                    path.unlink()
+                    removed += 1
+            except FileNotFoundError:  # somebody else removed it
+                continue
+        return removed
+
     def remove_unreadable(self, names: Iterable[str]) -> None:
         """Remove damaged files that hold one of `names`, and what killed writers left. Raises `OSError`."""
         wanted = [name.encode("utf-8", "surrogateescape") for name in names]
@@ -215,6 +235,19 @@ class Sessions:
         if is_plain_name(session):
             return self.directory / f"{session}.json"
         return self.directory / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
+
+
+def _is_gone(path: str) -> bool:
+    """Whether there certainly is no file: one that cannot be looked at now may be back in a moment."""
+    if not path:
+        return False
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _read(path: Path) -> Session | None:

@@ -25,6 +25,9 @@ MAX_ATTEMPTS = 5
 FIRST_RETRY_SECONDS = 30.0
 """Back-off after the first failure; it doubles with each further one."""
 
+LONGEST_RETRY_SECONDS = FIRST_RETRY_SECONDS * 2**MAX_ATTEMPTS
+"""No back-off is this long. A later time comes from a clock that was wrong, and is not waited for."""
+
 LEFTOVER_SECONDS = 3600.0
 """After so long a file in `tmp/` has nobody who still writes it."""
 
@@ -189,8 +192,14 @@ def _read(path: str) -> Dict[str, Any]:
 
 def has_work(home: Home) -> bool:
     """Whether a worker would find something to do in the spool."""
+    return bool(work(home))
+
+
+def work(home: Home) -> List[str]:
+    """Names of the events a worker would handle, oldest first: all but prompts that await their turn."""
     suffix = "-{}.json".format(PROMPT_EVENT)
-    return bool(_names(home, "claimed")) or any(not n.endswith(suffix) for n in waiting(home))
+    new = [name for name in waiting(home) if not name.endswith(suffix)]
+    return sorted(claimed(home) + new)
 
 
 def recover(home: Home) -> int:
@@ -233,7 +242,7 @@ def claim(home: Home, name: str, now: float) -> Optional[Item]:
         return None
     try:
         item = Item(name, _read(claimed))
-        is_due = float(item.record.get("not_before", 0)) <= now
+        is_due = not 0 < not_before(item.record) - now <= LONGEST_RETRY_SECONDS
     except (OSError, ValueError, TypeError):  # moved as it is: somebody may still make sense of it
         os.rename(claimed, _path(home, "failed", name))
         return None
@@ -247,6 +256,14 @@ def claim(home: Home, name: str, now: float) -> Optional[Item]:
     return item
 
 
+def not_before(record: Dict[str, Any]) -> float:
+    """When the event may be tried again, in seconds since the epoch; 0 if it may at once.
+
+    Raises `ValueError` or `TypeError` if the record says no time.
+    """
+    return float(record.get("not_before", 0))
+
+
 def time_of(record: Dict[str, Any]) -> float:
     """When the event happened, in seconds since the epoch; 0 if it does not say."""
     time_of_event = record.get("time")
@@ -256,6 +273,12 @@ def time_of(record: Dict[str, Any]) -> float:
 def _is_known_schema(record: Dict[str, Any]) -> bool:
     schema = record.get("schema")
     return isinstance(schema, int) and schema <= SCHEMA
+
+
+def time_in(name: str) -> float:
+    """When the event of that name was spooled, in seconds since the epoch; infinite if it does not say."""
+    digits = name.partition("-")[0]
+    return int(digits) / 1e9 if digits.isdigit() else float("inf")
 
 
 def done(home: Home, item: Item) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memkit import pending
-from memkit.capture import spool
+from memkit.capture import launch, spool
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.index.lock import index_lock
 from memkit.index.sync_report import SyncReport
@@ -57,14 +57,24 @@ def work(
     report = WorkReport()
     with index_lock(home, wait_seconds):
         seen = work_once(home, settings_of, report)
+        note_left(home, seen)
     # A hook that found the lock held has left its event to us.
     while rest(home) - seen:
         try:
             with index_lock(home, 0):
                 seen |= work_once(home, settings_of, report)
+                note_left(home, seen)
         except IndexBusyError:  # another worker was quicker, and finds the same
             break
     return report
+
+
+def note_left(home: Home, seen: set[str]) -> None:
+    """Note what was left for later, and when to try it again; `seen` is what `work_once` returned."""
+    try:
+        launch.note_left(home, seen)
+    except OSError as error:  # costs a process that tries in vain
+        logger.warning("what is left for later is not noted: %s", error)
 
 
 def work_once(
@@ -84,6 +94,13 @@ def work_once(
     return _take_events(home, settings_of, report) | _index(home, settings_of, report, index)
 
 
+def take_in(home: Home, settings_of: Callable[[Project], Settings], wait_seconds: float) -> None:
+    """Take in the events that are due, and index nothing. Raises `IndexBusyError` as `work` does."""
+    with index_lock(home, wait_seconds):
+        spool.recover(home)
+        _take_events(home, settings_of, WorkReport())
+
+
 def rest(home: Home) -> set[str]:
     """The names of events and the roots that wait."""
     names = {name for name in spool.waiting(home) if spool.PROMPT_EVENT not in name}
@@ -97,6 +114,7 @@ def _take_events(
     from memkit.capture.capture import Capture, NotYet
 
     later: set[str] = set()
+    first_seen: dict[str, float] = {}
     while True:
         behind = False
         names = [name for name in spool.waiting(home) if name not in later]
@@ -108,7 +126,12 @@ def _take_events(
                 continue
             try:
                 project = Project(str(item.record.get("project", "")))
-                Capture(home, settings_of(project)).handle(item.record, now)
+                # The clock may have been set back since the event: then our own wait tells how late it is.
+                waited = time.monotonic() - first_seen.setdefault(name, time.monotonic())
+                age = max(waited, now - spool.time_of(item.record))
+                Capture(home, settings_of(project)).handle(
+                    item.record, spool.time_of(item.record) + age
+                )
             except NotYet:
                 spool.put_back(home, item)
                 behind = True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import memkit
-from memkit.errors import MemkitError
+from memkit.errors import MemkitError, unwritable
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -151,8 +151,8 @@ def unexpected(error: Exception) -> str:
     home = Home.from_environment()
     log_to_file(home)
     logging.getLogger("memkit").error("unexpected", exc_info=error)
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno is not None:
+        return unwritable(error, home.root)
     return f"unexpected error ({type(error).__name__}: {error}); details are in {home.log_file}"
 
 

@@ -45,7 +45,14 @@ def _by_service(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
     from memkit.service.asking import ask_service
 
     arguments = {"ids": list(ids)}
-    found = ask_service(context.project, context.home, context.settings(), "expand", arguments)
+    found = ask_service(
+        context.project,
+        context.home,
+        context.settings(),
+        "expand",
+        arguments,
+        announce=context.say,
+    )
     sections: list[dict[str, Any]] = found["sections"]
     return sections
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, counted
-from memkit.errors import MemkitError
+from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
 
 if TYPE_CHECKING:
     from memkit.index.sync import SyncReport
@@ -46,7 +46,7 @@ def index_command(
 def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
     """Bring the index of the context's project into step, by the service if it is there."""
     report = None if rebuild else _by_service(context)
-    return _here(context, rebuild) if report is None else report
+    return index_here(context, rebuild=rebuild) if report is None else report
 
 
 def print_report(context: Context, report: SyncReport) -> None:
@@ -73,31 +73,52 @@ def _by_service(context: Context) -> SyncReport | None:
 
     try:
         found = ask_service(
-            context.project, context.home, context.settings(), "index", {}, LOCK_SECONDS
+            context.project,
+            context.home,
+            context.settings(),
+            "index",
+            {},
+            LOCK_SECONDS,
+            context.say,
         )
     except ServiceUnavailable:
         return None
     return msgspec.convert(found, SyncReport)
 
 
-def _here(context: Context, rebuild: bool) -> SyncReport:
+def index_here(
+    context: Context, *, rebuild: bool = False, wait_seconds: float | None = None
+) -> SyncReport:
+    """Bring the index into step in this process.
+
+    Raises `IndexBusyError` if another has the lock for `wait_seconds`, by default `LOCK_SECONDS`.
+    """
+    wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
 
     settings = context.settings()
-    with (
-        index_lock(context.home, LOCK_SECONDS, context.say),
-        counting(context, "embedding") as progress,
-    ):
-        return sync_project(
-            context.project,
-            context.home,
-            settings,
-            rebuild=rebuild,
-            announce=context.say,
-            progress=progress,
-        )
+    try:
+        with (
+            index_lock(context.home, wait_seconds, context.say),
+            counting(context, "embedding") as progress,
+        ):
+            return sync_project(
+                context.project,
+                context.home,
+                settings,
+                rebuild=rebuild,
+                announce=context.say,
+                progress=progress,
+            )
+    except IndexBusyError:
+        raise
+    except IndexStoreError as error:
+        if context.home.root in str(error):
+            raise
+        # The database says that a disk is full, but not which.
+        raise IndexStoreError(f"{context.home.index}: {error}") from error
 
 
 def _fail_if_unreadable(report: SyncReport) -> None:

@@ -59,7 +59,13 @@ def _run(context: Context, name: str) -> None:
     settings = context.settings()
     try:
         found = ask_service(
-            context.project, context.home, settings, "job", {"name": name}, RUN_SECONDS
+            context.project,
+            context.home,
+            settings,
+            "job",
+            {"name": name},
+            RUN_SECONDS,
+            context.say,
         )
         failed, result = found["failed"], found["result"]
     except ServiceUnavailable:

@@ -10,7 +10,10 @@ import click
 
 from memkit.capture.hook import DISABLE_VARIABLE
 from memkit.cli.context import Context, command, plain
-from memkit.errors import MemkitError
+from memkit.errors import IndexBusyError, MemkitError
+
+INDEX_SECONDS = 1.0
+"""How long the service may take to index the note before this command returns; usually it takes 0.3 s."""
 
 
 @command("remember")
@@ -30,7 +33,6 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     from memkit.capture.journal import Journal
     from memkit.capture.note import make_note
     from memkit.capture.redact import redact
-    from memkit.cli.index import index_project
 
     if os.environ.get(DISABLE_VARIABLE):
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it first")
@@ -47,9 +49,34 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     journal = Journal(project, shared=settings.memory.shared)
     pending.mark(context.home, project.root)
     is_new = journal.add_note(note)
-    index_project(context)
+    _have_indexed(context)
     path = journal.path(note.day)
     if context.as_json:
         context.print_json({"id": note.id, "path": str(path), "new": is_new})
     else:
         click.echo(plain(f"Remembered as {note.id} in {path}"))
+
+
+def _have_indexed(context: Context) -> None:
+    """Have the note indexed. It is durable already, so this waits for nobody and fails for nothing."""
+    from memkit.capture import launch
+    from memkit.cli.index import index_here
+    from memkit.service.asking import ask_service
+    from memkit.service.client import ServiceUnavailable
+
+    try:
+        settings = context.settings()
+        try:
+            ask_service(
+                context.project, context.home, settings, "index", {}, INDEX_SECONDS, context.say
+            )
+        except ServiceUnavailable as unavailable:
+            if unavailable.reason == "late":  # the service does it later
+                return
+            if settings.service.enabled and launch.start_service(context.home):
+                return  # it begins with what waits
+            index_here(context, wait_seconds=0)
+    except IndexBusyError:  # whoever has the lock, or the next search, finds the mark
+        return
+    except (MemkitError, OSError) as error:
+        context.say(f"the note is kept, but not indexed yet: {error}")

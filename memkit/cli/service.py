@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
 import click
 
 from memkit.cli.context import Context, command, counted, plain
+from memkit.errors import IndexBusyError, MemkitError
 
 STATUS_SECONDS = 5.0
 START_SECONDS = 30.0
@@ -49,17 +52,32 @@ def service_command(context: Context, action: str) -> None:
 
 def _run(context: Context) -> None:
     from memkit.cli.log import log_to_file
-    from memkit.service.server import run
+    from memkit.service.server import DeafError, run
 
     if not os.path.isdir(context.home.root):
         return  # the home is gone since somebody started this; do not bring it back
     os.umask(0o077)
     log_to_file(context.home)
-    if not run(context.home):
-        context.say("there is a service already")
+    try:
+        if not run(context.home):
+            context.say("there is a service already")
+            return
+    except DeafError as error:
+        _work_instead(context, error)
         return
     logging.shutdown()
     os._exit(0)  # without waiting for threads that read for somebody who has left
+
+
+def _work_instead(context: Context, error: MemkitError) -> None:
+    """Do what hooks started the service for: nobody else does."""
+    from memkit.cli.work import work_here
+
+    logging.getLogger(__name__).warning("%s", error)
+    context.say(f"{error}; working without a service")
+    with contextlib.suppress(IndexBusyError):  # another worker is at it
+        for line in work_here(context).failures:
+            context.say(line)
 
 
 def _status(context: Context) -> dict[str, Any]:
@@ -78,8 +96,17 @@ def _start(context: Context) -> None:
     from memkit.capture import launch
     from memkit.service.stopping import wait_for
 
+    problem = Path(context.home.service_problem)
+    problem.unlink(missing_ok=True)
     launch.start(context.home, "service", "run")
-    wait_for(lambda: _status(context)["answers"], START_SECONDS, "the service has not started")
+
+    def has_begun() -> bool:
+        return bool(_status(context)["answers"]) or problem.exists()
+
+    wait_for(has_begun, START_SECONDS, "the service has not started")
+    if problem.exists():
+        reason = problem.read_text(encoding="utf-8", errors="replace")
+        raise MemkitError(f"the service cannot listen: {reason}; memkit works without it")
 
 
 def _show(value: dict[str, Any]) -> None:

@@ -70,21 +70,31 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
     import msgspec
 
     from memkit.capture import spool
-    from memkit.capture.worker import WorkReport, work
+    from memkit.capture.worker import WorkReport
     from memkit.service.client import ServiceUnavailable, request
-    from memkit.service.jobs import JobBook
 
     try:
         found = request(context.home, "work", {"wait": wait, "retry": retry}, WAIT_SECONDS)
         return msgspec.convert(found, WorkReport) if wait else None
-    except ServiceUnavailable:
-        pass
+    except ServiceUnavailable as unavailable:
+        if unavailable.reason == "hung":
+            from memkit.service.asking import end_hung_service
+
+            end_hung_service(context.home, context.say)
     if retry:
         spool.retry_failed(context.home)
+    return work_here(context, WAIT_SECONDS if wait else 0.0)
+
+
+def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
+    """Do in this process what waits, the jobs that are due included. Raises `IndexBusyError`."""
+    from memkit.capture.worker import work
+    from memkit.service.jobs import JobBook
+
     report = work(
         context.home,
         functools.cache(context.settings_of),
-        wait_seconds=WAIT_SECONDS if wait else 0.0,
+        wait_seconds=wait_seconds,
     )
     due = [job.name for job in JobBook(context.home).due(time.time())]
     if due:

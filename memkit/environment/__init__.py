@@ -28,6 +28,11 @@ class Failure:
         self.time = time
         self.message = message
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Failure) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def environment_python(home_root: str, repository_root: str) -> str | None:
     """The interpreter to run memkit with, or None while its environment has still to be made.
@@ -145,3 +150,47 @@ def last_failure(home_root: str) -> Failure | None:
         return Failure(float(record["time"]), str(record["message"]))
     except (OSError, ValueError, KeyError, TypeError):  # absent, or cut short by a full disk
         return None
+
+
+def earlier_python(home_root: str, repository_root: str) -> str | None:
+    """The interpreter of the newest whole environment from before an update, if it has every package by name.
+
+    For when the environment of this version cannot be made, as without a network. None if there is none.
+    """
+    if os.environ.get(PYTHON_VARIABLE):
+        return None
+    try:
+        required = _names_of(
+            declared_requirements(repository_root, "project", "dependencies")
+        )
+        names = os.listdir(environments(home_root))
+    except (OSError, ValueError):
+        return None
+    # A name with a dash is of another kind, one with a dot is not whole.
+    places = [os.path.join(environments(home_root), n) for n in names if n.isalnum()]
+    usable = [place for place in places if is_usable(place) and required <= _installed(place)]
+    return interpreter(max(usable, key=os.path.getmtime)) if usable else None
+
+
+def _names_of(requirements: list[str]) -> set[str]:
+    """The names of the packages; those that only some platforms need are left out."""
+    import re
+
+    wanted = [line for line in requirements if ";" not in line]
+    return {_normal(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]) for line in wanted}
+
+
+def _installed(directory: str) -> set[str]:
+    """The names of the packages in the environment in `directory`."""
+    import glob
+
+    posix = os.path.join(glob.escape(directory), "lib", "python*", "site-packages", "*.dist-info")
+    windows = os.path.join(glob.escape(directory), "Lib", "site-packages", "*.dist-info")
+    found = glob.glob(windows if os.name == "nt" else posix)
+    return {_normal(os.path.basename(path).partition("-")[0]) for path in found}
+
+
+def _normal(name: str) -> str:
+    import re
+
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -69,14 +69,14 @@ def make_environment(
     """
     target = Path(environment.environments(home_root), name)
     python = environment.interpreter(str(target))
-    begun = time.time()
+    known_failure = environment.last_failure(home_root)
     with _explained(home_root), _unwound_by_signals():
         make_private_directory(str(target.parent))
         with _locked(environment.lock_file(home_root)) as lock:
             if environment.is_usable(str(target)):
                 return python
             failure = environment.last_failure(home_root)
-            if failure is not None and failure.time >= begun:  # of the builder we waited for
+            if failure is not None and failure != known_failure:  # of the builder we waited for
                 raise EnvironmentBuildError(failure.message)
             _remove_leftovers(target.parent)
             _forget_failure(home_root)

@@ -103,7 +103,7 @@ def check_versions(subject: Subject) -> Iterator[Finding]:
         "versions-differ",
         "warning",
         f"several versions of memkit are installed: {shown}",
-        "hooks and commands of different versions start and end each other's service",
+        "the newest one's service answers all of them, and ends an older one's",
         "`claude plugin update memkit@memkit`, and remove or update the others",
     )
 

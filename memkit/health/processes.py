@@ -19,6 +19,7 @@ from memkit.health.finding import MEND, Finding, Subject
 from memkit.paths import Home
 from memkit.service import stopping
 from memkit.service.client import RequestRefused, ServiceUnavailable, request
+from memkit.versions import release
 
 START_SECONDS = 5.0
 """How long a service that has just begun may take until it answers."""
@@ -46,14 +47,18 @@ def check_service(subject: Subject) -> Iterator[Finding]:
             fixable=True,
         )
         return
-    if status.get("version") != memkit.__version__:
+    theirs = str(status.get("version"))
+    if theirs != memkit.__version__:
+        is_newer = release(theirs) > release(memkit.__version__)
         yield Finding(
             "service-version",
             "warning",
-            f"the service is of version {status.get('version')}, this is {memkit.__version__}",
-            "commands do without it",
-            f"{MEND}, or `memkit service restart`",
-            fixable=True,
+            f"the service is of version {theirs}, this is {memkit.__version__}",
+            "this older memkit uses the newer one's service" if is_newer else "commands do without it",
+            "`claude plugin update memkit@memkit`, and update this one"
+            if is_newer
+            else f"{MEND}, or `memkit service restart`",
+            fixable=not is_newer,  # ending a newer one would start the older in its place
         )
     for line in status.get("errors", [])[-1:]:
         yield Finding(
@@ -62,6 +67,19 @@ def check_service(subject: Subject) -> Iterator[Finding]:
             f"the service reports: {line}",
             "it goes on, and tries again",
             "mend what it names; `memkit service status` shows all",
+        )
+
+
+def check_listening(subject: Subject) -> Iterator[Finding]:
+    """Whether the last service that was started could listen."""
+    problem = stopping.problem_of(subject.home)
+    if problem:
+        yield Finding(
+            "service-deaf",
+            "warning",
+            f"the service cannot listen: {problem}",
+            "turns are taken in by a worker each time, searches are slower, and prompts get no pointers",
+            "set MEMKIT_HOME to a shorter path on a local disk, or `memkit config set service.enabled false`",
         )
 
 

@@ -49,6 +49,7 @@ CHECKS = (
     Check(places.check_permissions, is_cheap=True),
     Check(places.check_clock, is_cheap=True),
     Check(processes.check_service),
+    Check(processes.check_listening, is_cheap=True),
     Check(processes.check_left_behind),
     Check(processes.check_locks),
     Check(watches.check_watches),

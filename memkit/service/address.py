@@ -1,24 +1,25 @@
 """Where the service of a memory home listens, and how one connects to it.
 
-A Unix socket `run/service.sock`, or one in a short directory of its own if the path is longer than
-the system allows. Where there are no Unix sockets: a TCP port of the loopback interface; the port
-and the token that every request must carry stand in `run/service.json`.
+A Unix socket `run/service.sock`. If that path is longer than the system allows, or the file system has no
+sockets: one in a private directory of a random name, below `XDG_RUNTIME_DIR` or `/tmp`; its name stands
+in `run/service.json`. Where there are no Unix sockets: a TCP port of the loopback interface; the port and
+the token that every request must carry stand in `run/service.json`.
 
 Standard library only, Python 3.9 syntax: the hooks import this module.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import socket
 import stat
 import sys
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 from memkit.paths import (
-    PRIVATE_DIRECTORY,
     PRIVATE_FILE,
     Home,
     make_private_directory,
@@ -43,23 +44,18 @@ def uses_unix_sockets() -> bool:
 
 
 def socket_path(home: Home) -> str:
-    """The path of the Unix socket of `home`, short enough for the system; nothing is created."""
-    if len(os.fsencode(home.service_socket)) <= MAX_SOCKET_PATH_BYTES:
+    """Where the service of `home` listens, as far as its files tell; nothing is created."""
+    directory = _short_directory(home)
+    if directory is None:
         return home.service_socket
-    if sys.platform == "win32":  # where it listens on TCP
-        raise NotImplementedError
-    import hashlib  # 2 ms that only a home with a very long path pays
-
-    digest = hashlib.sha256(os.fsencode(home.root)).hexdigest()[:12]
-    name = "memkit-{}-{}".format(os.getuid(), digest)
-    return os.path.join(SHORT_PARENT, name, os.path.basename(home.service_socket))
+    return os.path.join(directory, os.path.basename(home.service_socket))
 
 
 def listen(home: Home) -> Tuple[socket.socket, Optional[str]]:
     """A listening socket for `home`, and the token that requests must carry (None: needs none).
 
     The caller holds `home.service_lock`, so a socket that is already there is a dead service's and
-    is removed. Raises `OSError`; `PermissionError` if the short directory is not ours alone.
+    is removed. Raises `OSError` if the system lets us listen nowhere.
     """
     make_private_directory(home.run)
     remove(home)
@@ -80,6 +76,8 @@ def connect(home: Home, timeout_seconds: float) -> Tuple[socket.socket, Optional
     path = socket_path(home)
     if path != home.service_socket:
         _require_private_directory(os.path.dirname(path))
+    elif len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:  # and no short directory: nobody listens
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout_seconds)
@@ -92,28 +90,63 @@ def connect(home: Home, timeout_seconds: float) -> Tuple[socket.socket, Optional
 
 def remove(home: Home) -> None:
     """Remove what `listen` left in the file system. The caller holds `home.service_lock`."""
+    directory = _short_directory(home) if uses_unix_sockets() else None
+    if directory is not None:
+        try:
+            _require_private_directory(directory)
+            _remove_file(os.path.join(directory, os.path.basename(home.service_socket)))
+            os.rmdir(directory)
+        except OSError:  # gone, or somebody else's: it has a random name, so it is in nobody's way
+            pass
     _remove_file(home.service_token)
-    if not uses_unix_sockets():
-        return
-    path = socket_path(home)
-    if path == home.service_socket:
-        _remove_file(path)
-        return
-    directory = os.path.dirname(path)
-    try:
-        _require_private_directory(directory)
-    except FileNotFoundError:
-        return
-    _remove_file(path)
-    os.rmdir(directory)
+    if uses_unix_sockets():
+        _remove_file(home.service_socket)
 
 
 def _listen_unix(home: Home) -> Tuple[socket.socket, None]:
+    """Listen in the home, or where that cannot be, in a directory of a random name that the home tells."""
+    if len(os.fsencode(home.service_socket)) <= MAX_SOCKET_PATH_BYTES:
+        try:
+            return _bind(home.service_socket), None
+        except OSError:  # a file system that has no sockets
+            pass
+    import tempfile  # 8 ms that only such a home pays
+
+    failure = None  # type: Optional[OSError]
+    for parent in _short_parents():
+        try:
+            directory = tempfile.mkdtemp(prefix="memkit-", dir=parent)
+        except OSError as error:
+            failure = error
+            continue
+        try:
+            content = json.dumps({"directory": directory}).encode("ascii")
+            write_durably(home.service_token, content)
+            return _bind(os.path.join(directory, os.path.basename(home.service_socket))), None
+        except OSError as error:
+            failure = error
+            remove(home)
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+    raise failure or OSError(errno.ENOENT, "there is no place for a socket")
+
+
+def _short_parents() -> List[str]:
+    """Where a private directory may be made whose path is short: the user's own place first."""
+    own = os.environ.get("XDG_RUNTIME_DIR", "")
+    parents = []
+    try:
+        if os.path.isabs(own):
+            _require_private_directory(own)
+            parents.append(own)
+    except OSError:  # not there, or open to others
+        pass
+    return [*parents, SHORT_PARENT]
+
+
+def _bind(path: str) -> socket.socket:
     if sys.platform == "win32":  # where it listens on TCP
         raise NotImplementedError
-    path = socket_path(home)
-    if path != home.service_socket:
-        os.mkdir(os.path.dirname(path), PRIVATE_DIRECTORY)  # fails if another took the name
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.bind(path)
@@ -122,7 +155,17 @@ def _listen_unix(home: Home) -> Tuple[socket.socket, None]:
     except BaseException:
         listening.close()
         raise
-    return listening, None
+    return listening
+
+
+def _short_directory(home: Home) -> Optional[str]:
+    """The directory outside the home in which its service listens; None if it listens in the home."""
+    try:
+        with open(home.service_token, "rb") as file:
+            directory = json.loads(file.read(MAX_TOKEN_FILE_BYTES))["directory"]
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
+        return None
+    return directory if isinstance(directory, str) and os.path.isabs(directory) else None
 
 
 def _listen_tcp(home: Home) -> Tuple[socket.socket, str]:

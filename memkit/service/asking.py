@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memkit import events
-from memkit.capture import launch
+from memkit import config, events, pending
+from memkit.capture import launch, spool
 from memkit.config import Settings
 from memkit.errors import MemkitError
 from memkit.index.current import index_key
@@ -26,6 +27,9 @@ logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 20.0
 """How long the service may take, which may have to load the model and index edited files first."""
 
+TAKE_IN_SECONDS = 10.0
+"""How long a search that found nothing waits until what the hooks told is taken in."""
+
 
 def ask_service(
     project: Project,
@@ -34,23 +38,42 @@ def ask_service(
     operation: str,
     arguments: dict[str, Any],
     seconds: float = ANSWER_SECONDS,
+    announce: Callable[[str], None] = logger.warning,
 ) -> Any:
     """What the service answers on the project.
 
-    Raises `ServiceUnavailable` if this process must do it itself, and `MemkitError` with what went wrong
-    there.
+    A service that hangs is ended, which `announce` is told in one line. Raises `ServiceUnavailable` if this
+    process must do it itself, and `MemkitError` with what went wrong there.
     """
     if not settings.service.enabled:
         raise ServiceUnavailable("absent", "the service is switched off")
     own = {"root": project.root, "index": index_key(project, home, settings)}
     try:
         return request(home, operation, {**own, **arguments}, seconds)
+    except ServiceUnavailable as unavailable:
+        if unavailable.reason == "hung":
+            end_hung_service(home, announce)
+        raise
     except RequestRefused as refused:
         if refused.kind == "failed":
             raise MemkitError(str(refused)) from refused
         if refused.kind != "elsewhere":
             logger.warning("the service refused %s: %s", operation, refused)
         raise ServiceUnavailable("broken", str(refused)) from refused
+
+
+def end_hung_service(home: Home, announce: Callable[[str], None]) -> None:
+    """End a service that gave no sign of life; `announce` is told in one line what became of it."""
+    from memkit.service.stopping import end_hung, process_of
+
+    ended = end_hung(home)
+    if ended is not None:
+        announce(f"the service, process {ended}, hung; ended it and went on without it")
+    else:
+        announce(
+            f"the service, process {process_of(home)}, gives no sign of life; went on without it. "
+            "`memkit service restart` ends it"
+        )
 
 
 class Asker:
@@ -83,6 +106,51 @@ class Asker:
         return answer
 
     def _answer(self, asked: Request) -> Answer:
+        answer = self._find(asked)
+        if answer.results or not launch.work_waits(self._home):
+            return answer
+        # It may stand in what hooks told and nobody has taken in, as after the installation.
+        if launch.work_is_due(self._home):
+            self._take_in()
+            answer = self._find(asked)
+        note = self._what_waits()
+        if answer.results or not note:
+            return answer
+        degraded = "; ".join(filter(None, (answer.degraded, note)))
+        return dataclasses.replace(answer, degraded=degraded)
+
+    def _what_waits(self) -> str:
+        """One line on what is not in the memory yet, "" if nothing waits."""
+        left = len(spool.work(self._home))
+        if left:
+            what = "1 event waits" if left == 1 else f"{left} events wait"
+            return f"{what} and may hold it; `memkit work --wait` takes in what can be read"
+        if self._project.root in pending.roots(self._home):
+            return "the newest entries are not indexed yet; `memkit index` does it"
+        return ""
+
+    def _take_in(self) -> None:
+        """Have what waits taken in, by the service or here, for a bounded time."""
+        self._searcher = None  # it stands for the memory as it was
+        if self._settings.service.enabled:
+            try:
+                request(self._home, "work", {"wait": True}, TAKE_IN_SECONDS)
+                return
+            except (ServiceUnavailable, RequestRefused) as reason:
+                logger.debug("taken in without the service: %s", reason)
+                if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
+                    return
+        from memkit.capture.worker import take_in
+
+        try:
+            take_in(self._home, self._settings_of, TAKE_IN_SECONDS)
+        except (MemkitError, OSError) as error:  # what is left is said below
+            logger.warning("what waits is not taken in: %s", error)
+
+    def _settings_of(self, project: Project) -> Settings:
+        return config.load(self._home, project).settings
+
+    def _find(self, asked: Request) -> Answer:
         if self._searcher is None:
             try:
                 return self._ask(asked)
@@ -97,8 +165,18 @@ class Asker:
             "search": msgspec.to_builtins(self._settings.search),
             "all_projects": self._all_projects,
         }
-        found = ask_service(self._project, self._home, self._settings, "search", arguments)
-        return msgspec.convert(found, Answer)
+        found = ask_service(
+            self._project,
+            self._home,
+            self._settings,
+            "search",
+            arguments,
+            announce=self._announce,
+        )
+        try:
+            return msgspec.convert(found, Answer)
+        except msgspec.ValidationError as error:  # of a newer memkit
+            raise ServiceUnavailable("broken", str(error)) from error
 
     def _open(self) -> Searcher:
         from memkit.recall.opening import open_searcher

@@ -17,17 +17,26 @@ from memkit import __version__
 from memkit.errors import MemkitError
 from memkit.paths import Home
 from memkit.service import address, frames
+from memkit.versions import release
 
 DRAIN = "drain"
 """The operation that asks a service to finish what it has in hand and to end."""
 
 DRAIN_SECONDS = 0.02
 
-HUNG_SECONDS = 5.0
-"""A service that does not answer in so long may hang; with less time it is just busy."""
+PING = "ping"
+"""The operation that asks for a sign of life. The listener itself answers, whatever else is in hand."""
+
+SIGN_SECONDS = 1.0
+"""Who has waited so long for a reply asks for a sign of life; the time doubles with each further one."""
+
+LONGEST_SIGN_SECONDS = 16.0
 
 ALIVE_SECONDS = 1.0
-"""A service that does not even say how it is in so long hangs."""
+"""A service that gives no sign of life in so long hangs."""
+
+SEND_SECONDS = 5.0
+"""A service takes a whole request in this time, or may hang."""
 
 READ_BYTES = 65536
 
@@ -35,13 +44,16 @@ READ_BYTES = 65536
 class ServiceUnavailable(MemkitError):
     """The service gave no answer.
 
-    `reason` is `absent` (nobody listens), `late` (not before the deadline), `version` (it is of
-    another version) or `broken` (the connection was lost, or what came is no reply).
+    `reason` is `absent` (nobody listens), `late` (not before the deadline), `hung` (it gives no sign
+    of life), `version` (it is of another version) or `broken` (the connection was lost, or what came is
+    no reply).
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, is_older: bool = False) -> None:
+        """`is_older` says that the service's version is older than ours."""
         super().__init__(message)
         self.reason = reason
+        self.is_older = is_older
 
 
 class RequestRefused(MemkitError):
@@ -58,16 +70,17 @@ def request(
     """What the service answers to `operation`, within `seconds` in all.
 
     Raises `ServiceUnavailable`, or `RequestRefused` if the service answers with an error or the
-    request cannot be sent as a frame. A service of another version, or one that is late although it
-    was given `HUNG_SECONDS` and does not say within `ALIVE_SECONDS` how it is, is asked to drain, which
-    takes up to `DRAIN_SECONDS` more.
+    request cannot be sent as a frame. Who waits longer than `SIGN_SECONDS` asks for a sign of life, and
+    waits no longer if there is none. A service of an older version is asked to drain, which takes up to
+    `DRAIN_SECONDS` more.
     """
     try:
         return _ask(home, operation, arguments, seconds)
     except ServiceUnavailable as unavailable:
-        may_hang = unavailable.reason == "late" and seconds >= HUNG_SECONDS
-        if unavailable.reason == "version" or (may_hang and not _is_alive(home)):
+        if unavailable.reason == "version" and unavailable.is_older:
             _ask_to_drain(home)
+        if unavailable.reason == "late" and seconds > SIGN_SECONDS and not is_alive(home):
+            raise _hung() from unavailable
         raise
 
 
@@ -80,20 +93,44 @@ def notify(home: Home, operation: str, arguments: Dict[str, Any], seconds: float
 
 
 def _ask(
-    home: Home, operation: str, arguments: Dict[str, Any], seconds: float
+    home: Home,
+    operation: str,
+    arguments: Dict[str, Any],
+    seconds: float,
+    may_hang: bool = True,
 ) -> Dict[str, Any]:
     deadline = time.monotonic() + seconds
     connection, identity = _send(home, operation, arguments, deadline, awaited=True)
     with connection:
+        if may_hang:
+            _await_reply(home, connection, deadline)
         return _result(_receive(connection, deadline), identity)
 
 
-def _is_alive(home: Home) -> bool:
-    """Whether the service says how it is, which it does whatever else keeps it busy."""
+def _await_reply(home: Home, connection: socket.socket, deadline: float) -> None:
+    """Wait for the first byte of the reply. Raises `ServiceUnavailable` if the service hangs meanwhile."""
+    pause = SIGN_SECONDS
+    while _seconds_left(deadline) > pause:
+        connection.settimeout(pause)
+        try:
+            connection.recv(1, socket.MSG_PEEK)
+            return
+        except socket.timeout:
+            if not is_alive(home):
+                raise _hung() from None
+        except OSError as error:
+            raise _unavailable(error) from error
+        pause = min(2 * pause, LONGEST_SIGN_SECONDS)
+
+
+def is_alive(home: Home, seconds: float = ALIVE_SECONDS) -> bool:
+    """Whether the service gives a sign of life, which it does whatever else keeps it busy."""
     try:
-        _ask(home, "status", {}, ALIVE_SECONDS)
-    except (ServiceUnavailable, RequestRefused):
-        return False
+        _ask(home, PING, {}, seconds, may_hang=False)
+    except ServiceUnavailable as unavailable:
+        return unavailable.reason != "late"
+    except RequestRefused:  # any answer will do
+        pass
     return True
 
 
@@ -123,7 +160,7 @@ def _send(
             message["token"] = token
         message["deadline"] = _seconds_left(deadline) if awaited else None
         frame = frames.encode(message, frames.MAX_REQUEST_BYTES)
-        connection.settimeout(_seconds_left(deadline))
+        connection.settimeout(min(_seconds_left(deadline), SEND_SECONDS))
         connection.sendall(frame)  # the timeout is one for all of it
     except BaseException as error:
         if connection is not None:
@@ -176,7 +213,10 @@ def _result(reply: Dict[str, Any], identity: str) -> Dict[str, Any]:
         kind, message = error.get("kind"), error.get("message")
         if isinstance(kind, str) and isinstance(message, str):
             if kind == "version":
-                raise ServiceUnavailable("version", message)
+                # One that does not say its version is older than this rule.
+                theirs = error.get("version")
+                is_older = not isinstance(theirs, str) or release(theirs) < release(__version__)
+                raise ServiceUnavailable("version", message, is_older)
             if kind == "late":
                 raise _late()
             if kind == "token":
@@ -194,6 +234,10 @@ def _unavailable(error: OSError) -> ServiceUnavailable:
     if isinstance(error, (socket.timeout, BlockingIOError)):  # the latter: its backlog is full
         return _late()
     return _broken(str(error))
+
+
+def _hung() -> ServiceUnavailable:
+    return ServiceUnavailable("hung", "the service gives no sign of life")
 
 
 def _late() -> ServiceUnavailable:

@@ -6,7 +6,8 @@ UTF-8. One connection carries one request and its reply:
 - a request is `{"protocol": 1, "version": str, "id": str, "operation": str, "arguments": {...},
   "deadline": seconds left, or null if nobody waits for the reply}`, with TCP also `"token": str`;
 - a reply is `{"id": the request's, "result": {...}}` or
-  `{"id": the request's, "error": {"kind": str, "message": one line}}`.
+  `{"id": the request's, "error": {"kind": str, "message": one line}}`; if the kind is `version`, the
+  error also has the service's `"version"`.
 
 Standard library only, Python 3.9 syntax: the hooks import this module.
 """
@@ -17,7 +18,10 @@ import json
 from typing import Any, Dict
 
 PROTOCOL = 1
-"""The form of requests and replies. `drain` and `status` keep theirs in every later protocol."""
+"""The form of requests and replies. `drain`, `ping` and `status` keep theirs in every later protocol.
+
+Raise it when an older client could no longer use what a newer service answers.
+"""
 
 HEADER_BYTES = 4
 MAX_REQUEST_BYTES = 1024 * 1024

@@ -19,6 +19,7 @@ from memkit.capture import spool
 from memkit.capture.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.live import LiveSessions
+from memkit.capture.sessions import Sessions
 from memkit.config import Settings
 from memkit.errors import MemkitError, NotFoundError
 from memkit.index.current import known_projects
@@ -38,6 +39,10 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 RETRY_DAYS = 7
 """Events given up longer ago are left to `memkit work --retry`."""
+
+
+SESSION_DAYS = 30
+"""How long the state of a session outlives its transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,11 @@ def _tidy(around: Surroundings) -> str:
     home, settings = around.home, around.settings_of(Project(around.home.root))
     notes = Shown(home).tidy() + _remove_leftovers(Path(home.run))
     days = settings.archive.keep_days
-    archives = Archive(home).remove_older(time.time() - days * DAY) if days else 0
+    archive = Archive(home)
+    archives = archive.remove_older(time.time() - days * DAY) if days else 0
+    if not days:  # else an archived session will be known by its state alone
+        oldest = time.time() - SESSION_DAYS * DAY
+        notes += Sessions(home).remove_old(oldest, lambda one: archive.path(one).is_file())
     shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
     remove_old_replaced(home, shortest, time.time())
     removed = remove_old_days(home, around.settings_of, date.today())

@@ -5,7 +5,7 @@ kinds, where the other side can still be told:
 
 - `malformed`: no frame, no JSON object, or fields of the wrong type;
 - `token`: the token of a TCP connection is missing or wrong;
-- `version`: of another protocol or version of memkit; only `drain` and `status` may be;
+- `version`: of another protocol or of a newer memkit; only `drain`, `ping` and `status` may be;
 - `elsewhere`: who asks does it better alone, having other settings or more patience;
 - `failed`: the operation failed with a `MemkitError`, whose line is the message;
 - `internal`: it failed otherwise; the traceback is in the log;
@@ -163,7 +163,7 @@ class Listener:
             logger.debug("a connection did not deliver its request in time")
             return
         except Refusal as refusal:
-            reply = error_frame(refusal.identity, refusal.kind, str(refusal))
+            reply = error_frame(refusal.identity, refusal.kind, str(refusal), refusal.version)
         else:
             if request is None:
                 return
@@ -247,10 +247,12 @@ def is_own_peer(connection: socket.socket) -> bool:
     return bool(_PEER_CREDENTIALS.unpack(data)[1] == os.getuid())
 
 
-def error_frame(identity: str, kind: str, message: str) -> bytes:
-    """The frame of a reply that says in one line what went wrong."""
-    line = " ".join(message.split())[:MAX_MESSAGE_CHARACTERS]
-    return frames.encode({"id": identity, "error": {"kind": kind, "message": line}})
+def error_frame(identity: str, kind: str, message: str, version: str = "") -> bytes:
+    """The frame of a reply that says in one line what went wrong, with the service's `version` if given."""
+    error = {"kind": kind, "message": " ".join(message.split())[:MAX_MESSAGE_CHARACTERS]}
+    if version:
+        error["version"] = version
+    return frames.encode({"id": identity, "error": error})
 
 
 async def _read(connection: socket.socket, count: int) -> bytes:

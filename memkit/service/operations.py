@@ -39,6 +39,9 @@ from memkit.service.writer import Writer
 
 logger = logging.getLogger(__name__)
 
+MOST_IDS = 100
+"""Of pointers in one acknowledgement; there are three at most."""
+
 Arguments = dict[str, Any]
 
 
@@ -83,6 +86,7 @@ class Operations:
             "index": self.index,
             "work": self.work,
             "pointers": self.pointers,
+            "shown": self.shown,
             "status": self.status,
             "job": self.job,
             "reload": self.reload,
@@ -141,11 +145,22 @@ class Operations:
         searcher = self._warm.searcher(project, settings, settings.search)
         shown = self._shown.of(session)
         found = find_pointers(searcher, str(arguments["prompt"]), session, shown)
-        if found:
-            ids = [pointer.id for pointer in found]
-            self._shown.add(session, ids)
-            events.note(self._home, "pointers", ids)
-        return {"warm": True, "text": lay_out(found)}
+        ids = [pointer.id for pointer in found]
+        if found and not arguments.get("acknowledges"):  # a hook of an older memkit
+            self._note_shown(session, ids)
+        return {"warm": True, "text": lay_out(found), "ids": ids}
+
+    def shown(self, arguments: Arguments) -> Any:
+        """Note that the pointers with these `ids` reached `session`; a late reply does not."""
+        ids = arguments["ids"]
+        if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
+            raise MemkitError("the ids of pointers are no list of strings")
+        self._note_shown(str(arguments["session"]), ids[:MOST_IDS])
+        return {}
+
+    def _note_shown(self, session: str, ids: list[str]) -> None:
+        self._shown.add(session, ids)
+        events.note(self._home, "pointers", ids)
 
     def status(self, arguments: Arguments) -> Any:
         """What the service is and does."""

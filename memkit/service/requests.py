@@ -10,8 +10,9 @@ from typing import Any
 
 from memkit.errors import MemkitError
 from memkit.service import frames
+from memkit.versions import release
 
-OPEN_OPERATIONS = ("drain", "status")
+OPEN_OPERATIONS = ("drain", "ping", "status")
 """What clients of every protocol and version may ask."""
 
 MAX_ID_CHARACTERS = 64
@@ -20,10 +21,12 @@ MAX_ID_CHARACTERS = 64
 class Refusal(Exception):
     """A request that is not handed on; the message is one line. `identity` is "" if unknown."""
 
-    def __init__(self, identity: str, kind: str, message: str) -> None:
+    def __init__(self, identity: str, kind: str, message: str, version: str = "") -> None:
+        """`version` is the service's, told where the client's is the reason."""
         super().__init__(message)
         self.identity = identity
         self.kind = kind
+        self.version = version
 
 
 class NotHereError(MemkitError):
@@ -43,7 +46,8 @@ class Request:
 def parse_request(message: dict[str, Any], *, token: str | None, version: str) -> Request:
     """The request that `message` is; raises `Refusal`.
 
-    `token` is the one it must carry, if any, `version` the one it must be of.
+    `token` is the one it must carry, if any. `version` is the service's: an older client is answered too,
+    if it speaks the same protocol. Otherwise two versions would end each other's service in turn.
     """
     identity = message.get("id")
     if not isinstance(identity, str) or len(identity) > MAX_ID_CHARACTERS:
@@ -53,13 +57,19 @@ def parse_request(message: dict[str, Any], *, token: str | None, version: str) -
     operation = message.get("operation")
     if not isinstance(operation, str):
         raise Refusal(identity, "malformed", "the request names no operation")
-    ours = message.get("protocol") == frames.PROTOCOL and message.get("version") == version
-    if not ours and operation not in OPEN_OPERATIONS:
-        raise Refusal(identity, "version", f"the service is of version {version}")
+    if not _is_understood(message, version) and operation not in OPEN_OPERATIONS:
+        raise Refusal(identity, "version", f"the service is of version {version}", version)
     arguments = message.get("arguments")
     if not isinstance(arguments, dict):
         raise Refusal(identity, "malformed", "the arguments of the request are no object")
     return Request(identity, operation, arguments, _deadline(identity, message.get("deadline")))
+
+
+def _is_understood(message: dict[str, Any], version: str) -> bool:
+    theirs = message.get("version")
+    if message.get("protocol") != frames.PROTOCOL or not isinstance(theirs, str):
+        return False
+    return len(theirs) <= MAX_ID_CHARACTERS and release(theirs) <= release(version)
 
 
 def _same(token: str, given: object) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import filelock
 import msgspec
@@ -16,9 +19,10 @@ import msgspec
 import memkit
 from memkit import config
 from memkit.capture import launch
-from memkit.errors import MemkitError, NewerFileError
+from memkit.errors import MemkitError, NewerFileError, unwritable
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
 from memkit.service import address
+from memkit.service.client import PING
 from memkit.service.jobs import JobBook
 from memkit.service.listener import Listener
 from memkit.service.operations import Operations
@@ -42,7 +46,7 @@ TAKE_OVER_SECONDS = 10.0
 def run(home: Home) -> bool:
     """Be the service of `home` until it ends; False, at once, if there is one already.
 
-    Raises `MemkitError` or `OSError` if it cannot listen.
+    Raises `DeafError` if it cannot listen.
     """
     make_private_directory(home.run)
     lock = filelock.FileLock(home.service_lock, mode=PRIVATE_FILE)
@@ -54,14 +58,19 @@ def run(home: Home) -> bool:
         except filelock.Timeout:
             if _answers(home) or time.monotonic() > deadline:
                 return False
+    server = _Server(home)
     try:
-        # For `memkit service stop`, if we should hang; it goes by the lock, and kills no other.
+        # For whoever has to end us if we hang.
         write_durably(home.service_process, str(os.getpid()).encode("ascii"))
-        asyncio.run(_Server(home).run())
+        asyncio.run(server.run())
     finally:
         lock.release()
-    # What came in the last instant found us listening no more, but may have been spooled before.
-    launch.hand_over(home, with_service=True)
+    # An event of the last instant found us listening no more. What we have seen before is left for its
+    # time, and who told us to end wants no successor.
+    if server.is_idle and not server.operations.writer.looked_at.issuperset(
+        launch.waiting_names(home)
+    ):
+        launch.hand_over(home, with_service=True)
     return True
 
 
@@ -74,9 +83,15 @@ def _answers(home: Home) -> bool:
         return False
 
 
+class DeafError(MemkitError):
+    """The service cannot listen. `home.service_problem` says why, for hooks and the doctor."""
+
+
 class _Server:
     def __init__(self, home: Home) -> None:
         self.home = home
+        self.is_idle = False
+        self._lock_identity = _identity(home.service_lock)
         self.last_request = time.monotonic()
         self.running = 0
         self.ending = asyncio.Event()
@@ -88,10 +103,10 @@ class _Server:
         def drain() -> None:
             loop.call_soon_threadsafe(self.ending.set)
 
+        sock, token = self._listen()
         self.operations = Operations(self.home, drain)
         self.readers = ThreadPoolExecutor(READERS, "reader")
         _call_on_signals(loop, self.ending.set)
-        sock, token = address.listen(self.home)
         listener = Listener(sock, token, self.answer, version=memkit.__version__)
         listening = asyncio.create_task(listener.run())
         listening.add_done_callback(lambda _: self.ending.set())  # deaf it is of no use
@@ -100,6 +115,8 @@ class _Server:
         try:
             await self._wait_for_the_end()
         finally:
+            if not self._owns_home():
+                os._exit(0)
             logger.info("service %s ends", os.getpid())
             address.remove(self.home)  # who comes now starts another one
             listener.stop()
@@ -112,8 +129,22 @@ class _Server:
                 os._exit(0)  # killed at any instant it loses nothing
             self.readers.shutdown(wait=False, cancel_futures=True)
 
+    def _listen(self) -> tuple[socket.socket, str | None]:
+        problem = Path(self.home.service_problem)
+        try:
+            listening = address.listen(self.home)
+        except OSError as error:
+            reason = unwritable(error, self.home.run)
+            with contextlib.suppress(OSError):
+                write_durably(str(problem), reason.encode("utf-8", "replace"))
+            raise DeafError(f"the service cannot listen: {reason}") from error
+        problem.unlink(missing_ok=True)
+        return listening
+
     async def answer(self, request: Request) -> dict[str, object]:
         """The result of one request. Raises `MemkitError`."""
+        if request.operation == PING:
+            return {}
         operation = self.operations.named(request.operation)
         if request.operation in OPEN_OPERATIONS:
             # Whether it lives is told in a thread of its own, however long the readers are at it; and
@@ -145,15 +176,22 @@ class _Server:
             try:
                 await asyncio.wait_for(self.ending.wait(), min(CHECK_SECONDS, max(0.2, idle / 4)))
             except asyncio.TimeoutError:
-                if not os.path.isdir(self.home.root):
-                    os._exit(0)  # memkit was removed; even a line in the log would bring it back
+                if not self._owns_home():
+                    # The home was removed or replaced. What is there now belongs to another service, and
+                    # even a line in the log would bring a removed home back.
+                    os._exit(0)
                 self._bound_log()
                 self._start_due_jobs()
                 self.operations.summaries.look(idle)
                 if self._is_idle(idle):
+                    self.is_idle = True
                     return
-                if launch.work_waits(self.home):  # what failed before, or nobody could tell us of
+                if launch.work_is_due(self.home):  # what failed before, or nobody could tell us of
                     self.operations.work({})
+
+    def _owns_home(self) -> bool:
+        """Whether the home still holds the lock file that we have locked."""
+        return _identity(self.home.service_lock) == self._lock_identity
 
     def _bound_log(self) -> None:
         try:
@@ -178,6 +216,15 @@ class _Server:
         if writer.length or writer.is_busy or self.operations.summaries.is_busy:
             return False
         return not any(self.operations.live)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """The device and inode of a file; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _call_on_signals(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from memkit.capture import launch
 from memkit.errors import MemkitError
 from memkit.paths import PRIVATE_FILE, Home
 from memkit.service import address
-from memkit.service.client import DRAIN, request
+from memkit.service.client import DRAIN, is_alive, request
+
+logger = logging.getLogger(__name__)
 
 ASK_SECONDS = 5.0
 
@@ -22,6 +27,12 @@ STOP_SECONDS = 10.0
 
 TERM_SECONDS = 3.0
 """How long one that does not may take after SIGTERM, before it is killed, which loses nothing."""
+
+IDLE_SECONDS = 4.0
+"""A service that gives no sign of life and does no work for so long is hung, not busy."""
+
+WORK_SECONDS = 0.1
+"""Processor time in which a hung process has done nothing."""
 
 POLL_SECONDS = 0.05
 
@@ -38,20 +49,82 @@ def stop(home: Home) -> None:
         request(home, DRAIN, {}, ASK_SECONDS)
         wait_for(has_ended, STOP_SECONDS, "the service has not ended")
     except MemkitError:  # it is not there to be asked, or does not end
-        process = process_of(home)
+        process = _service_process(home)
         if process is None:
+            if has_ended():
+                return
             raise MemkitError(
                 "the service does not answer, and does not say which process it is"
             ) from None
         # On Windows the first ends it at once.
         for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-            # The lock is held, so who wrote its number when it took it is alive, and is the one.
             if not has_ended():
-                with contextlib.suppress(ProcessLookupError):  # it has just ended
-                    os.kill(process, number)
+                with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                    process.send_signal(number)
                 with contextlib.suppress(MemkitError):
                     wait_for(has_ended, TERM_SECONDS, "")
-        wait_for(has_ended, TERM_SECONDS, f"the service, process {process}, does not end")
+        wait_for(has_ended, TERM_SECONDS, f"the service, process {process.pid}, does not end")
+
+
+def end_hung(home: Home) -> int | None:
+    """Kill the service if it hangs: its process id then, None if it does not, or cannot be told.
+
+    Call it when the service gave no sign of life. A busy one, or one that a debugger holds, goes on. Being
+    killed loses nothing, and frees the locks.
+    """
+    process = _service_process(home)
+    if process is None or not launch.service_is_running(home):
+        return None
+    try:
+        if not _hangs(home, process):
+            return None
+        process.kill()  # psutil refuses if the id is another process's by now
+        wait_for(
+            lambda: not launch.service_is_running(home),
+            TERM_SECONDS,
+            f"process {process.pid} does not end",
+        )
+    except (psutil.Error, OSError, MemkitError) as error:
+        logger.warning("the hung service, process %s, is not ended: %s", process.pid, error)
+        return None
+    logger.warning("the service, process %s, hung and was ended", process.pid)
+    return int(process.pid)
+
+
+def _hangs(home: Home, process: psutil.Process) -> bool:
+    status = process.status()
+    if status == psutil.STATUS_STOPPED:
+        return True
+    if status in (psutil.STATUS_TRACING_STOP, psutil.STATUS_DISK_SLEEP):
+        return False
+    before = _worked(process)
+    return not is_alive(home, IDLE_SECONDS) and _worked(process) - before < WORK_SECONDS
+
+
+def _worked(process: psutil.Process) -> float:
+    """The processor time that a process took so far, in seconds."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _service_process(home: Home) -> psutil.Process | None:
+    """The process that last took the service's lock, if it is certain that it is a service of this home.
+
+    Its number may be another's by now, so command line and memory home must fit, too.
+    """
+    number = process_of(home)
+    if number is None:
+        return None
+    try:
+        process = psutil.Process(number)
+        words, variables = process.cmdline(), process.environ()
+    except (psutil.Error, OSError, ValueError) as error:
+        logger.info("process %s is not looked into: %s", number, error)
+        return None
+    root = variables.get("MEMKIT_HOME") or os.path.join("~", ".memkit")
+    is_ours = os.path.realpath(os.path.expanduser(root)) == os.path.realpath(home.root)
+    is_service = {"service", "run"}.issubset(words) and any("memkit" in word for word in words)
+    return process if is_ours and is_service else None
 
 
 def process_of(home: Home) -> int | None:
@@ -68,6 +141,15 @@ def left_behind(home: Home) -> list[str]:
         return []
     listening = address.socket_path(home) if address.uses_unix_sockets() else home.service_token
     return [path for path in (listening, home.service_process) if os.path.lexists(path)]
+
+
+def problem_of(home: Home) -> str:
+    """Why the last service that was started could not listen, in one line; "" if it could."""
+    try:
+        text = Path(home.service_problem).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return " ".join(text.split())
 
 
 def remove_left_behind(home: Home) -> None:

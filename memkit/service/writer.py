@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from memkit import pending
-from memkit.capture.worker import WorkReport, rest, work_once
+from memkit.capture import launch
+from memkit.capture.worker import WorkReport, note_left, rest, work_once
 from memkit.config import Settings
 from memkit.errors import IndexBusyError
 from memkit.index.lock import index_lock
@@ -61,6 +62,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.is_stopping = False
         self.is_busy = False
+        self.looked_at: set[str] = set()
         self._thread.start()
 
     def work(self) -> Future[WorkReport]:
@@ -167,7 +169,9 @@ class Writer:
         seen: set[str] = set()
         # What comes while this works is taken in too; what failed waits for its time.
         while not self.is_stopping:
+            self.looked_at = set(launch.waiting_names(self._home))
             seen |= work_once(self._home, self._settings_of, report, self._index)
+            note_left(self._home, seen)
             if not rest(self._home) - seen:
                 break
         return report

@@ -31,6 +31,7 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
         "index.lock", "service.*", "hooks.json", "live", "shown", "unindexed", "notices", "jobs.json",
+        "left.json", "checked",
         "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
     ),
 }  # fmt: skip

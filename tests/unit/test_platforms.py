@@ -166,7 +166,14 @@ def test_a_service_that_hangs_is_ended_without_sigkill(monkeypatch, tmp_path):
     Path(home.service_process).write_text("4711", encoding="ascii")
     sent: list[tuple[int, int]] = []
     monkeypatch.delattr(signal, "SIGKILL")
-    monkeypatch.setattr(os, "kill", lambda *told: sent.append(told))
+
+    class Process:
+        pid = 4711
+
+        def send_signal(self, number: int) -> None:
+            sent.append((self.pid, number))
+
+    monkeypatch.setattr(stopping, "_service_process", lambda home: Process())
     monkeypatch.setattr(launch, "service_is_running", lambda home: not sent)
     stopping.stop(home)
     assert sent == [(4711, signal.SIGTERM)]

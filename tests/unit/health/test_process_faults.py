@@ -55,7 +55,11 @@ def test_a_service_of_another_version(
     bare: Patient, service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memkit.__version__", "0.0.1")
-    assert "this is 0.0.1" in bare.finding("service-version").what
+    newer = bare.finding("service-version")
+    assert "this is 0.0.1" in newer.what
+    assert not newer.fixable  # the two would end each other's service in turn
+    monkeypatch.setattr("memkit.__version__", "99.0")
+    assert bare.finding("service-version").fixable
 
 
 def test_a_stale_socket(bare: Patient, service: RunningService) -> None:

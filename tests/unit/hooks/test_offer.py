@@ -71,4 +71,5 @@ def test_an_unwritable_home_costs_nothing_but_the_offer(stage: Stage, folder: Pa
     stage.home.write_text("a file")
     answer = start(stage, folder)
     assert "memkit" in answer["hookSpecificOutput"]["additionalContext"]
-    assert "systemMessage" not in answer
+    assert answer["systemMessage"].startswith("memkit: this session is not remembered: ")
+    assert "import" not in answer["systemMessage"]

@@ -116,6 +116,7 @@ def short_parent(home: Home, monkeypatch: pytest.MonkeyPatch) -> str:
     parent = os.path.join(home.root, "s")
     os.mkdir(parent, 0o700)
     monkeypatch.setattr(address, "SHORT_PARENT", parent)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     return parent
 
 
@@ -137,13 +138,15 @@ def test_a_longer_path_is_replaced_by_a_short_private_one(long_home, short_paren
     listening, _ = address.listen(long_home)
     with listening:
         (name,) = os.listdir(short_parent)
-        assert name.startswith(f"memkit-{os.getuid()}-")
+        assert name.startswith("memkit-")
         directory = os.path.join(short_parent, name)
         assert mode(directory) == 0o700
         assert mode(os.path.join(directory, "service.sock")) == 0o600
         assert_it_answers(long_home, listening, None)
-    listening, _ = address.listen(long_home)  # over the stale one
+    listening, _ = address.listen(long_home)  # in place of the stale one
     with listening:
+        assert os.listdir(short_parent) != [name]
+        assert len(os.listdir(short_parent)) == 1
         assert_it_answers(long_home, listening, None)
     address.remove(long_home)
     assert os.listdir(short_parent) == []
@@ -153,7 +156,46 @@ def test_a_longer_path_is_replaced_by_a_short_private_one(long_home, short_paren
 
 def test_two_long_homes_do_not_meet(long_home):
     other = Home(long_home.root[:-1] + "y")
+    sockets = [address.listen(one)[0] for one in (long_home, other)]
     assert address.socket_path(long_home) != address.socket_path(other)
+    for listening in sockets:
+        listening.close()
+
+
+def test_the_users_own_place_comes_first(long_home, short_parent, tmp_path_factory, monkeypatch):
+    own = Path(long_home.root).parent / "own"
+    own.mkdir(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(own))
+    with address.listen(long_home)[0] as listening:
+        assert len(os.listdir(own)) == 1
+        assert os.listdir(short_parent) == []
+        assert_it_answers(long_home, listening, None)
+    own.chmod(0o777)  # no place for a secret any more
+    with address.listen(long_home)[0] as listening:
+        assert len(os.listdir(short_parent)) == 1
+        assert_it_answers(long_home, listening, None)
+
+
+def test_a_file_system_without_sockets(home, short_parent, monkeypatch):
+    bind = address._bind
+
+    def refuse(path):
+        if path == home.service_socket:
+            raise OSError(errno.EOPNOTSUPP, "no sockets here", path)
+        return bind(path)
+
+    monkeypatch.setattr(address, "_bind", refuse)
+    with address.listen(home)[0] as listening:
+        assert_it_answers(home, listening, None)
+    address.remove(home)
+    assert os.listdir(short_parent) == []
+
+
+def test_nowhere_to_listen(long_home, short_parent, monkeypatch):
+    monkeypatch.setattr(address, "SHORT_PARENT", os.path.join(short_parent, "gone"))
+    with pytest.raises(FileNotFoundError):
+        address.listen(long_home)
+    assert os.listdir(long_home.run) == []
 
 
 def open_to_others(directory: Path) -> None:
@@ -179,16 +221,23 @@ def of_another_user(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [open_to_others, link, file, of_another_user])
-@pytest.mark.parametrize(
-    "use", [address.listen, address.remove, lambda home: address.connect(home, 10)]
-)
-def test_a_short_directory_that_is_not_ours_alone_is_refused(long_home, lay, use):
+def test_a_short_directory_that_is_not_ours_alone_is_not_used(long_home, short_parent, lay):
+    """Whoever takes the name of one that is gone gains nothing, and loses nothing."""
+    address.listen(long_home)[0].close()
     directory = Path(address.socket_path(long_home)).parent
+    Path(address.socket_path(long_home)).unlink()
+    directory.rmdir()
     lay(directory)
-    before = sorted(os.listdir(directory.parent))
+    before = sorted(os.listdir(short_parent))
     with pytest.raises(PermissionError, match="not a directory of ours alone"):
-        use(long_home)
-    assert sorted(os.listdir(directory.parent)) == before
+        address.connect(long_home, 10)
+    address.remove(long_home)
+    assert sorted(os.listdir(short_parent)) == before
+    with address.listen(long_home)[0] as listening:
+        assert Path(address.socket_path(long_home)).parent != directory
+        assert_it_answers(long_home, listening, None)
+    address.remove(long_home)
+    assert sorted(os.listdir(short_parent)) == before
 
 
 @pytest.mark.usefixtures("over_tcp")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 import memkit
 from memkit.errors import MemkitError
+from memkit.paths import make_private_directory
 from memkit.service import address, client, frames
 from tests.unit.service.peers import PATIENCE_SECONDS, read_all, read_frame, scripted, serving
 
@@ -61,12 +63,12 @@ def test_nobody_listens(home):
     assert reason_of(home) == "absent"
 
 
-def test_a_directory_of_someone_else_is_not_used(home, monkeypatch):
-    monkeypatch.setattr(address, "MAX_SOCKET_PATH_BYTES", 1)
-    monkeypatch.setattr(address, "SHORT_PARENT", home.root)
-    path = Path(address.socket_path(home))
+def test_a_directory_of_someone_else_is_not_used(home):
+    make_private_directory(home.run)
+    path = Path(home.root, "open", "service.sock")
     path.parent.mkdir()
     path.parent.chmod(0o777)
+    Path(home.service_token).write_text(f'{{"directory": "{path.parent}"}}')
     with socket.socket(socket.AF_UNIX) as hostile:
         hostile.bind(str(path))
         hostile.listen()
@@ -149,8 +151,8 @@ def test_a_request_that_is_no_frame_is_not_sent(home, arguments, kind):
 @pytest.fixture
 def hung(monkeypatch):
     """Any deadline is long enough to tell that a service hangs."""
-    monkeypatch.setattr(client, "HUNG_SECONDS", 0.0)
-    monkeypatch.setattr(client, "ALIVE_SECONDS", SOON)
+    monkeypatch.setattr(client, "SIGN_SECONDS", SOON / 4)
+    monkeypatch.setattr(client.is_alive, "__defaults__", (SOON,))
 
 
 def test_a_busy_service_is_left_alone(home):
@@ -159,34 +161,54 @@ def test_a_busy_service_is_left_alone(home):
         assert reason_of(home, seconds=SOON) == "late"
 
 
-def test_a_service_that_is_late_is_asked_to_drain(home, hung):
+def test_a_service_without_a_sign_of_life_is_not_waited_for(home, hung):
+    """Whoever has an hour does not spend it."""
+    asked = []
+
+    def say_nothing(connection):
+        asked.append(read_frame(connection)["operation"])
+        read_all(connection)
+
+    with scripted(home, say_nothing, say_nothing):
+        assert reason_of(home, seconds=3600) == "hung"
+    assert asked == ["echo", "ping"]
+
+
+@pytest.mark.parametrize("knows_ping", [True, False])
+def test_a_busy_service_is_waited_for(home, hung, knows_ping):
+    """It gives a sign of life each time, and its reply comes late."""
+    signs = []
+    asked_twice = asyncio.Event()
+
+    async def work_long(request):
+        if request.operation == "echo":
+            await asked_twice.wait()
+            return {"done": True}
+        signs.append(request.operation)
+        if len(signs) == 2:
+            asked_twice.set()
+        if not knows_ping:
+            raise MemkitError("the service knows no operation 'ping'")
+        return {}
+
+    with serving(home, work_long):
+        assert ask(home, seconds=3600) == {"done": True}
+    assert set(signs) == {"ping"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "operations"),
+    [({}, ["drain"]), ({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, [])],
+    ids=["older than this rule", "older", "newer"],
+)
+def test_only_an_older_service_is_asked_to_drain(home, theirs, operations):
+    """So two versions never end each other's service in turn."""
     later = []
-    with scripted(
-        home,
-        lambda connection: read_all(connection),  # reads, and never says anything
-        lambda connection: read_all(connection),  # not even how it is
-        lambda connection: later.append(read_frame(connection)),
-    ):
-        assert reason_of(home, seconds=SOON) == "late"
-    (message,) = later
-    assert message["operation"] == "drain"
-    assert message["deadline"] is None
-
-
-def test_a_service_that_is_late_but_says_how_it_is_is_left_alone(home, hung):
-    with scripted(home, lambda connection: read_all(connection), reply(result={})):
-        assert reason_of(home, seconds=SOON) == "late"
-
-
-def test_a_service_of_another_version_is_asked_to_drain(home):
-    later = []
-    with scripted(
-        home,
-        reply(error={"kind": "version", "message": "text"}),
-        lambda connection: later.append(read_frame(connection)["operation"]),
-    ):
+    scripts = [reply(error={"kind": "version", "message": "text", **theirs})]
+    scripts += [lambda connection: later.append(read_frame(connection)["operation"])] * len(operations)
+    with scripted(home, *scripts):
         assert reason_of(home) == "version"
-    assert later == ["drain"]
+    assert later == operations
 
 
 def test_a_service_that_is_gone_before_it_is_asked_to_drain(home):
@@ -227,7 +249,7 @@ def test_a_service_that_does_not_read_does_not_prolong_the_deadline(home, hung):
         with pytest.raises(client.ServiceUnavailable) as caught:
             client.request(home, "echo", {"text": "x" * 900_000}, SOON)
         done.set()
-    assert caught.value.reason == "late"
+    assert caught.value.reason == "hung"
 
 
 def test_a_service_that_does_not_accept_is_late(home):

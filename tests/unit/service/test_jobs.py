@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,10 +12,14 @@ import msgspec
 import pytest
 
 from memkit.capture import spool
+from memkit.capture.archive import Archive
+from memkit.capture.capture import Capture
+from memkit.capture.sessions import Sessions
 from memkit.errors import NotFoundError
 from memkit.service import jobs
 from memkit.service.jobs import JOBS, Job, JobBook, JobState, Surroundings, job_named, run_job
 from tests.unit.memory import DAYS, Memory, make_memory
+from tests.unit.remember.builders import Lines
 
 
 @pytest.fixture
@@ -155,3 +160,39 @@ def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
     state = run_job(broken, around(memory))
     assert (state.failed, state.result) == (True, "no room")
     assert JobBook(memory.home).states()["tidy"] == state
+
+
+def test_states_of_sessions_long_past_are_removed(memory: Memory, tmp_path: Path) -> None:
+    """But none that keeps a turn single: neither a live transcript's nor one that nothing else knows."""
+    home, root = memory.home, memory.project.root
+    sessions = Sessions(home)
+    old = time.time() - 40 * 86400
+    lines = {name: Lines(name).prompt(f"What is {name}?", f"p-{name}").answer(f"It is {name}.")
+             for name in ("gone", "there", "young", "unarchived")}  # fmt: skip
+    capture = Capture(home, memory.settings)
+    for name, told in lines.items():
+        path = told.write(tmp_path)
+        record = {"event": "Stop", "session": name, "transcript": str(path), "project": root}
+        record |= {"cwd": root, "prompt_id": f"p-{name}", "message": f"It is {name}."}
+        capture.handle({**record, "time": old}, old)
+        os.utime(sessions.path(name), (old, old))
+        if name != "there":
+            path.unlink()
+    os.utime(sessions.path("young"))
+    Archive(home).path("unarchived").unlink()
+    before = {path: path.read_text() for path in Path(memory.project.memory).glob("*.md")}
+    assert sum(text.count("It is gone.") for text in before.values()) == 1
+    kept = msgspec.structs.replace(memory.settings.archive, keep_days=9999)
+    memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
+    assert not run_job(job_named("tidy"), around(memory)).failed
+    assert {one.id for one in sessions} == set(lines)  # their archives will go
+    kept = msgspec.structs.replace(kept, keep_days=0)
+    memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
+    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old notes,")
+    assert {one.id for one in sessions} == {"there", "young", "unarchived"}
+    # The session comes back, and is read from its start: each turn is there once, as it was.
+    path = lines["gone"].write(tmp_path)
+    record = {"event": "SessionEnd", "session": "gone", "transcript": str(path), "project": root}
+    Capture(home, memory.settings).handle({**record, "cwd": root, "time": old}, time.time())
+    after = {path: path.read_text() for path in Path(memory.project.memory).glob("*.md")}
+    assert after == before

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import memkit
 from memkit.paths import PRIVATE_DIRECTORY
 from memkit.service import address, client, frames, listener
 from tests.unit.service.peers import PATIENCE_SECONDS as PATIENT
@@ -149,13 +150,20 @@ def test_fields_of_the_wrong_type(home, changes):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"version": "0.0.9"}, {"version": None}, {"protocol": 2}, {"protocol": "1"}],
-    ids=repr,
+    [{"version": "99.0.0"}, {"version": None}, {"version": "9" * 999}, {"protocol": 2}, {"protocol": "1"}],
+    ids=lambda changes: repr(changes)[:30],
 )
 def test_another_version(home, changes):
     with serving(home):
-        assert answer(home, **changes)["error"]["kind"] == "version"
+        error = answer(home, **changes)["error"]
+        assert (error["kind"], error["version"]) == ("version", memkit.__version__)
         assert answer(home, **changes, arguments=None)["error"]["kind"] == "version"
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "0", "", "0.0.x"])
+def test_an_older_client_of_the_same_protocol_is_answered(home, version):
+    with serving(home):
+        assert "error" not in answer(home, version=version)
 
 
 @pytest.mark.parametrize("operation", ["drain", "status"])

@@ -193,3 +193,23 @@ def test_service_commands(memory: Memory) -> None:
     finally:
         done = service.memkit("service", "stop")
     assert done.stdout == "The service is not running.\n"
+
+
+def test_an_older_version_uses_the_newer_ones_service(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not end each other's in turn: sixteen turns of both, one process."""
+    assert service.process is not None
+    for turn in range(16):
+        with monkeypatch.context() as older:
+            if turn % 2:
+                older.setattr("memkit.service.client.__version__", "0.0.9")
+            service.ask("work")
+            assert service.found("port")
+    assert service.status()["pid"] == service.process.pid
+    # A newer one ends it, for its own.
+    monkeypatch.setattr("memkit.service.client.__version__", "99.0")
+    with pytest.raises(ServiceUnavailable) as refused:
+        service.ask("work")
+    assert refused.value.reason == "version"
+    assert service.process.wait(timeout=60) == 0
