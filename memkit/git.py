@@ -10,6 +10,7 @@ import re
 from typing import Collection, NamedTuple, Optional
 
 from memkit.processes import quiet
+from memkit.safe_files import read_head
 
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
@@ -179,7 +180,7 @@ def remote_of(root: str) -> Optional[str]:
 def _read(path: str, most: int = 4096) -> str:
     """The start of a file; empty if it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(most)
+        # HEAD may be a link, as very old versions of git made it.
+        return read_head(os.path.realpath(path), most).decode("utf-8", "replace")
     except (OSError, ValueError):  # ValueError: no path
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,6 +21,7 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError
 from memkit.index.chunker import decode
 from memkit.paths import Home
+from memkit.safe_files import read_regular
 
 
 class Place(Protocol):
@@ -69,7 +71,7 @@ class ForeignMarkdown:
 
     def look(self, finder: Finder) -> None:
         """See `Place`."""
-        text, _ = decode(self.path.read_bytes())
+        text, _ = decode(read_regular(os.path.realpath(self.path)))
         finder.lines_of("markdown", str(self.path))(1, text)
 
     def fix(self, redact: Redact) -> None:

@@ -12,6 +12,10 @@ from typing import Iterator, List, NamedTuple, Tuple
 from memkit import anchors
 from memkit.capture.fence import defuse
 from memkit.project import Project
+from memkit.safe_files import inside, read_tail
+
+NEWEST_BYTES = 1024 * 1024
+"""How much of a day file's end is read for its newest entries; more is read only to count them all."""
 
 ANSWER_CHARACTERS = 280
 """How much of an entry's text is shown; the skill shows the rest."""
@@ -29,12 +33,27 @@ class Entry(NamedTuple):
 
 
 def days(project: Project) -> List[str]:
-    """The remembered days as ISO dates, oldest first."""
+    """The remembered days as ISO dates, oldest first.
+
+    None if the memory leads out of the project; a day that is a device or leads out is not there either.
+    The doctor names both.
+    """
     try:
-        names = os.listdir(project.memory)
+        memory = inside(project.memory, project.root)
+        with os.scandir(memory) as entries:
+            found = [entry for entry in entries if _DAY_FILE.match(entry.name)]
+        return sorted(entry.name[:-3] for entry in found if _is_day(entry, memory))
     except OSError:
         return []
-    return sorted(name[:-3] for name in names if _DAY_FILE.match(name))
+
+
+def _is_day(entry: "os.DirEntry[str]", memory: str) -> bool:
+    if entry.is_file(follow_symlinks=False):
+        return True
+    try:
+        return entry.is_symlink() and os.path.isfile(inside(entry.path, memory))
+    except OSError:
+        return False
 
 
 def session_brief(project: Project, limit: int) -> str:
@@ -85,16 +104,17 @@ def prompt_hint(project: Project, today: str) -> str:
     ).format(earlier[0])
 
 
-def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
-    """The remembered turns and notes, newest first."""
+def newest_entries(
+    project: Project, known: List[str], most: int = NEWEST_BYTES
+) -> Iterator[Entry]:
+    """The remembered turns and notes, newest first, of each day those in its last `most` bytes."""
     for day in reversed(known):
         try:
-            with open(
-                os.path.join(project.memory, day + ".md"), encoding="utf-8", errors="replace"
-            ) as file:
-                text = file.read()
+            memory = inside(project.memory, project.root)
+            data = read_tail(inside(os.path.join(memory, day + ".md"), memory), most)
         except OSError:  # deleted or unreadable since the listing: the other days still stand
             continue
+        text = data.decode("utf-8", "replace")
         entries = [Entry(day, heading, _answer(body)) for heading, body in _turns(text)]
         for entry in sorted(entries, key=lambda entry: entry.heading[:5], reverse=True):
             yield entry

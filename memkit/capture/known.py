@@ -16,6 +16,7 @@ from memkit.index.current import known_roots, project_names
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_files import MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def all_known(home: Home) -> list[KnownProject]:
                 name=names[root],
                 memory=project.memory,
                 days=len(remembered),
-                turns=sum(1 for _ in newest_entries(project, remembered)),
+                turns=sum(1 for _ in newest_entries(project, remembered, MOST_BYTES)),
                 last=remembered[-1] if remembered else "",
                 remote=normalise_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),

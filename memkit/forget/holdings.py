@@ -129,7 +129,7 @@ class _Search:
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
                 own = {journal.path(day) for day in days(journal.project)}
-                files = sorted(set(journal.directory.rglob("*.md")) - own)
+                files = sorted(set(journal.markdown()) - own)
                 self._found.files += [(journal.project, path) for path in files]
         self._found.forgotten = msgspec.structs.replace(
             self._forgotten,

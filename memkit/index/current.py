@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from memkit.index.scanner import scan
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_files import read_regular
 
 if TYPE_CHECKING:
     from memkit.index.snapshot import Snapshot
@@ -50,13 +52,14 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
 def read_files(project: Project, home: Home, settings: Settings) -> dict[str, MemoryFile]:
     """The memory files of a project by source, in order.
 
-    A file that cannot be read is logged and left out.
+    A file that cannot be read, or is larger than 64 MB, is logged and left out.
     """
     files = {}
     paths = memory_paths(project, home, settings)
     for found in scan(Path(project.root), paths, exclude=settings.memory.exclude):
         try:
-            data = found.path.read_bytes()
+            # Links were followed, and checked, by the scan.
+            data = read_regular(os.path.realpath(found.path))
         except OSError as error:
             logger.warning("cannot read %s: %s", found.path, error)
             continue
@@ -90,12 +93,18 @@ def other_collections(project: Project, home: Home, name: str) -> list[str]:
 
     Those another home made on a Chroma server they share are not among them.
     """
-    directories = Path(home.index, "snapshots").glob(f"{_prefix(project, home)}*")
+    directories = _snapshots(home, f"{_prefix(project, home)}*")
     return sorted(path.name for path in directories if path.name != name)
 
 
 def _prefix(project: Project, home: Home) -> str:
     return f"{COLLECTION_PREFIX}{identity(project, home)}-"
+
+
+def _snapshots(home: Home, pattern: str = "*") -> list[Path]:
+    """Where the snapshots of all collections lie whose names fit."""
+    above = Path(home.index, "snapshots")
+    return list(above.glob(pattern)) if above.is_dir() else []
 
 
 def snapshot_directory(home: Home, name: str) -> Path:
@@ -129,13 +138,13 @@ def _directory(project: Project, home: Home, settings: Settings) -> Path:
 
 def snapshots_of(home: Home, roots: Collection[str] | None) -> list[Path]:
     """Where the snapshots of all collections lie whose projects have one of `roots`, of any if None."""
-    directories = sorted(Path(home.index, "snapshots").glob("*"))
+    directories = sorted(_snapshots(home))
     return [path for path in directories if roots is None or root_of(path) in roots]
 
 
 def known_roots(home: Home) -> list[str]:
     """The root directories of all projects that have an index, sorted."""
-    directories = Path(home.index, "snapshots").glob("*")
+    directories = _snapshots(home)
     return sorted(filter(None, {_present_root(home, directory) for directory in directories}))
 
 

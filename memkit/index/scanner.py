@@ -41,7 +41,8 @@ def scan(root: Path, paths: Sequence[str], *, exclude: Sequence[str] = ()) -> It
     `paths` are files or directories, absolute or relative to `root`. What does not exist or cannot
     be read is logged and passed over. Below them hidden files and directories are skipped, and a
     symlink leads to what lies inside the same configured path only; a file found there under its
-    own name does not also appear under a link's. A configured path may itself be hidden or a link.
+    own name does not also appear under a link's. A configured path may itself be hidden or a link, but
+    one below `root` must lie there: the link may have come with the repository.
 
     `exclude` holds globs in the manner of gitignore: one without a slash fits the name of any file
     or directory, one with a slash the whole source; a slash at the end says directories only, and
@@ -52,6 +53,9 @@ def scan(root: Path, paths: Sequence[str], *, exclude: Sequence[str] = ()) -> It
         base = _absolute(root / configured)
         if not _is_directory(base) and not _is_file(base):
             logger.info("nothing to index at %r: no file or directory", str(base))
+            continue
+        if base.is_relative_to(_absolute(root)) and not _leads_inside(base, _real(root)):
+            logger.warning("not indexed, it leads out of the project: %r", str(base))
             continue
         source = _source(root, base)
         if source and _is_excluded(source, exclude, _is_directory(base)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall.transcript import find_original
+from memkit.safe_files import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
     chunk = chunks.chunk(position)
     path = Path(project.root) / chunk.source
     try:
-        data = path.read_bytes()
+        data = read_regular(os.path.realpath(path))
     except OSError as error:
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to bring the index into step"

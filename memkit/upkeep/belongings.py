@@ -30,8 +30,8 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "spool": ("tmp", "new", "claimed", "failed"),
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
-        "index.lock", "service.*", "hooks.json", "live", "shown", "unindexed", "notices", "jobs.json",
-        "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
+        "index.lock", "index.holder", "service.*", "hooks.json", "live", "shown", "unindexed", "notices",
+        "jobs.json", "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
     ),
 }  # fmt: skip
 _KEPT: Final[dict[str, tuple[str, ...]]] = {

@@ -247,7 +247,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     audited.remember(spoken())
     audited.add_pattern()
     where = {
-        "journal": "memkit.capture.journal.Journal._save",
+        "journal": "memkit.capture.journal.Journal._put",
         "archive": "memkit.capture.archive.Archive.rewrite",
         "index": "memkit.capture.audit.erase_deleted",
     }
