@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Collection, NamedTuple, Optional
+from typing import Collection, NamedTuple, Optional, Tuple
 
 from memkit.processes import quiet
 from memkit.safe_files import read_head
@@ -104,7 +104,7 @@ def _main_worktree(worktree: str) -> Optional[str]:
     """
     git_directory = _git_directory(worktree)
     common = None if git_directory is None else _common_directory(git_directory)
-    if common is None:
+    if git_directory is None or common is None or not _is_linked(worktree, git_directory, common):
         return None
     above = os.path.dirname(common)
     if os.path.basename(common) == ".git":
@@ -116,7 +116,30 @@ def _main_worktree(worktree: str) -> Optional[str]:
     if configured is None:
         return None
     main = os.path.realpath(os.path.join(common, configured[1].strip('"')))
-    return main if os.path.exists(os.path.join(main, ".git")) else None
+    lead = _git_directory(main)
+    return main if lead is not None and os.path.realpath(lead) == common else None
+
+
+def _is_linked(worktree: str, git_directory: str, common: str) -> bool:
+    """Return whether the repository at `common` knows `worktree` as one of its own.
+
+    Anybody can write a `.git` file that leads to another repository. Git notes in the repository where
+    each worktree is, so that file must name this one, and belong to the same user.
+    """
+    real = os.path.realpath(git_directory)
+    if os.path.dirname(real) != os.path.join(common, "worktrees"):
+        return False
+    marker = os.path.join(worktree, ".git")
+    named = _read(os.path.join(real, "gitdir")).strip()
+    try:
+        return (
+            bool(named)
+            and os.path.samefile(os.path.join(real, named), marker)
+            and not os.path.islink(marker)
+            and os.stat(marker).st_uid == os.stat(real).st_uid
+        )
+    except (OSError, ValueError):  # moved by hand; ValueError: no path
+        return False
 
 
 def _commit(git_directory: str, reference: str) -> Optional[str]:
@@ -161,20 +184,35 @@ def remote_of(root: str) -> Optional[str]:
     """The remote `origin` of the repository at `root`, as git's configuration, includes and all, has it."""
     if not os.path.exists(os.path.join(root, ".git")):
         return None
+    answer = run_git(root, "config", "--get", "remote.origin.url")
+    # Without git on this machine the path names the project.
+    return (answer and answer[1].decode("utf-8", "replace").strip()) or None
+
+
+def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
+    """Run git in the repository at `root`; return its status and output, None if it did not run.
+
+    Not for hooks. The settings of a repository may name programs, and a session's environment may point
+    git elsewhere: neither is heeded.
+    """
     import subprocess  # not needed by hooks, which count milliseconds
 
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
+    options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
     try:
         answer = subprocess.run(
-            ["git", "-C", root, "config", "--get", "remote.origin.url"],
+            ["git", *options, "-C", root, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=5,
             check=False,
+            env=environment,
             **quiet(),
         )
-    except (OSError, subprocess.TimeoutExpired):  # no git on this machine: the path names the project
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.decode("utf-8", "replace").strip() or None
+    return answer.returncode, answer.stdout
 
 
 def _read(path: str, most: int = 4096) -> str:

@@ -17,8 +17,8 @@ from typing import Any, Dict, List, Optional, Pattern
 
 from memkit.capture.hook_log import log_failure
 from memkit.git import head
-from memkit.paths import Home, make_private_directory
-from memkit.project import Project
+from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, make_private_directory
+from memkit.project import Project, digest16
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
@@ -92,7 +92,7 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
     home = Home.from_environment()
     project = Project.remembering(os.environ.get("CLAUDE_PROJECT_DIR") or directory, home)
     if project.is_off:
-        return {}
+        return _off(home, project) if event == "SessionStart" else {}
     if event == "PreToolUse":
         return _allow_recall(data)
     if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
@@ -144,6 +144,20 @@ def spool_event(
         spool.put(home, record)
     launch.hand_over(home, bool(settings["service"]))
     return record
+
+
+def _off(home: Home, project: Project) -> Dict[str, Any]:
+    """What a session is told where memkit is off, once in each project: the marker may be a stranger's."""
+    said = os.path.join(home.run, "off-said", digest16(project.root))
+    if os.path.exists(said):
+        return {}
+    make_private_directory(os.path.dirname(said))
+    os.close(os.open(said, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
+    line = (
+        "memkit is off in this project, because there is a file {}; nothing of it is remembered. "
+        "`memkit on` switches it on."
+    )
+    return {"systemMessage": line.format(os.path.join(project.root, OFF_MARKER))}
 
 
 def _is_excluded(patterns: List[Any], directory: str, project: Project) -> bool:

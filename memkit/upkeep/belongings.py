@@ -31,7 +31,8 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
         "index.lock", "index.holder", "service.*", "hooks.json", "live", "shown", "unindexed", "notices",
-        "jobs.json", "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
+        "jobs.json", "nowhere", "environment-notice", "import.jsonl", "import-offered", "off-said",
+        _TEMPORARY,
     ),
 }  # fmt: skip
 _KEPT: Final[dict[str, tuple[str, ...]]] = {

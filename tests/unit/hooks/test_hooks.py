@@ -109,10 +109,28 @@ def test_nothing_happens_in_a_child_or_where_it_is_off(stage: Stage, script: str
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
     for variable in ("MEMKIT_CHILD", "MEMKIT_DISABLE"):
         assert stage.run(script, event, environment={variable: "1"}).json == {}
-    (stage.project / ".memkit" / "off").touch()
-    assert stage.run(script, event).json == {}
     assert not stage.home.exists()
+    (stage.project / ".memkit" / "off").touch()
+    answer = stage.run(script, event).json
+    assert answer == {} or (script == "session_start" and list(answer) == ["systemMessage"])
+    assert stage.run(script, event).json == {}
+    assert not (stage.home / "spool").exists()
     assert stage.started == []
+
+
+def test_that_memkit_is_off_is_said_once_in_each_project(stage: Stage) -> None:
+    event = stage.event("SessionStart")
+    marker = stage.project / ".memkit" / "off"
+    marker.parent.mkdir()
+    marker.touch()
+    said = stage.run("session_start", event).json["systemMessage"]
+    assert str(marker) in said
+    assert "`memkit on`" in said
+    assert stage.run("session_start", event).json == {}
+    other = stage.root / "other"
+    (other / ".memkit").mkdir(parents=True)
+    (other / ".memkit" / "off").symlink_to("nowhere")
+    assert "off" in stage.run("session_start", {**event, "cwd": str(other)}).json["systemMessage"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
