@@ -93,6 +93,11 @@ class Project:
         project.memory = home.memory
         return project
 
+    @classmethod
+    def kept(cls, root: str, home: Home) -> Project:
+        """The project that remembers what was done in `root`, with its memory under the memory home."""
+        return cls(_kept_place(root, home))
+
     @property
     def is_off(self) -> bool:
         """Whether the user switched memkit off here (`memkit off`)."""
