@@ -14,6 +14,7 @@ from memkit.capture.audit_places import (
     DayFile,
     ForeignMarkdown,
     Place,
+    left_behind,
     look_through,
     state_places,
 )
@@ -111,6 +112,8 @@ class Audit:
             journal = Journal(project, shared=settings.memory.shared)
             own = days(project)
             places += [DayFile(journal, day, self._home) for day in own]
+            if own:
+                places += left_behind("journal", project.memory)
             directory = Path(project.memory).relative_to(project.root).as_posix()
             written = {f"{directory}/{day}.md" for day in own}
             places += [

@@ -217,6 +217,7 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
     for path in sorted(Path(home.sessions).glob("*.json")):
         if path not in readable:
             yield TextFile("session", path)
+    yield from left_behind("session", home.sessions)
     for name, record in spool.stored(home):
         if record is None:
             yield TextFile("spool", Path(name))
@@ -230,6 +231,13 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
     for path in [*sorted(Path(home.log).glob("*")), Path(home.run, "jobs.json")]:
         if path.is_file():
             yield TextFile("log", path)
+
+
+def left_behind(where: str, directory: str) -> Iterator[Place]:
+    """What writers that were killed left in a directory."""
+    for path in sorted(Path(directory).glob(".*.tmp")):
+        if path.is_file() and not path.is_symlink():
+            yield TextFile(where, path)
 
 
 def look_through(places: list[Place], finder: Finder, problems: list[str]) -> list[Place]:
