@@ -109,7 +109,7 @@ class Audit:
     def _places(self) -> list[Place]:
         places: list[Place] = []
         for project, settings in self._projects:
-            journal = Journal(project, shared=settings.memory.shared)
+            journal = Journal(project, shared=settings.memory.shared, home=self._home)
             own = days(project)
             places += [DayFile(journal, day, self._home) for day in own]
             if own:

@@ -23,6 +23,7 @@ from memkit.capture.digest import Digest, make_digest
 from memkit.capture.hidden import Hidden
 from memkit.capture.journal import Growing, Journal
 from memkit.capture.live import LiveSessions
+from memkit.capture.own_entries import note_own, own_file
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT, time_of
@@ -32,7 +33,7 @@ from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns
 from memkit.config import Settings
 from memkit.errors import MemkitError, NewerFileError, TranscriptError
-from memkit.paths import Home
+from memkit.paths import Home, create_private, make_private_directory
 from memkit.project import Project
 from memkit.registry import Registry
 from memkit.waiting import WaitingSessions
@@ -88,6 +89,7 @@ class Capture:
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
+            self._adopt(project)
             client = record.get("client")
             if isinstance(client, int):
                 LiveSessions(self.home).begin(str(record["session"]), project.root, client)
@@ -230,7 +232,9 @@ class Capture:
         }
         for root, digests in groups.items():
             pending.mark(self.home, root)
-            journal = Journal(Project(root), shared=self.settings.memory.shared)
+            project = Project(root)
+            self._adopt(project)
+            journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
             captured.written += len(journal.write(digests, growing))
             captured.projects.add(root)
             if is_live and self.settings.summarize.is_on:
@@ -244,6 +248,36 @@ class Capture:
             session.offset = turns[-1].start
             session.size = turns[-1].end
         return captured
+
+    def _adopt(self, project: Project) -> None:
+        """Once for each project: count as this home's own what the archive knows of its memory.
+
+        The record of what this home wrote is younger than memories are; see `own_entries`.
+        """
+        done = Path(own_file(self.home, project.root)).with_suffix(".adopted")
+        if done.exists():
+            return
+        known: list[str] = []
+        try:
+            for day in Journal(project).days():
+                content = Journal(project).day(day)
+                for session in content.sessions():
+                    turns = {
+                        turn.id
+                        for turn in self._archive.turns(session)
+                        if turn.project == project.root
+                    }
+                    known += (
+                        content.text(section)
+                        for section in content.sections
+                        if section.pairs.get("turn") in turns
+                        or (turns and section.pairs.get("session") == session)
+                    )
+        except MemkitError as error:  # then less of it is quoted
+            logger.warning("what is this home's own in %s is not known: %s", project.root, error)
+        note_own(self.home, project.root, "", "\n".join(known))
+        make_private_directory(self.home.projects)
+        create_private(str(done)).close()
 
     def _mark_for_summary(self, root: str, digests: list[Digest]) -> None:
         waiting = WaitingSessions(self.home)

@@ -186,13 +186,17 @@ def _session_start(home: Home, project: Project, transcript: str) -> Dict[str, A
     from memkit.capture import notices
     from memkit.capture.brief import session_brief
     from memkit.capture.offer import import_offer
+    from memkit.capture.own_entries import HOOK_BYTES, OwnEntries
 
     limit = int(_settings(home)["session_characters"])
-    answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
+    answer = {}  # type: Dict[str, Any]
+    if limit > 0:
+        own = OwnEntries(home, project.root, HOOK_BYTES)
+        answer = _context("SessionStart", session_brief(project, limit, own))
     lines = notices.take(home, project.root)
     try:
-        own = [_environment_notice(home), import_offer(home, transcript)]
-        lines = [*filter(None, own), *lines]
+        first = [_environment_notice(home), import_offer(home, transcript)]
+        lines = [*filter(None, first), *lines]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
     if lines:

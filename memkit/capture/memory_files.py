@@ -17,10 +17,12 @@ from typing import NamedTuple
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_removal import is_empty
+from memkit.capture.own_entries import note_own
 from memkit.errors import JournalError
 from memkit.paths import (
     MEMORY_DIRECTORY,
     PRIVATE_FILE,
+    Home,
     make_private_directory,
     stale_temporary_files,
     sync_directory,
@@ -59,11 +61,15 @@ class _ChangedMeanwhile(Exception):
 class MemoryFiles:
     """The memory directory of one project.
 
-    `shared` says whether `.memkit/.gitignore` lets the memory be committed.
+    `shared` says whether `.memkit/.gitignore` lets the memory be committed. Whoever adds text gives the
+    memory home that writes it: what has none there is never quoted unasked (see `own_entries`).
     """
 
-    def __init__(self, project: Project, *, shared: bool = False) -> None:
+    def __init__(
+        self, project: Project, *, shared: bool = False, home: Home | None = None
+    ) -> None:
         self.project = project
+        self.home = home
         self.directory = Path(project.memory)
         self.shared = shared
 
@@ -264,6 +270,8 @@ class MemoryFiles:
             after = change(before)
             if after == before and not (create and stamp is None):
                 return False
+            if self.home is not None and after is not None:
+                note_own(self.home, self.project.root, before, after)
             try:
                 self._put(real, after, stamp)
                 return True

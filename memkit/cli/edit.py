@@ -36,7 +36,8 @@ def edit_command(context: Context, day: str | None) -> None:
 
     today = date.today()
     chosen = (parse_day(day, today) if day else today).isoformat()
-    journal = Journal(context.project, shared=context.settings().memory.shared)
+    shared = context.settings().memory.shared
+    journal = Journal(context.project, shared=shared, home=context.home)
     before = journal.read(chosen)
     if not before and chosen != today.isoformat():
         raise NotFoundError(f"nothing is remembered of {chosen} in {context.project.root}")

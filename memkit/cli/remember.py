@@ -44,7 +44,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     patterns = settings.capture.compiled_patterns()
     now = datetime.now(timezone.utc)
     note = make_note(text, tags, now, lambda said: redact(said, patterns))
-    journal = Journal(project, shared=settings.memory.shared)
+    journal = Journal(project, shared=settings.memory.shared, home=context.home)
     pending.mark(context.home, project.root)
     is_new = journal.add_note(note)
     index_project(context)

@@ -183,7 +183,7 @@ class Restore:
         if step.project is not None:
             pending.mark(self._home, step.project.root)
             shared = settings_of(Project(self._home.root)).memory.shared
-            Journal(step.project, shared=shared).take_over(step.name, data)
+            Journal(step.project, shared=shared, home=self._home).take_over(step.name, data)
             return
         make_private_directory(str(step.target.parent))
         write_durably(os.path.realpath(step.target), data, PRIVATE_FILE)

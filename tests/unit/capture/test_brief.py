@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.capture.brief import ANSWER_CHARACTERS, days, newest_entries, prompt_hint, session_brief
+from memkit.capture.brief import days, newest_entries, prompt_hint, session_brief
 from memkit.capture.digest import make_digest
 from memkit.capture.journal import Journal
+from memkit.capture.own_entries import ANSWER_CHARACTERS
 from memkit.capture.turn import ToolCall, Turn
 from memkit.project import Project
 
