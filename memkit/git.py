@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Collection, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, NamedTuple, Optional, Tuple
 
+from memkit.paths import make_private_directory, write_durably
 from memkit.processes import quiet
-from memkit.safe_files import read_head
+from memkit.safe_files import inside, read_head, read_regular
 
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
@@ -189,6 +190,80 @@ def remote_of(root: str) -> Optional[str]:
     return (answer and answer[1].decode("utf-8", "replace").strip()) or None
 
 
+EXCLUDED = (
+    "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
+    "/.memkit/\n"
+)
+"""What `keep_out_of_git` adds."""
+
+_tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], bool]] = {}
+
+
+def is_tracked(root: str, path: str) -> bool:
+    """Return whether git tracks a file of the repository at `root`.
+
+    Not for hooks: it runs git, once and whenever git's index has changed.
+    """
+    git_directory = _git_directory(root)
+    if git_directory is None:
+        return False
+    try:
+        status = os.stat(os.path.join(git_directory, "index"))
+    except OSError:  # nothing was ever added
+        return False
+    state = status.st_mtime_ns, status.st_size
+    known = _tracked.get((root, path))
+    if known is None or known[0] != state:
+        answer = run_git(root, "ls-files", "--error-unmatch", "--", path)
+        known = _tracked[root, path] = (state, answer is not None and answer[0] == 0)
+    return known[1]
+
+
+def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
+    """Have git's own list of excluded files name `.memkit`, or not. Raise `OSError`.
+
+    A repository can bring ignore files, but not that list. Nothing is written through a `.git` file that
+    only claims to lead to another repository.
+    """
+    place = _exclude_directory(root)
+    if place is None:
+        return
+    path = inside(os.path.join(place, "info", "exclude"), place)
+    try:
+        text = read_regular(path, _PACKED_BYTES).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        text = ""
+    if (EXCLUDED in text) == is_wanted:
+        return
+    if is_wanted:
+        text += ("\n" if text and not text.endswith("\n") else "") + EXCLUDED
+    else:
+        text = text.replace(EXCLUDED, "")
+    make_private_directory(os.path.dirname(path))
+    write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
+
+
+def _exclude_directory(root: str) -> Optional[str]:
+    """The directory with `info/exclude` of the worktree at `root`; None if it may be another's."""
+    marker = os.path.join(root, ".git")
+    git_directory = _git_directory(root)
+    if git_directory is None or os.path.islink(marker):
+        return None
+    common = _common_directory(git_directory)
+    if os.path.isdir(marker):
+        return marker if common is None and os.path.isfile(os.path.join(marker, "HEAD")) else None
+    if common is not None:
+        return common if _is_linked(root, git_directory, common) else None
+    configured = _WORKTREE.search(_read(os.path.join(git_directory, "config")))
+    try:
+        is_own = configured is not None and os.path.samefile(
+            os.path.join(git_directory, configured[1].strip('"')), root
+        )
+        return git_directory if is_own and os.stat(marker).st_uid == os.stat(git_directory).st_uid else None
+    except (OSError, ValueError):
+        return None
+
+
 def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     """Run git in the repository at `root`; return its status and output, None if it did not run.
 
@@ -198,7 +273,7 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     import subprocess  # not needed by hooks, which count milliseconds
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
+    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_LITERAL_PATHSPECS="1", LC_ALL="C")
     options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
     try:
         answer = subprocess.run(

@@ -18,7 +18,7 @@ from memkit.safe_files import inside, read_tail
 NEWEST_BYTES = 1024 * 1024
 """How much of a day file's end is read for its newest entries; more is read only to count them all."""
 
-_DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}\.md$")
+_DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 
 _MOST_LOOKED_AT = 200
 """Entries that are held against the record of what this home wrote; a stranger's file may have any number."""
@@ -39,10 +39,11 @@ class Entry(NamedTuple):
 
 
 def days(project: Project) -> List[str]:
-    """The remembered days as ISO dates, oldest first.
+    """The remembered days, oldest first: the names of their files without the suffix.
 
-    None if the memory leads out of the project; a day that is a device or leads out is not there either.
-    The doctor names both.
+    That is an ISO date, or, where git tracks the file of that name, the date and `.local`: a day may have
+    both, so take the first ten characters for the date. There are none if the memory leads out of the
+    project, and a day that is a device or leads out is not there either. The doctor names both.
     """
     try:
         memory = inside(project.memory, project.root)
@@ -71,11 +72,12 @@ def session_brief(project: Project, limit: int, own: Optional[Container[str]] = 
     known = days(project)
     if not known:
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
-    span = known[0] if len(known) == 1 else "{} to {}".format(known[0], known[-1])
+    dates = sorted({day[:10] for day in known})
+    span = dates[0] if len(dates) == 1 else "{} to {}".format(dates[0], dates[-1])
     text = (
         "memkit keeps a memory of this project in {}: {} ({}). "
         "The memory-recall skill searches all of it and drills down to the original exchanges."
-    ).format(_place(project), "1 day" if len(known) == 1 else "{} days".format(len(known)), span)
+    ).format(_place(project), "1 day" if len(dates) == 1 else "{} days".format(len(dates)), span)
     newest = list(islice(newest_entries(project, known[-_MOST_LOOKED_AT:]), _MOST_LOOKED_AT))
     if own is not None:
         every = newest
@@ -124,7 +126,7 @@ def prompt_hint(project: Project, today: str) -> str:
     return (
         "memkit holds what was said and done in this project since {}; "
         "the memory-recall skill finds it when history would help."
-    ).format(earlier[0])
+    ).format(earlier[0][:10])
 
 
 def newest_entries(
@@ -138,6 +140,6 @@ def newest_entries(
         except OSError:  # deleted or unreadable since the listing: the other days still stand
             continue
         text = data.decode("utf-8", "replace")
-        entries = [Entry(day, heading, answer_of(body)) for heading, body in entries_of(text)]
+        entries = [Entry(day[:10], heading, answer_of(body)) for heading, body in entries_of(text)]
         for entry in sorted(entries, key=lambda entry: entry.heading[:5], reverse=True):
             yield entry

@@ -238,7 +238,7 @@ class Capture:
             captured.written += len(journal.write(digests, growing))
             captured.projects.add(root)
             if is_live and self.settings.summarize.is_on:
-                self._mark_for_summary(root, digests)
+                self._mark_for_summary(journal, digests)
         if kept and self.settings.archive.enabled:
             self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
         if last is not None and session.id:
@@ -279,10 +279,11 @@ class Capture:
         make_private_directory(self.home.projects)
         create_private(str(done)).close()
 
-    def _mark_for_summary(self, root: str, digests: list[Digest]) -> None:
+    def _mark_for_summary(self, journal: Journal, digests: list[Digest]) -> None:
+        root = journal.project.root
         waiting = WaitingSessions(self.home)
         for session in {digest.session for digest in digests}:
-            days = {digest.day for digest in digests if digest.session == session}
+            days = {journal.day_for(digest.day) for digest in digests if digest.session == session}
             try:
                 waiting.add(root, session, days, time.time())
             except NewerFileError as error:  # costs a summary; the turns are written all the same

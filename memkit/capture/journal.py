@@ -51,7 +51,7 @@ class Journal(MemoryFiles):
         """
         by_day: dict[str, list[Digest]] = {}
         for digest in digests:
-            by_day.setdefault(digest.day, []).append(digest)
+            by_day.setdefault(self.day_for(digest.day), []).append(digest)
         if not by_day:
             return []
         with self._locked():
@@ -130,7 +130,7 @@ class Journal(MemoryFiles):
         """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
         with self._locked():
             return self._change_day(
-                self.path(note.day), lambda content: content.insert_note(note)
+                self.path(self.day_for(note.day)), lambda content: content.insert_note(note)
             )
 
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
@@ -211,13 +211,16 @@ class Journal(MemoryFiles):
         return True
 
     def _is_elsewhere(self, digest: Digest) -> bool:
-        """Whether a day beside it holds the turn: the machine's time zone has changed since.
+        """Whether a day beside it holds the turn, or the other file of its day: the machine's time zone, or
+        what git tracks, has changed since.
 
         Zones lie up to 26 hours apart.
         """
         day = date.fromisoformat(digest.day)
-        for days in (-1, 1, -2, 2):
-            text = self.text(f"{day + timedelta(days)}.md")
+        own = self.path(self.day_for(digest.day))
+        names = (f"{day + timedelta(n)}{kind}.md" for n in (0, -1, 1, -2, 2) for kind in ("", ".local"))
+        for name in names:
+            text = "" if self.directory / name == own else self._text_if_used(name)
             if f"turn:{digest.turn} " in text and DayFile(text).find_turn(digest.turn) is not None:
                 return True
         return False

@@ -19,6 +19,7 @@ from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_removal import is_empty
 from memkit.capture.own_entries import note_own
 from memkit.errors import JournalError
+from memkit.git import is_tracked, keep_out_of_git
 from memkit.paths import (
     MEMORY_DIRECTORY,
     PRIVATE_FILE,
@@ -88,12 +89,21 @@ class MemoryFiles:
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
     def path(self, day: str) -> Path:
-        """The file of a day, an ISO date."""
+        """The file of a day, see `days`."""
         return self.directory / f"{day}.md"
+
+    def day_for(self, date: str) -> str:
+        """Return the day to which entries of an ISO date are added: another one if git tracks its file.
+
+        Git would take private turns with the next commit.
+        """
+        if self.shared or not is_tracked(self.project.root, str(self.path(date))):
+            return date
+        return f"{date}.local"
 
     def day(self, day: str) -> DayFile:
         """One day as it is in its file. Raises `JournalError`."""
-        return DayFile(self.text_at(self.path(day)) or f"# {day}")
+        return DayFile(self.text_at(self.path(day)) or f"# {day[:10]}")
 
     def text(self, name: str) -> str:
         """A memory file of this directory as it is; "" if there is none. Raises `JournalError`."""
@@ -109,6 +119,15 @@ class MemoryFiles:
             return read_file(self._real(path))
         except OSError as error:
             raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
+
+    def _text_if_used(self, name: str) -> str:
+        """The same as `text`, but "" for a file that memkit refuses to use."""
+        try:
+            return self.text(name)
+        except JournalError as error:
+            if isinstance(error.__cause__, RefusedFileError):
+                return ""
+            raise
 
     def bytes_at(self, path: Path) -> bytes:
         """Return the bytes of a file of the memory directory. Raises `JournalError`."""
@@ -126,6 +145,7 @@ class MemoryFiles:
         make_private_directory(str(self.directory))
         if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return  # the user's own memory lies in the memory home, which is no project
+        keep_out_of_git(self.project.root, is_wanted=not self.shared)
         ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
@@ -243,7 +263,7 @@ class MemoryFiles:
         """
 
         def apply(text: str) -> str | None:
-            content = DayFile(text or f"# {path.stem}")
+            content = DayFile(text or f"# {path.stem[:10]}")
             before = list(content.lines)
             change(content)
             if content.lines == before:

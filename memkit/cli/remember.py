@@ -48,7 +48,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     pending.mark(context.home, project.root)
     is_new = journal.add_note(note)
     index_project(context)
-    path = journal.path(note.day)
+    path = journal.path(journal.day_for(note.day))
     if context.as_json:
         context.print_json({"id": note.id, "path": str(path), "new": is_new})
     else:

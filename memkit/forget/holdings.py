@@ -213,7 +213,7 @@ class _Search:
                     notes.append(section)
                 else:
                     stay += 1
-        start = datetime.fromisoformat(day).timestamp()
+        start = datetime.fromisoformat(day[:10]).timestamp()
         whole = not stay and any(
             period.project == project.root and not period.session
             and period.since <= start < period.until
@@ -265,7 +265,7 @@ class _Search:
 
 
 def _began(day: str, section: Section) -> datetime:
-    return datetime.fromisoformat(f"{day} {section.minute or '00:00'}").astimezone()
+    return datetime.fromisoformat(f"{day[:10]} {section.minute or '00:00'}").astimezone()
 
 
 def _entry(day: str, section: Section, key: str) -> Entry:

@@ -15,9 +15,11 @@ from itertools import islice
 from pathlib import Path
 
 from memkit.capture import spool
+from memkit.capture.brief import days
 from memkit.capture.sessions import Sessions
+from memkit.git import run_git
 from memkit.health.finding import MEND, Finding, Subject
-from memkit.paths import OFF_TIMES, PRIVATE_DIRECTORY, PRIVATE_FILE, Home
+from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, PRIVATE_DIRECTORY, PRIVATE_FILE, Home
 from memkit.project import Project
 from memkit.registry import Registry
 from memkit.safe_files import MOST_BYTES, RefusedFileError, inside
@@ -84,6 +86,34 @@ def check_memory(subject: Subject) -> Iterator[Finding]:
                 "nothing is read from them or written to them",
                 f"look at the memory with `ls -lR {project.memory}`",
             )
+
+
+def check_git(subject: Subject) -> Iterator[Finding]:
+    """Whether git sees a memory that is not shared."""
+    project = subject.project
+    if subject.settings.memory.shared or not days(project):
+        return
+    listed = run_git(project.root, "ls-files", "-z", "--", project.memory)
+    tracked = listed[1].split(b"\0")[:-1] if listed is not None and listed[0] == 0 else []
+    if tracked:
+        yield Finding(
+            "memory-tracked",
+            "warning",
+            f"git tracks {_counted(list(map(os.fsdecode, tracked)))} of {project.memory}, and memory.shared is off",
+            "what is said goes to files beside them, DATE.local.md, which git does not take",
+            "`memkit config set memory.shared true` if the memory is to be shared, else "
+            f"`git rm -r --cached {MEMORY_DIRECTORY}`, which keeps the files",
+        )
+    probe = os.path.join(project.memory, "2000-01-01.local.md")
+    ignored = run_git(project.root, "check-ignore", "-q", "--no-index", probe)
+    if ignored is not None and ignored[0] == 1:
+        yield Finding(
+            "memory-not-ignored",
+            "warning",
+            f"git does not ignore {project.memory}, and memory.shared is off",
+            "`git add -A` takes what was said into the next commit",
+            f"find the pattern that lets it in: `git -C {project.root} check-ignore -v --no-index {probe}`",
+        )
 
 
 def _refused(project: Project) -> Iterator[tuple[str, str]]:
