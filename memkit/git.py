@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Collection, Dict, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import make_private_directory, write_durably
 from memkit.processes import quiet
@@ -214,9 +214,24 @@ def is_tracked(root: str, path: str) -> bool:
     state = status.st_mtime_ns, status.st_size
     known = _tracked.get((root, path))
     if known is None or known[0] != state:
-        answer = run_git(root, "ls-files", "--error-unmatch", "--", path)
-        known = _tracked[root, path] = (state, answer is not None and answer[0] == 0)
+        known = _tracked[root, path] = (state, bool(tracked_below(root, path)))
     return known[1]
+
+
+def tracked_below(root: str, path: str) -> List[str]:
+    """The files that git tracks at or below `path`, in the repository at `root`. Runs git."""
+    answer = run_git(root, "ls-files", "-z", "--", ":(literal)" + path)
+    if answer is None or answer[0]:
+        return []
+    return [os.fsdecode(name) for name in answer[1].split(b"\0") if name]
+
+
+def is_ignored(root: str, path: str) -> bool:
+    """Return whether git ignores `path` in the repository at `root`, or there is none. Runs git."""
+    if _git_directory(root) is None:
+        return True
+    answer = run_git(root, "check-ignore", "-q", "--no-index", path)
+    return answer is None or answer[0] != 1
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
@@ -273,7 +288,7 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     import subprocess  # not needed by hooks, which count milliseconds
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_LITERAL_PATHSPECS="1", LC_ALL="C")
+    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
     options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
     try:
         answer = subprocess.run(

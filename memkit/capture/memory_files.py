@@ -19,7 +19,7 @@ from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_removal import is_empty
 from memkit.capture.own_entries import note_own
 from memkit.errors import JournalError
-from memkit.git import is_tracked, keep_out_of_git
+from memkit.git import is_ignored, is_tracked, keep_out_of_git
 from memkit.paths import (
     MEMORY_DIRECTORY,
     PRIVATE_FILE,
@@ -146,6 +146,9 @@ class MemoryFiles:
         if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return  # the user's own memory lies in the memory home, which is no project
         keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        deeper = self._real(self.directory / ".gitignore")
+        if self.shared and read_file(deeper) == _PRIVATE_IGNORE:
+            deeper.unlink()
         ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
@@ -292,12 +295,25 @@ class MemoryFiles:
                 return False
             if self.home is not None and after is not None:
                 note_own(self.home, self.project.root, before, after)
+            if stamp is None:
+                self._hide_from_git(path)
             try:
                 self._put(real, after, stamp)
                 return True
             except _ChangedMeanwhile:
                 logger.info("%s was changed meanwhile; the change is applied again", path)
         raise JournalError(f"{path} changes all the time; nothing was written, try again later")
+
+    def _hide_from_git(self, path: Path) -> None:
+        """Before a file is made: see that git ignores it, unless the memory is shared.
+
+        A repository's own patterns go before git's list of excluded files, and only an ignore file that
+        lies deeper goes before them.
+        """
+        if self.shared or self.directory != Path(self.project.root, MEMORY_DIRECTORY):
+            return
+        if not is_ignored(self.project.root, str(path)):
+            write_durably(str(self._real(self.directory / ".gitignore")), _PRIVATE_IGNORE.encode())
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
         """Replace or remove the file that had this stamp. Raise `_ChangedMeanwhile` if it has another.

@@ -43,9 +43,9 @@ class OwnEntries:
                 continue
         self._known = b"\n" + b"\n".join(parts) + b"\n"
 
-    def __contains__(self, words: str) -> bool:
+    def __contains__(self, words: object) -> bool:
         """Return whether this home wrote these words: a heading, a bullet, or `entry_words`."""
-        return b"\n" + _fingerprint(words) + b"\n" in self._known
+        return isinstance(words, str) and b"\n" + _fingerprint(words) + b"\n" in self._known
 
 
 def own_file(home: Home, root: str) -> str:

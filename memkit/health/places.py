@@ -17,7 +17,7 @@ from pathlib import Path
 from memkit.capture import spool
 from memkit.capture.brief import days
 from memkit.capture.sessions import Sessions
-from memkit.git import run_git
+from memkit.git import is_ignored, tracked_below
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, PRIVATE_DIRECTORY, PRIVATE_FILE, Home
 from memkit.project import Project
@@ -93,20 +93,18 @@ def check_git(subject: Subject) -> Iterator[Finding]:
     project = subject.project
     if subject.settings.memory.shared or not days(project):
         return
-    listed = run_git(project.root, "ls-files", "-z", "--", project.memory)
-    tracked = listed[1].split(b"\0")[:-1] if listed is not None and listed[0] == 0 else []
+    tracked = tracked_below(project.root, project.memory)
     if tracked:
         yield Finding(
             "memory-tracked",
             "warning",
-            f"git tracks {_counted(list(map(os.fsdecode, tracked)))} of {project.memory}, and memory.shared is off",
+            f"memory.shared is off, but git tracks {_counted(tracked)} of {project.memory}: {tracked[0]}",
             "what is said goes to files beside them, DATE.local.md, which git does not take",
             "`memkit config set memory.shared true` if the memory is to be shared, else "
             f"`git rm -r --cached {MEMORY_DIRECTORY}`, which keeps the files",
         )
     probe = os.path.join(project.memory, "2000-01-01.local.md")
-    ignored = run_git(project.root, "check-ignore", "-q", "--no-index", probe)
-    if ignored is not None and ignored[0] == 1:
+    if not is_ignored(project.root, probe):
         yield Finding(
             "memory-not-ignored",
             "warning",

@@ -63,6 +63,21 @@ def test_an_ignore_file_of_the_repository_opens_nothing(stage: Stage) -> None:
     assert before.count(EXCLUDED) == 1
 
 
+def test_patterns_of_the_repository_let_nothing_in(stage: Stage) -> None:
+    root = Path(stage.project.root)
+    Path(stage.project.memory).mkdir(parents=True)
+    (root / ".gitignore").write_text("!/.memkit/\n!/.memkit/**\n")
+    (root / ".memkit" / ".gitignore").write_text("# keep\n")
+    (root / ".memkit" / "memory" / ".gitignore").write_text("!*.md\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "one")
+    capture(stage)
+    assert "private" not in staged(str(root))
+    assert list(check_git(open_subject(stage.home, stage.project)))[1:] == []
+    Journal(stage.project, shared=True).add_note(Note("a", DAY, "14:30", "## 14:30 Note: b <!-- note:a -->"))
+    assert "private 7443." in staged(str(root))
+
+
 def test_a_day_that_git_tracks_is_not_written_to(stage: Stage) -> None:
     tracked = Path(stage.project.memory, f"{DAY}.md")
     tracked.parent.mkdir(parents=True)
