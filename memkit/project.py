@@ -206,6 +206,10 @@ def _stored_name(directory: str, name: str) -> str:
 
 def digest16(text: str) -> str:
     """16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
-    import hashlib  # not needed by hooks, which count milliseconds
-
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    for name in ("_sha2", "_sha256", "hashlib"):  # the last one loads OpenSSL: hooks count milliseconds
+        try:
+            sha256 = __import__(name).sha256
+            break
+        except (ImportError, AttributeError):
+            continue
+    return str(sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
