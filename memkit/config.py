@@ -17,6 +17,7 @@ from typing import Any
 from memkit.errors import ConfigError
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
+from memkit.safe_files import RefusedFileError, inside
 from memkit.settings import SearchSettings, Settings
 from memkit.settings_file import read_settings
 from memkit.validation import (
@@ -89,10 +90,12 @@ def _file_values(path: Path) -> dict[Key, Value]:
 
 def _project_values(root: Path, refused: list[str]) -> dict[Key, Value]:
     try:
-        return _file_values(root / PROJECT_FILE)
+        return _file_values(Path(inside(str(root / PROJECT_FILE), str(root))))
     except ConfigError as error:
         refused.append(str(error))
-        return {}
+    except RefusedFileError as error:
+        refused.append(f"{error.filename}: cannot be read: {error.strerror}")
+    return {}
 
 
 def _allowed(found: dict[Key, Value], refused: list[str]) -> dict[Key, Value]:

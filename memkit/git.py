@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Collection, NamedTuple, Optional
+from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
 
+from memkit.paths import make_private_directory, write_durably
 from memkit.processes import quiet
+from memkit.safe_files import inside, read_head, read_regular
 
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
@@ -103,7 +105,7 @@ def _main_worktree(worktree: str) -> Optional[str]:
     """
     git_directory = _git_directory(worktree)
     common = None if git_directory is None else _common_directory(git_directory)
-    if common is None:
+    if git_directory is None or common is None or not _is_linked(worktree, git_directory, common):
         return None
     above = os.path.dirname(common)
     if os.path.basename(common) == ".git":
@@ -115,7 +117,30 @@ def _main_worktree(worktree: str) -> Optional[str]:
     if configured is None:
         return None
     main = os.path.realpath(os.path.join(common, configured[1].strip('"')))
-    return main if os.path.exists(os.path.join(main, ".git")) else None
+    lead = _git_directory(main)
+    return main if lead is not None and os.path.realpath(lead) == common else None
+
+
+def _is_linked(worktree: str, git_directory: str, common: str) -> bool:
+    """Return whether the repository at `common` knows `worktree` as one of its own.
+
+    Anybody can write a `.git` file that leads to another repository. Git notes in the repository where
+    each worktree is, so that file must name this one, and belong to the same user.
+    """
+    real = os.path.realpath(git_directory)
+    if os.path.dirname(real) != os.path.join(common, "worktrees"):
+        return False
+    marker = os.path.join(worktree, ".git")
+    named = _read(os.path.join(real, "gitdir")).strip()
+    try:
+        return (
+            bool(named)
+            and os.path.samefile(os.path.join(real, named), marker)
+            and not os.path.islink(marker)
+            and os.stat(marker).st_uid == os.stat(real).st_uid
+        )
+    except (OSError, ValueError):  # moved by hand; ValueError: no path
+        return False
 
 
 def _commit(git_directory: str, reference: str) -> Optional[str]:
@@ -160,26 +185,130 @@ def remote_of(root: str) -> Optional[str]:
     """The remote `origin` of the repository at `root`, as git's configuration, includes and all, has it."""
     if not os.path.exists(os.path.join(root, ".git")):
         return None
+    answer = run_git(root, "config", "--get", "remote.origin.url")
+    # Without git on this machine the path names the project.
+    return (answer and answer[1].decode("utf-8", "replace").strip()) or None
+
+
+EXCLUDED = (
+    "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
+    "/.memkit/\n"
+)
+"""What `keep_out_of_git` adds."""
+
+_tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], bool]] = {}
+
+
+def is_tracked(root: str, path: str) -> bool:
+    """Return whether git tracks a file of the repository at `root`.
+
+    Not for hooks: it runs git, once and whenever git's index has changed.
+    """
+    git_directory = _git_directory(root)
+    if git_directory is None:
+        return False
+    try:
+        status = os.stat(os.path.join(git_directory, "index"))
+    except OSError:  # nothing was ever added
+        return False
+    state = status.st_mtime_ns, status.st_size
+    known = _tracked.get((root, path))
+    if known is None or known[0] != state:
+        known = _tracked[root, path] = (state, bool(tracked_below(root, path)))
+    return known[1]
+
+
+def tracked_below(root: str, path: str) -> List[str]:
+    """The files that git tracks at or below `path`, in the repository at `root`. Runs git."""
+    answer = run_git(root, "ls-files", "-z", "--", ":(literal)" + path)
+    if answer is None or answer[0]:
+        return []
+    return [os.fsdecode(name) for name in answer[1].split(b"\0") if name]
+
+
+def is_ignored(root: str, path: str) -> bool:
+    """Return whether git ignores `path` in the repository at `root`, or there is none. Runs git."""
+    if _git_directory(root) is None:
+        return True
+    answer = run_git(root, "check-ignore", "-q", "--no-index", path)
+    return answer is None or answer[0] != 1
+
+
+def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
+    """Have git's own list of excluded files name `.memkit`, or not. Raise `OSError`.
+
+    A repository can bring ignore files, but not that list. Nothing is written through a `.git` file that
+    only claims to lead to another repository.
+    """
+    place = _exclude_directory(root)
+    if place is None:
+        return
+    path = inside(os.path.join(place, "info", "exclude"), place)
+    try:
+        text = read_regular(path, _PACKED_BYTES).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        text = ""
+    if (EXCLUDED in text) == is_wanted:
+        return
+    if is_wanted:
+        text += ("\n" if text and not text.endswith("\n") else "") + EXCLUDED
+    else:
+        text = text.replace(EXCLUDED, "")
+    make_private_directory(os.path.dirname(path))
+    write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
+
+
+def _exclude_directory(root: str) -> Optional[str]:
+    """The directory with `info/exclude` of the worktree at `root`; None if it may be another's."""
+    marker = os.path.join(root, ".git")
+    git_directory = _git_directory(root)
+    if git_directory is None or os.path.islink(marker):
+        return None
+    common = _common_directory(git_directory)
+    if os.path.isdir(marker):
+        return marker if common is None and os.path.isfile(os.path.join(marker, "HEAD")) else None
+    if common is not None:
+        return common if _is_linked(root, git_directory, common) else None
+    configured = _WORKTREE.search(_read(os.path.join(git_directory, "config")))
+    try:
+        is_own = configured is not None and os.path.samefile(
+            os.path.join(git_directory, configured[1].strip('"')), root
+        )
+        return git_directory if is_own and os.stat(marker).st_uid == os.stat(git_directory).st_uid else None
+    except (OSError, ValueError):
+        return None
+
+
+def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
+    """Run git in the repository at `root`; return its status and output, None if it did not run.
+
+    Not for hooks. The settings of a repository may name programs, and a session's environment may point
+    git elsewhere: neither is heeded.
+    """
     import subprocess  # not needed by hooks, which count milliseconds
 
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
+    options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
     try:
         answer = subprocess.run(
-            ["git", "-C", root, "config", "--get", "remote.origin.url"],
+            ["git", *options, "-C", root, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=5,
             check=False,
+            env=environment,
             **quiet(),
         )
-    except (OSError, subprocess.TimeoutExpired):  # no git on this machine: the path names the project
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.decode("utf-8", "replace").strip() or None
+    return answer.returncode, answer.stdout
 
 
 def _read(path: str, most: int = 4096) -> str:
     """The start of a file; empty if it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(most)
+        # HEAD may be a link, as very old versions of git made it.
+        return read_head(os.path.realpath(path), most).decode("utf-8", "replace")
     except (OSError, ValueError):  # ValueError: no path
         return ""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import stat
 import time
-from typing import Iterator
+from typing import Callable, Iterator, List, Optional
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -35,6 +36,10 @@ BUSY_SECONDS = 2.0
 _PLAIN_NAME = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[A-Za-z0-9][A-Za-z0-9_-]{0,79}"
 
 
+_TEMPORARY_NAME = r"\.[a-z0-9_]{8}\.tmp"
+"""What `write_durably` calls a file until it is complete; `tempfile` picks the eight characters."""
+
+
 class Home:
     """The places under one memory home (`MEMKIT_HOME`, by default `~/.memkit`). Nothing is created here."""
 
@@ -58,6 +63,7 @@ class Home:
         self.run = os.path.join(root, "run")
         self.live = os.path.join(self.run, "live")
         self.index_lock = os.path.join(self.run, "index.lock")
+        self.index_holder = os.path.join(self.run, "index.holder")
         self.service_socket = os.path.join(self.run, "service.sock")
         self.service_process = os.path.join(self.run, "service.pid")
         self.service_lock = os.path.join(self.run, "service.lock")
@@ -149,6 +155,27 @@ def put_in_place(made: str, path: str) -> None:
         time.sleep(0.01)
 
 
+def stale_temporary_files(directory: str, before: float) -> List[str]:
+    """Return the files that killed writers left in `directory`, last changed before that time.
+
+    Only files named as `write_durably` names them; `before` is in seconds since the epoch.
+    """
+    import re  # which the launcher does without
+
+    found = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not re.fullmatch(_TEMPORARY_NAME, entry.name):
+                    continue
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode) and status.st_mtime < before:
+                    found.append(entry.path)
+    except FileNotFoundError:
+        return []
+    return found
+
+
 def sync_directory(path: str) -> None:
     """Make renames inside `path` survive a power cut, where the platform can."""
     try:
@@ -163,11 +190,17 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+def write_durably(
+    path: str,
+    data: bytes,
+    mode: int = PRIVATE_FILE,
+    check: Optional[Callable[[], None]] = None,
+) -> None:
     """Replace the file at `path` by `data`, atomically and on disk before this returns.
 
-    A reader sees the old file or the new one, never a part. Raises `OSError`; then the old file
-    is still there and no temporary file is left.
+    A reader sees the old file or the new one, never a part. `check` is called right before the rename
+    and may raise to stop it. Raises `OSError`; then the old file is still there and no temporary file
+    is left.
     """
     import tempfile  # 8 ms that hooks and the start of a command do without
 
@@ -179,6 +212,8 @@ def write_durably(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)
+        if check is not None:
+            check()
         put_in_place(temporary, path)
     except BaseException as error:
         try:

@@ -19,6 +19,10 @@ from memkit.paths import (
     write_durably,
 )
 from memkit.registry import Registry
+from memkit.safe_files import RefusedFileError, inside, read_head
+
+_TIMES_BYTES = 1024 * 1024
+"""How much of a file of times is read; a line takes about forty bytes."""
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
 
@@ -89,15 +93,20 @@ class Project:
         project.memory = home.memory
         return project
 
+    @classmethod
+    def kept(cls, root: str, home: Home) -> Project:
+        """The project that remembers what was done in `root`, with its memory under the memory home."""
+        return cls(_kept_place(root, home))
+
     @property
     def is_off(self) -> bool:
         """Whether the user switched memkit off here (`memkit off`)."""
-        return os.path.exists(os.path.join(self.root, OFF_MARKER))
+        return os.path.lexists(os.path.join(self.root, OFF_MARKER))
 
     def switch_off(self, now: float) -> None:
         """Remember nothing from now on, in seconds since the epoch. Raises `OSError`."""
         if not self.is_off:
-            marker = os.path.join(self.root, OFF_MARKER)
+            marker = inside(os.path.join(self.root, OFF_MARKER), self.root)
             make_private_directory(os.path.dirname(marker))
             write_durably(marker, "{}\n".format(now).encode("ascii"))
 
@@ -106,16 +115,19 @@ class Project:
 
         Raises `OSError`.
         """
+        inside(os.path.dirname(os.path.join(self.root, OFF_MARKER)), self.root)
         marker = os.path.join(self.root, OFF_MARKER)
         try:
-            with open(marker, encoding="utf-8", errors="replace") as file:
-                words = file.read().split()
-            since = os.path.getmtime(marker)
+            since = os.lstat(marker).st_mtime
         except FileNotFoundError:
             return
+        try:
+            words = read_head(marker, _TIMES_BYTES).decode("utf-8", "replace").split()
+        except OSError:  # a link or a device: it goes all the same
+            words = []
         if words and _NUMBER.match(words[0]):  # else an older memkit, or a person, made it
             since = float(words[0])
-        times = os.path.join(self.root, OFF_TIMES)
+        times = inside(os.path.join(self.root, OFF_TIMES), self.root)
         line = "{} {}\n".format(since, now)
         write_durably(times, (_read(times) + line).encode("ascii", "replace"))
         os.unlink(marker)
@@ -131,10 +143,10 @@ class Project:
 
 
 def _read(path: str) -> str:
+    """The file of times; empty if there is none, or it is no regular file."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
+        return read_head(path, _TIMES_BYTES).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError, RefusedFileError):
         return ""
 
 
@@ -194,6 +206,10 @@ def _stored_name(directory: str, name: str) -> str:
 
 def digest16(text: str) -> str:
     """16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
-    import hashlib  # not needed by hooks, which count milliseconds
-
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    for name in ("_sha2", "_sha256", "hashlib"):  # the last one loads OpenSSL: hooks count milliseconds
+        try:
+            sha256 = __import__(name).sha256
+            break
+        except (ImportError, AttributeError):
+            continue
+    return str(sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memkit.errors import ConfigError
+from memkit.safe_files import read_regular
 
 MOST_BYTES = 1_000_000
 """A larger file holds no settings. A project's file comes with the repository, maybe from strangers."""
@@ -47,15 +49,11 @@ def read_settings(path: Path) -> list[Setting]:
 
 def _read(path: Path) -> str:
     try:
-        if not path.is_file():
-            if path.exists():  # reading a device or a pipe might never end
-                raise ConfigError(f"{path}: cannot be read: it is no regular file")
-            return ""
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise ConfigError(f"{path}: cannot be read: larger than {MOST_BYTES:,} bytes")
+        # A link, as keepers of dotfiles make it, is followed; reading a device or a pipe might never end.
+        data = read_regular(os.path.realpath(path), MOST_BYTES)
         return data.decode("utf-8")
+    except FileNotFoundError:
+        return ""
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -14,6 +14,7 @@ from memkit.capture.audit_places import (
     DayFile,
     ForeignMarkdown,
     Place,
+    left_behind,
     look_through,
     state_places,
 )
@@ -108,9 +109,11 @@ class Audit:
     def _places(self, problems: list[str]) -> list[Place]:
         places: list[Place] = []
         for project, settings in self._projects:
-            journal = Journal(project, shared=settings.memory.shared)
+            journal = Journal(project, shared=settings.memory.shared, home=self._home)
             own = days(project)
             places += [DayFile(journal, day, self._home) for day in own]
+            if own:
+                places += left_behind("journal", project.memory)
             directory = Path(project.memory).relative_to(project.root).as_posix()
             written = {f"{directory}/{day}.md" for day in own}
             files = read_files(project, self._home, settings)

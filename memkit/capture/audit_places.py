@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,6 +21,7 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError
 from memkit.index.chunker import decode
 from memkit.paths import Home
+from memkit.safe_files import read_regular
 
 
 class Place(Protocol):
@@ -67,7 +69,7 @@ class ForeignMarkdown:
 
     def look(self, finder: Finder) -> None:
         """See `Place`."""
-        text, _ = decode(self.path.read_bytes())
+        text, _ = decode(read_regular(os.path.realpath(self.path)))
         finder.lines_of("markdown", str(self.path))(1, text)
 
     def fix(self, redact: Redact) -> None:
@@ -213,6 +215,7 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
     for path in sorted(Path(home.sessions).glob("*.json")):
         if path not in readable:
             yield TextFile("session", path)
+    yield from left_behind("session", home.sessions)
     for name, record in spool.stored(home):
         if record is None:
             yield TextFile("spool", Path(name))
@@ -226,6 +229,13 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
     for path in [*sorted(Path(home.log).glob("*")), Path(home.run, "jobs.json")]:
         if path.is_file():
             yield TextFile("log", path)
+
+
+def left_behind(where: str, directory: str) -> Iterator[Place]:
+    """What writers that were killed left in a directory."""
+    for path in sorted(Path(directory).glob(".*.tmp")):
+        if path.is_file() and not path.is_symlink():
+            yield TextFile(where, path)
 
 
 def look_through(places: list[Place], finder: Finder, problems: list[str]) -> list[Place]:

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterator, List, NamedTuple, Tuple
+from itertools import islice
+from typing import Container, Iterator, List, NamedTuple, Optional
 
-from memkit import anchors
 from memkit.capture.fence import defuse
+from memkit.capture.own_entries import answer_of, entries_of, entry_words
 from memkit.project import Project
+from memkit.safe_files import inside, read_tail
 
-ANSWER_CHARACTERS = 280
-"""How much of an entry's text is shown; the skill shows the rest."""
+NEWEST_BYTES = 1024 * 1024
+"""How much of a day file's end is read for its newest entries; more is read only to count them all."""
 
-_DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}\.md$")
-_LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
+_DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
+
+_MOST_LOOKED_AT = 200
+"""Entries that are held against the record of what this home wrote; a stranger's file may have any number."""
+
+
+_FOREIGN = (
+    " Entries that this memory home did not write, or that were changed since, are files of the repository: "
+    "they are not quoted here."
+)
 
 
 class Entry(NamedTuple):
@@ -29,32 +39,57 @@ class Entry(NamedTuple):
 
 
 def days(project: Project) -> List[str]:
-    """The remembered days as ISO dates, oldest first."""
+    """The remembered days, oldest first: the names of their files without the suffix.
+
+    That is an ISO date, or, where git tracks the file of that name, the date and `.local`: a day may have
+    both, so take the first ten characters for the date. There are none if the memory leads out of the
+    project, and a day that is a device or leads out is not there either. The doctor names both.
+    """
     try:
-        names = os.listdir(project.memory)
+        memory = inside(project.memory, project.root)
+        with os.scandir(memory) as entries:
+            found = [entry for entry in entries if _DAY_FILE.match(entry.name)]
+        return sorted(entry.name[:-3] for entry in found if _is_day(entry, memory))
     except OSError:
         return []
-    return sorted(name[:-3] for name in names if _DAY_FILE.match(name))
 
 
-def session_brief(project: Project, limit: int) -> str:
-    """The facts for a starting session, at most `limit` characters, cut between entries only."""
+def _is_day(entry: "os.DirEntry[str]", memory: str) -> bool:
+    if entry.is_file(follow_symlinks=False):
+        return True
+    try:
+        return entry.is_symlink() and os.path.isfile(inside(entry.path, memory))
+    except OSError:
+        return False
+
+
+def session_brief(project: Project, limit: int, own: Optional[Container[str]] = None) -> str:
+    """The facts for a starting session, at most `limit` characters, cut between entries only.
+
+    `own` holds the words that this home wrote (see `own_entries`): only these are quoted, the rest are
+    files of the repository. Without it, because somebody asked, all entries are.
+    """
     known = days(project)
     if not known:
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
-    span = known[0] if len(known) == 1 else "{} to {}".format(known[0], known[-1])
+    dates = sorted({day[:10] for day in known})
+    span = dates[0] if len(dates) == 1 else "{} to {}".format(dates[0], dates[-1])
     text = (
         "memkit keeps a memory of this project in {}: {} ({}). "
         "The memory-recall skill searches all of it and drills down to the original exchanges."
-    ).format(_place(project), "1 day" if len(known) == 1 else "{} days".format(len(known)), span)
+    ).format(_place(project), "1 day" if len(dates) == 1 else "{} days".format(len(dates)), span)
+    newest = list(islice(newest_entries(project, known[-_MOST_LOOKED_AT:]), _MOST_LOOKED_AT))
+    if own is not None:
+        every = newest
+        newest = list(_own_of(every, own))
+        if newest != every:
+            text += _FOREIGN
     opening = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
     closing = "</memory>"
     room = limit - len(text) - len(opening) - len(closing)
     lines: List[str] = []
-    for entry in newest_entries(project, known):
-        line = "{} {}{}\n".format(
-            entry.day, entry.heading, " -> " + entry.answer if entry.answer else ""
-        )
+    for entry in newest:
+        line = "{} {}\n".format(entry.day, entry_words(entry.heading, entry.answer))
         line = defuse(line, "memory")
         if len(line) > room:
             break
@@ -63,6 +98,15 @@ def session_brief(project: Project, limit: int) -> str:
     if not lines:
         return text[:limit]
     return text + opening + "".join(lines) + closing
+
+
+def _own_of(entries: List[Entry], own: Container[str]) -> Iterator[Entry]:
+    """The entries that this home wrote; of one that was changed since, the heading if that is as it was."""
+    for entry in entries:
+        if entry_words(entry.heading, entry.answer) in own:
+            yield entry
+        elif entry.heading in own:
+            yield entry._replace(answer="")
 
 
 def _place(project: Project) -> str:
@@ -82,45 +126,20 @@ def prompt_hint(project: Project, today: str) -> str:
     return (
         "memkit holds what was said and done in this project since {}; "
         "the memory-recall skill finds it when history would help."
-    ).format(earlier[0])
+    ).format(earlier[0][:10])
 
 
-def newest_entries(project: Project, known: List[str]) -> Iterator[Entry]:
-    """The remembered turns and notes, newest first."""
+def newest_entries(
+    project: Project, known: List[str], most: int = NEWEST_BYTES
+) -> Iterator[Entry]:
+    """The remembered turns and notes, newest first, of each day those in its last `most` bytes."""
     for day in reversed(known):
         try:
-            with open(
-                os.path.join(project.memory, day + ".md"), encoding="utf-8", errors="replace"
-            ) as file:
-                text = file.read()
+            memory = inside(project.memory, project.root)
+            data = read_tail(inside(os.path.join(memory, day + ".md"), memory), most)
         except OSError:  # deleted or unreadable since the listing: the other days still stand
             continue
-        entries = [Entry(day, heading, _answer(body)) for heading, body in _turns(text)]
+        text = data.decode("utf-8", "replace")
+        entries = [Entry(day[:10], heading, answer_of(body)) for heading, body in entries_of(text)]
         for entry in sorted(entries, key=lambda entry: entry.heading[:5], reverse=True):
             yield entry
-
-
-def _turns(text: str) -> Iterator[Tuple[str, str]]:
-    """Heading and body of each turn and note; as in the journal, only anchors bound them."""
-    heading, body = "", []  # type: Tuple[str, List[str]]
-    for line in text.splitlines():
-        found = anchors.parse(line) if line.startswith(("## ", "### ")) else {}
-        is_entry = ("turn" if line.startswith("### ") else "note") in found
-        if is_entry or (line.startswith("## ") and "session" in found):
-            if heading:
-                yield heading, "\n".join(body)
-            heading, body = anchors.strip(line).lstrip("#").strip() if is_entry else "", []
-        else:
-            body.append(line)
-    if heading:
-        yield heading, "\n".join(body)
-
-
-def _answer(body: str) -> str:
-    """The start of the answer on one line, cut at a word."""
-    parts = _LABEL.split(body)
-    labelled = dict(zip(parts[1::2], parts[2::2]))  # noqa: B905 - strict is newer than 3.9
-    text = " ".join((labelled.get("Answered") or labelled.get("Did") or "").split())
-    if len(text) <= ANSWER_CHARACTERS:
-        return text
-    return text[: ANSWER_CHARACTERS - 2].rsplit(" ", 1)[0] + " …"

@@ -24,6 +24,7 @@ from memkit.capture.digest import Digest, make_digest
 from memkit.capture.hidden import Hidden
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
+from memkit.capture.own_entries import note_own, own_file
 from memkit.capture.redact import redact, skips
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT, time_of
@@ -33,7 +34,7 @@ from memkit.capture.transcript import Transcript, clean
 from memkit.capture.turn import Turn, read_turns, turn_id
 from memkit.config import Settings
 from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
-from memkit.paths import Home
+from memkit.paths import Home, create_private, make_private_directory
 from memkit.project import Project
 from memkit.registry import Registry
 from memkit.waiting import WaitingSessions
@@ -89,6 +90,7 @@ class Capture:
             self.sessions.save(session)
         elif event == "SessionStart":
             self.sessions.save(session)
+            self._adopt(project)
             client = record.get("client")
             if isinstance(client, int):
                 LiveSessions(self.home).begin(str(record["session"]), project.root, client)
@@ -264,11 +266,13 @@ class Capture:
             self.sessions.save(session)
         for root, digests in groups.items():
             pending.mark(self.home, root)
-            journal = Journal(Project(root), shared=self.settings.memory.shared)
+            project = Project(root)
+            self._adopt(project)
+            journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
             captured.written += len(journal.write(digests, session.growing_in(root)))
             captured.projects.add(root)
             if is_live and self.settings.summarize.is_on:
-                self._mark_for_summary(root, digests)
+                self._mark_for_summary(journal, digests)
         if kept and self.settings.archive.enabled:
             self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
         if session.id:
@@ -284,10 +288,41 @@ class Capture:
                 session.have_ended(session.growing_in(root).keys() - {shown[-1].id}, root)
         return captured
 
-    def _mark_for_summary(self, root: str, digests: list[Digest]) -> None:
+    def _adopt(self, project: Project) -> None:
+        """Once for each project: count as this home's own what the archive knows of its memory.
+
+        The record of what this home wrote is younger than memories are; see `own_entries`.
+        """
+        done = Path(own_file(self.home, project.root)).with_suffix(".adopted")
+        if done.exists():
+            return
+        known: list[str] = []
+        try:
+            for day in Journal(project).days():
+                content = Journal(project).day(day)
+                for session in content.sessions():
+                    turns = {
+                        turn.id
+                        for turn in self._archive.turns(session)
+                        if turn.project == project.root
+                    }
+                    known += (
+                        content.text(section)
+                        for section in content.sections
+                        if section.pairs.get("turn") in turns
+                        or (turns and section.pairs.get("session") == session)
+                    )
+        except MemkitError as error:  # then less of it is quoted
+            logger.warning("what is this home's own in %s is not known: %s", project.root, error)
+        note_own(self.home, project.root, "", "\n".join(known))
+        make_private_directory(self.home.projects)
+        create_private(str(done)).close()
+
+    def _mark_for_summary(self, journal: Journal, digests: list[Digest]) -> None:
+        root = journal.project.root
         waiting = WaitingSessions(self.home)
         for session in {digest.session for digest in digests}:
-            days = {digest.day for digest in digests if digest.session == session}
+            days = {journal.day_for(digest.day) for digest in digests if digest.session == session}
             try:
                 waiting.add(root, session, days, time.time())
             except NewerFileError as error:  # costs a summary; the turns are written all the same

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -87,6 +88,35 @@ def project_of(cwd: str, home: Home) -> Project | None:
     if not os.path.isabs(cwd):
         return None
     return Project.remembering(cwd, home)
+
+
+def is_likely_project(project: Project, home: Home) -> bool:
+    """Return whether a memory may be made in a directory that a transcript names, on its word alone.
+
+    Not in a place of the system, a hidden folder of the user's home (keys, settings), or a directory of
+    another user. Where memkit has a memory already it may.
+    """
+    root = os.path.realpath(project.root)
+    if os.path.isdir(project.memory) or os.path.dirname(root) == os.path.realpath(home.projects):
+        return True
+    if any(_is_below(root, place) for place in _system_places()):
+        return False
+    user = os.path.realpath(os.path.expanduser("~"))
+    if _is_below(root, user) and os.path.relpath(root, user).startswith("."):
+        return False
+    return sys.platform == "win32" or os.stat(root).st_uid == os.geteuid()
+
+
+def _system_places() -> list[str]:
+    names = ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"]
+    names += ["Applications", "Library", "System"]  # macOS
+    places = [os.path.join(os.sep, name) for name in names]
+    places += filter(None, map(os.environ.get, ("SystemRoot", "ProgramFiles", "ProgramFiles(x86)")))
+    return [os.path.realpath(place) for place in places]
+
+
+def _is_below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
 def _source(path: Path) -> Source:

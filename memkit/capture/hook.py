@@ -18,8 +18,8 @@ from typing import Any, Callable, Dict, List, Optional, Pattern
 from memkit.capture.hook_log import log_failure
 from memkit.errors import unwritable
 from memkit.git import head
-from memkit.paths import Home, make_private_directory
-from memkit.project import Project
+from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, make_private_directory
+from memkit.project import Project, digest16
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
@@ -101,7 +101,7 @@ def answer_event(
     home = Home.from_environment()
     project = Project.remembering(os.environ.get("CLAUDE_PROJECT_DIR") or directory, home)
     if project.is_off:
-        return {}
+        return _off(home, project) if event == "SessionStart" else {}
     if event == "PreToolUse":
         return _allow_recall(data)
     if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
@@ -159,6 +159,20 @@ def spool_event(
     return record
 
 
+def _off(home: Home, project: Project) -> Dict[str, Any]:
+    """What a session is told where memkit is off, once in each project: the marker may be a stranger's."""
+    said = os.path.join(home.run, "off-said", digest16(project.root))
+    if os.path.exists(said):
+        return {}
+    make_private_directory(os.path.dirname(said))
+    os.close(os.open(said, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
+    line = (
+        "memkit is off in this project, because there is a file {}; nothing of it is remembered. "
+        "`memkit on` switches it on."
+    )
+    return {"systemMessage": line.format(os.path.join(project.root, OFF_MARKER))}
+
+
 def _is_excluded(patterns: List[Any], directory: str, project: Project) -> bool:
     from memkit.capture.exclusion import Exclusion
 
@@ -188,15 +202,19 @@ def _session_start(
     from memkit.capture import notices
     from memkit.capture.brief import session_brief
     from memkit.capture.offer import import_offer
+    from memkit.capture.own_entries import HOOK_BYTES, OwnEntries
 
     limit = int(_settings(home)["session_characters"])
-    answer = _context("SessionStart", session_brief(project, limit)) if limit > 0 else {}
+    answer = {}  # type: Dict[str, Any]
+    if limit > 0:
+        own = OwnEntries(home, project.root, HOOK_BYTES)
+        answer = _context("SessionStart", session_brief(project, limit, own))
     lines = notices.take(home, project.root)
     if problem is not None:
         lines.insert(0, "memkit: this session is not remembered: " + unwritable(problem, home.root))
     try:
-        own = [_environment_notice(home), import_offer(home, transcript)]
-        lines = [*filter(None, own), *lines]
+        first = [_environment_notice(home), import_offer(home, transcript)]
+        lines = [*filter(None, first), *lines]
     except OSError as error:  # an unwritable home must not cost the session its facts
         log_failure("SessionStart", error)
     if lines:

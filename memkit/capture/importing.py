@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memkit.capture.capture import Capture
 from memkit.capture.captured import Captured
-from memkit.capture.client_files import Source, project_of
+from memkit.capture.client_files import Source, is_likely_project, project_of
 from memkit.capture.digest import local_time
 from memkit.capture.history import SweptSessions, TypedPrompt, read_history
 from memkit.capture.import_record import ImportRecord
@@ -36,7 +36,8 @@ class Selection:
     `sources` in the order in which they began; `since` the first day that counts, None for all. Turns go
     to `into` if that is given, else to the project of their session, or to `otherwise` if it names none.
     `history` is the client's file of prompts, None to leave it alone, and `only` the one project whose
-    prompts are wanted of it.
+    prompts are wanted of it. `is_named` says that a person named the files, so anybody may have written
+    them.
     """
 
     home: Home
@@ -46,6 +47,7 @@ class Selection:
     since: date | None = None
     history: Path | None = None
     only: Project | None = None
+    is_named: bool = False
 
     @property
     def size(self) -> int:
@@ -62,7 +64,16 @@ class Selection:
 
     def project(self, source: Source) -> Project:
         """Where the turns of a transcript go."""
-        return self.into or project_of(source.cwd, self.home) or self.otherwise
+        found = self.into or project_of(source.cwd, self.home) or self.otherwise
+        is_doubtful = self.is_named and found not in (self.into, self.otherwise)
+        if is_doubtful and not is_likely_project(found, self.home):
+            return Project.kept(found.root, self.home)
+        return found
+
+    @property
+    def targets(self) -> list[str]:
+        """The roots of the projects that the transcripts go to, sorted."""
+        return sorted({self.project(source).root for source in self.wanted})
 
     def counts(self, turn: Turn) -> bool:
         """Whether the turn is of the days that count."""

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from memkit.capture.day_file import DayFile
 from memkit.capture.day_merge import merge
-from memkit.capture.day_removal import Removal, remove, remove_lines
+from memkit.capture.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.capture.digest import Digest
 from memkit.capture.facts import FactChange, FactFile
-from memkit.capture.memory_files import MemoryFiles, read_file
+from memkit.capture.memory_files import MemoryFiles
 from memkit.capture.note import Note
 from memkit.capture.sessions import Growing
 
@@ -45,7 +45,7 @@ class Journal(MemoryFiles):
         """
         by_day: dict[str, list[Digest]] = {}
         for digest in digests:
-            by_day.setdefault(digest.day, []).append(digest)
+            by_day.setdefault(self.day_for(digest.day), []).append(digest)
         if not by_day:
             return []
         with self._locked():
@@ -57,13 +57,10 @@ class Journal(MemoryFiles):
 
     def change(self, day: str, change: Callable[[DayFile], int]) -> int:
         """Have `change` work on a day, and return what it returns; durable then. Raises `JournalError`."""
+        results: list[int] = []
         with self._locked():
-            content = self.day(day)
-            before = list(content.lines)
-            result = change(content)
-            if content.lines != before:
-                self._save(day, content)
-            return result
+            self._change_day(self.path(day), lambda content: results.append(change(content)))
+            return results[-1]
 
     def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
         """Pass the text of a day through `redact`, as `redact` does, and change nothing.
@@ -85,17 +82,17 @@ class Journal(MemoryFiles):
         section that nobody edited stays one: `will_write` is told its turn and the hash that it is about
         to have. Durable when it returns. Raises `JournalError`.
         """
-        with self._locked():
-            content = self.day(day)
+        known = {turn: one.hashes for turn, one in growing.items()}
+
+        def change(content: DayFile) -> None:
             before = list(content.lines)
-            known = {turn: one.hashes for turn, one in growing.items()}
             hashes = content.redact(redact, known)
-            if content.lines == before:
-                return False
-            for turn, section in hashes.items():
-                will_write(turn, section)
-            self._save(day, content)
-            return True
+            if content.lines != before:
+                for turn, section in hashes.items():
+                    will_write(turn, section)
+
+        with self._locked():
+            return self._change_day(self.path(day), change)
 
     def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
         """Put the bullets of a segment, a line each, above its turns; see `DayFile.summarize`.
@@ -103,11 +100,9 @@ class Journal(MemoryFiles):
         Durable when it returns. Raises `JournalError`.
         """
         with self._locked():
-            content = self.day(day)
-            if not content.summarize(turns, bullets):
-                return False
-            self._save(day, content)
-            return True
+            return self._change_day(
+                self.path(day), lambda content: content.summarize(turns, bullets)
+            )
 
     def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:
         """Change the facts in the file `name`; see `FactChange.apply`. False if that changes nothing.
@@ -115,33 +110,31 @@ class Journal(MemoryFiles):
         `keep` is given the text that is about to be replaced; if it raises, nothing is written. Durable
         when it returns. Raises `JournalError`.
         """
-        with self._locked():
-            before = self.text(name)
+
+        def apply(before: str) -> str:
             after = change.apply(before, name)
-            if after == before:
-                return False
-            keep(before)
-            self._replace(self.directory / name, after)
-            return True
+            if after != before:
+                keep(before)
+            return after
+
+        with self._locked():
+            return self._rewrite(self.directory / name, apply)
 
     def add_note(self, note: Note) -> bool:
         """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
         with self._locked():
-            content = self.day(note.day)
-            if not content.insert_note(note):
-                return False
-            self._save(note.day, content)
-            return True
+            return self._change_day(
+                self.path(self.day_for(note.day)), lambda content: content.insert_note(note)
+            )
 
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
         """Take over what a person made of a day that read `before`; see `merge` for what came meanwhile.
 
         Durable when it returns. Raises `JournalError`.
         """
+        old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
         with self._locked():
-            old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
-            text = merge(old, new, read_file(self.path(day)))
-            self._replace(self.path(day), text)
+            self._rewrite(self.path(day), lambda text: merge(old, new, text))
 
     def remove(self, day: str, removal: Removal) -> bool:
         """Take what `removal` names out of a day, and the file itself if nothing else is in it.
@@ -149,54 +142,58 @@ class Journal(MemoryFiles):
         Returns whether anything was there. Durable when it returns. Raises `JournalError`.
         """
         with self._locked():
-            content = self.day(day)
-            if not remove(content, removal):
-                return False
-            self._keep_rest(self.path(day), content)
-            return True
+            return self._change_day(
+                self.path(day), lambda content: remove(content, removal), may_vanish=True
+            )
 
     def remove_facts(self, path: Path, ids: Collection[str]) -> bool:
         """Take the facts of these ids, edited or not, out of a markdown file of the memory directory.
 
         Returns whether one was there. Durable when it returns. Raises `JournalError`.
         """
+
+        def apply(text: str) -> str:
+            content = FactFile(text, path.name)
+            return content.render() if content.forget(ids) else text
+
         with self._locked():
-            content = FactFile(read_file(path), path.name)
-            if not content.forget(ids):
-                return False
-            self._replace(path, content.render())
-            return True
+            return self._rewrite(path, apply)
 
     def remove_lines(self, path: Path, start: int, end: int) -> bool:
         """Take the lines `start` to `end` (from 1, inclusive) out of a markdown file of the memory directory.
 
         What bounds the sections of turns, and bullets, stays. Raises `JournalError`.
         """
-        with self._locked():
-            content = DayFile(read_file(path))
+
+        def apply(text: str) -> str | None:
+            content = DayFile(text)
             if not remove_lines(content, start, end):
-                return False
-            self._keep_rest(path, content)
-            return True
+                return text
+            return None if is_empty(content) else content.render()
+
+        with self._locked():
+            return self._rewrite(path, apply)
 
     def _write_day(
         self, day: str, group: list[Digest], growing: Mapping[str, Growing]
     ) -> list[Digest]:
-        content = self.day(day)
-        beside = _DaysBeside(self, day)
-        changed = []
+        beside = _FilesBeside(self, day)
         renamed = self._renamed_turns()
-        for digest in group:
-            if digest.turn in renamed and content.find_turn(digest.turn) is None:
-                continue
-            if self._apply(content, digest, growing.get(digest.turn), beside):
-                changed.append(digest)
-        if changed:
-            self._save(day, content)
+        changed: list[Digest] = []
+
+        def change(content: DayFile) -> None:
+            changed[:] = [
+                digest
+                for digest in group
+                if (digest.turn not in renamed or content.find_turn(digest.turn) is not None)
+                and self._apply(content, digest, growing.get(digest.turn), beside)
+            ]
+
+        self._change_day(self.path(day), change)
         return changed
 
     def _apply(
-        self, content: DayFile, digest: Digest, known: Growing | None, beside: _DaysBeside
+        self, content: DayFile, digest: Digest, known: Growing | None, beside: _FilesBeside
     ) -> bool:
         present = content.find_turn(digest.turn)
         if present is None:
@@ -213,37 +210,41 @@ class Journal(MemoryFiles):
         return True
 
     def _renamed_turns(self) -> set[str]:
-        """The turns in files that are no days: a person may have renamed a day, or moved it to a folder."""
+        """Return the turns in files that are no days: a person may rename a day, or move it to a folder."""
         found: set[str] = set()
         days = {self.path(day) for day in self.days()}
-        for path in sorted(self.directory.rglob("*.md")):
-            if path not in days and path.is_file() and not path.is_symlink():
-                text = read_file(path)
+        for path in self.markdown():
+            if path not in days:
+                text = self.text_if_used(str(path.relative_to(self.directory)))
                 if "turn:" in text:
                     pairs = (section.pairs for section in DayFile(text).sections)
                     found.update(one["turn"] for one in pairs if "turn" in one)
         return found
 
 
-class _DaysBeside:
-    """The days beside one, read once, when first asked for.
+class _FilesBeside:
+    """The other files that may hold a turn of a day, read once, when first needed.
 
-    One of them holds a turn of this day if the machine's time zone has changed since. Zones lie up to 26
-    hours apart.
+    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart),
+    or git may track the day's file now.
     """
 
-    def __init__(self, files: MemoryFiles, day: str) -> None:
-        self._files = files
-        self._day = date.fromisoformat(day)
+    def __init__(self, journal: Journal, day: str) -> None:
+        self._journal = journal
+        self._day = day
         self._texts: list[tuple[frozenset[str], str]] | None = None
 
     def hold(self, turn: str) -> bool:
         """Whether one of them has a section of the turn."""
         if self._texts is None:
-            days = ((self._day + timedelta(days)).isoformat() for days in (-1, 1, -2, 2))
-            texts = [read_file(self._files.path(day)) for day in days]
+            texts = [self._journal.text_if_used(f"{day}.md") for day in self._days()]
             self._texts = [(frozenset(_TURN.findall(text)), text) for text in texts]
         return any(
             turn in named and DayFile(text).find_turn(turn) is not None
             for named, text in self._texts
         )
+
+    def _days(self) -> list[str]:
+        day = date.fromisoformat(self._day[:10])
+        near = [f"{day + timedelta(n)}{kind}" for n in range(-2, 3) for kind in ("", ".local")]
+        return [one for one in near if one != self._day]

@@ -16,6 +16,7 @@ from memkit.index.current import known_roots, project_names
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_files import MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ def all_known(home: Home) -> list[KnownProject]:
                 root=root,
                 name=names[root],
                 memory=project.memory,
-                days=len(remembered),
-                turns=sum(1 for _ in newest_entries(project, remembered)),
-                last=remembered[-1] if remembered else "",
+                days=len({day[:10] for day in remembered}),
+                turns=sum(1 for _ in newest_entries(project, remembered, MOST_BYTES)),
+                last=remembered[-1][:10] if remembered else "",
                 remote=normalise_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),
                 linked=tuple(sorted(linked.get(root, ()))),

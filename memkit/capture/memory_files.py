@@ -5,24 +5,40 @@ The base of the journal, which knows what stands in them.
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_removal import is_empty
+from memkit.capture.own_entries import note_own
 from memkit.errors import JournalError
+from memkit.git import is_ignored, is_tracked, keep_out_of_git
 from memkit.paths import (
     MEMORY_DIRECTORY,
     PRIVATE_FILE,
+    Home,
     make_private_directory,
+    stale_temporary_files,
     sync_directory,
     write_durably,
 )
 from memkit.project import Project
+from memkit.safe_files import RefusedFileError, inside, read_regular
+
+logger = logging.getLogger(__name__)
+
+MOST_TRIES = 10
+"""How often a change is applied again because somebody else changed the file meanwhile."""
+
+LEFTOVER_SECONDS = 60.0
+"""Age of a temporary file that no writer can still be at, under the lock."""
 
 LOCK_SECONDS = 30.0
 """How long to wait for another process that writes to the same journal."""
@@ -31,14 +47,30 @@ _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
 
 
+class _Stamp(NamedTuple):
+    """What tells whether somebody changed or replaced a file."""
+
+    inode: int
+    size: int
+    modified: int
+
+
+class _ChangedMeanwhile(Exception):
+    """The file is not the one that was read any more."""
+
+
 class MemoryFiles:
     """The memory directory of one project.
 
-    `shared` says whether `.memkit/.gitignore` lets the memory be committed.
+    `shared` says whether `.memkit/.gitignore` lets the memory be committed. Whoever adds text gives the
+    memory home that writes it: what has none there is never quoted unasked (see `own_entries`).
     """
 
-    def __init__(self, project: Project, *, shared: bool = False) -> None:
+    def __init__(
+        self, project: Project, *, shared: bool = False, home: Home | None = None
+    ) -> None:
         self.project = project
+        self.home = home
         self.directory = Path(project.memory)
         self.shared = shared
 
@@ -46,39 +78,78 @@ class MemoryFiles:
         """The days there are (ISO), oldest first."""
         return days_of(self.project)
 
+    def markdown(self) -> list[Path]:
+        """Return all markdown files of this memory that lie in it, sorted. Links are left out."""
+        try:
+            inside(str(self.directory), self.project.root)
+        except OSError as error:
+            logger.warning("%s is not read: %s", self.directory, error.strerror)
+            return []
+        found = self.directory.rglob("*.md")
+        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
     def path(self, day: str) -> Path:
-        """The file of a day, an ISO date."""
+        """The file of a day, see `days`."""
         return self.directory / f"{day}.md"
+
+    def day_for(self, date: str) -> str:
+        """Return the day to which entries of an ISO date are added: another one if git tracks its file.
+
+        Git would take private turns with the next commit.
+        """
+        if self.shared or not is_tracked(self.project.root, str(self.path(date))):
+            return date
+        return f"{date}.local"
 
     def day(self, day: str) -> DayFile:
         """One day as it is in its file. Raises `JournalError`."""
-        try:
-            return DayFile(read_file(self.path(day)) or f"# {day}")
-        except OSError as error:
-            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
+        return DayFile(self.text_at(self.path(day)) or f"# {day[:10]}")
 
     def text(self, name: str) -> str:
         """A memory file of this directory as it is; "" if there is none. Raises `JournalError`."""
-        try:
-            return read_file(self.directory / name)
-        except OSError as error:
-            raise JournalError(
-                f"cannot read {self.directory / name}: {error.strerror}"
-            ) from error
+        return self.text_at(self.directory / name)
 
     def read(self, day: str) -> bytes:
         """The file of a day as it is; empty if there is none. Raises `JournalError`."""
+        return encoded(self.text_at(self.path(day)))
+
+    def text_at(self, path: Path) -> str:
+        """Return a file of the memory directory as it is; "" if there is none. Raises `JournalError`."""
         try:
-            return encoded(read_file(self.path(day)))
+            return read_file(self._real(path))
         except OSError as error:
-            raise JournalError(f"cannot read {self.path(day)}: {error.strerror}") from error
+            raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
+
+    def text_if_used(self, name: str) -> str:
+        """Return the same as `text`, but "" for a file that memkit refuses to use."""
+        try:
+            return self.text(name)
+        except JournalError as error:
+            if isinstance(error.__cause__, RefusedFileError):
+                return ""
+            raise
+
+    def bytes_at(self, path: Path) -> bytes:
+        """Return the bytes of a file of the memory directory. Raises `JournalError`."""
+        return encoded(self.text_at(path))
+
+    def _real(self, path: Path) -> Path:
+        """Return where a file of the memory lies. Raise `RefusedFileError` if that is outside of it."""
+        memory = inside(str(self.directory), self.project.root)
+        return Path(inside(str(path), memory))
 
     def prepare(self) -> None:
         """Make the memory directory, and the ignore file that keeps it out of git unless shared."""
+        # Checked first, so that no directory is made where a link leads.
+        inside(str(self.directory), self.project.root)
         make_private_directory(str(self.directory))
         if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return  # the user's own memory lies in the memory home, which is no project
-        ignore = self.directory.parent / ".gitignore"
+        keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        deeper = self._real(self.directory / ".gitignore")
+        if self.shared and read_file(deeper) == _PRIVATE_IGNORE:
+            deeper.unlink()
+        ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
         # Any other text is the user's own and stays.
@@ -91,14 +162,16 @@ class MemoryFiles:
         `name` is relative to the memory directory, with slashes. Durable when it returns. Raises
         `JournalError`, also for a name that leads outside of the memory.
         """
+        path = self.directory.joinpath(*name.split("/"))
         with self._locked():
-            path = self.directory.joinpath(*name.split("/"))
-            real, boundary = os.path.realpath(path), os.path.realpath(self.directory)
-            if os.path.commonpath([real, boundary]) != boundary or real == boundary:
+            try:
+                real = self._real(path)
+            except RefusedFileError as error:
+                raise JournalError(f"{path} is not inside the memory {self.directory}") from error
+            if real == Path(os.path.realpath(self.directory)):
                 raise JournalError(f"{path} is not inside the memory {self.directory}")
-            make_private_directory(os.path.dirname(real))
-            mode = stat.S_IMODE(os.stat(real).st_mode) if os.path.exists(real) else PRIVATE_FILE
-            write_durably(real, data, mode)
+            make_private_directory(str(real.parent))
+            self._rewrite(path, lambda text: data.decode("utf-8", "surrogateescape"), create=True)
 
     def add_file(self, name: Path, data: bytes) -> bool:
         """Put a file that is no day's into the memory; False if it is there.
@@ -110,9 +183,9 @@ class MemoryFiles:
             path = self._place_for(name, data)
             if path.exists():
                 return False
-            make_private_directory(str(path.parent))
-            write_durably(str(path), data)
-            return True
+            make_private_directory(str(self._real(path).parent))
+            text = data.decode("utf-8", "surrogateescape")
+            return self._rewrite(path, lambda before: text, create=True)
 
     def holds_file(self, name: Path, data: bytes) -> bool:
         """Whether `add_file` would find the file there."""
@@ -122,7 +195,7 @@ class MemoryFiles:
         """The path of the file with that content, or the first one that is free for it."""
         path = self.directory / name
         number = 1
-        while path.exists() and path.read_bytes() != data:
+        while path.exists() and self.bytes_at(path) != data:
             number += 1
             path = self.directory / name.with_name(f"{name.stem}-{number}{name.suffix}")
         return path
@@ -136,6 +209,7 @@ class MemoryFiles:
         if older:
             with self._locked():
                 for known in older:
+                    self._real(self.path(known))
                     self.path(known).unlink(missing_ok=True)
                 sync_directory(str(self.directory))
         return older
@@ -143,14 +217,20 @@ class MemoryFiles:
     def remove_file(self, path: Path) -> None:
         """Remove a file of the memory directory. Raises `JournalError`."""
         with self._locked():
+            self._real(path)
             path.unlink(missing_ok=True)
             sync_directory(str(path.parent))
 
     def remove_left_behind(self) -> None:
         """Remove what writers that were killed left half-written. Raises `JournalError`."""
         with self._locked():
-            for path in self.directory.glob(".*.tmp"):
+            for path in self._real(self.directory).glob(".*.tmp"):
                 path.unlink(missing_ok=True)
+
+    def _remove_temporary(self, before: float) -> None:
+        """Remove temporary files last changed before that time. The caller holds the lock."""
+        for path in stale_temporary_files(str(self.directory), before):
+            Path(path).unlink(missing_ok=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -159,34 +239,121 @@ class MemoryFiles:
 
         try:
             self.prepare()
-            with FileLock(self.directory.parent / "journal.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
+            lock = self.directory.parent / "journal.lock"
+            if os.path.lexists(lock) and not stat.S_ISREG(lock.lstat().st_mode):
+                raise RefusedFileError(str(lock), "journal.lock is no regular file")
+            with FileLock(lock, LOCK_SECONDS, mode=PRIVATE_FILE):
+                self._remove_temporary(time.time() - LEFTOVER_SECONDS)
                 yield
         except Timeout as error:
             raise JournalError(
                 f"the journal in {self.directory} was busy for {LOCK_SECONDS:.0f} s; try again"
             ) from error
+        except RefusedFileError as error:
+            raise JournalError(f"cannot use {error.filename}: {error.strerror}") from error
         except OSError as error:
             raise JournalError(
                 f"cannot write memory in {self.directory}: {error.strerror or error}"
             ) from error
 
-    def _save(self, day: str, content: DayFile) -> None:
-        self._replace(self.path(day), content.render())
+    def _change_day(
+        self, path: Path, change: Callable[[DayFile], object], *, may_vanish: bool = False
+    ) -> bool:
+        """Have `change` work on a day file; return whether that changed it.
 
-    def _replace(self, path: Path, text: str) -> None:
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE_FILE
-        write_durably(os.path.realpath(path), encoded(text), mode)
+        `change` is called again if somebody else changed the file meanwhile. With `may_vanish` a file
+        in which nothing is left is removed. The caller holds the lock.
+        """
 
-    def _keep_rest(self, path: Path, content: DayFile) -> None:
-        if is_empty(content):
-            path.unlink(missing_ok=True)
-            sync_directory(str(path.parent))
-        else:
-            self._replace(path, content.render())
+        def apply(text: str) -> str | None:
+            content = DayFile(text or f"# {path.stem[:10]}")
+            before = list(content.lines)
+            change(content)
+            if content.lines == before:
+                return text
+            return None if may_vanish and is_empty(content) else content.render()
+
+        return self._rewrite(path, apply)
+
+    def _rewrite(
+        self, path: Path, change: Callable[[str], str | None], *, create: bool = False
+    ) -> bool:
+        """Replace the text of a file by what `change` makes of it; None removes the file.
+
+        Return whether that is something else. With `create` a missing file is made even if it is empty.
+        `change` is called again if somebody else changed the file meanwhile. The caller holds the lock,
+        which keeps out memkit's own processes, but no editor.
+        """
+        real = self._real(path)
+        for _ in range(MOST_TRIES):
+            stamp = _stamp(real)
+            before = read_file(real)
+            if _stamp(real) != stamp:
+                continue
+            after = change(before)
+            if after == before and not (create and stamp is None):
+                return False
+            if self.home is not None and after is not None:
+                note_own(self.home, self.project.root, before, after)
+            if stamp is None:
+                self._hide_from_git(path)
+            try:
+                self._put(real, after, stamp)
+                return True
+            except _ChangedMeanwhile:
+                logger.info("%s was changed meanwhile; the change is applied again", path)
+        raise JournalError(f"{path} changes all the time; nothing was written, try again later")
+
+    def _hide_from_git(self, path: Path) -> None:
+        """Before a file is made: see that git ignores it, unless the memory is shared.
+
+        A repository's own patterns go before git's list of excluded files, and only an ignore file that
+        lies deeper goes before them.
+        """
+        if self.shared or self.directory != Path(self.project.root, MEMORY_DIRECTORY):
+            return
+        if not is_ignored(self.project.root, str(path)):
+            write_durably(str(self._real(self.directory / ".gitignore")), _PRIVATE_IGNORE.encode())
+
+    def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
+        """Replace or remove the file that had this stamp. Raise `_ChangedMeanwhile` if it has another.
+
+        No file system can replace a file only if it is unchanged. What a person saves between the last
+        look and the rename, some ten microseconds later, is lost, and so is what a program writes through
+        a descriptor that it opened before and still holds.
+        """
+
+        def check() -> None:
+            if _stamp(real) != stamp:
+                raise _ChangedMeanwhile
+
+        if text is None:
+            check()
+            real.unlink(missing_ok=True)
+            sync_directory(str(real.parent))
+            return
+        mode = PRIVATE_FILE
+        if stamp is not None:
+            mode = stat.S_IMODE(real.stat().st_mode)
+            mode = mode if self.shared else mode & PRIVATE_FILE
+        write_durably(str(real), encoded(text), mode, check)
+
 
 def read_file(path: Path) -> str:
-    """The file as it is, its line ends and even invalid bytes kept; empty if there is none."""
+    """The file as it is, its line ends and even invalid bytes kept; empty if there is none.
+
+    Raises `RefusedFileError` for what is no regular file or too large, `OSError` for the rest.
+    """
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        return read_regular(str(path)).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return ""
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """None if there is no file."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    return _Stamp(status.st_ino, status.st_size, status.st_mtime_ns)

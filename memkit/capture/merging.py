@@ -62,7 +62,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
         if str(name) == MEMORY_FILE:
             merged.files += _take_memory_file(journal, other, forgotten)
         elif str(name) not in days:
-            merged.files += journal.add_file(name, file.read_bytes())
+            merged.files += journal.add_file(name, other.bytes_at(file))
     move_paths(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
@@ -226,7 +226,7 @@ def remove_merged(source: Project, target: Project, home: Home) -> int:
                 is_held = holds_lines(own, rest) or journal.holds_file(name, encoded(rest))
             is_held &= not change.added
         else:
-            is_held = journal.holds_file(name, file.read_bytes())
+            is_held = journal.holds_file(name, other.bytes_at(file))
         if is_held:
             file.unlink()
             removed += 1

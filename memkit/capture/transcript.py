@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any, Literal
 
 from memkit.capture.private_parts import close_private
 from memkit.errors import TranscriptError
+from memkit.safe_files import open_regular
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +152,8 @@ class Transcript:
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         try:
-            file = self.path.open("rb")
+            # Its real path, as a link may lead to it; a pipe would be waited for without end.
+            file = os.fdopen(open_regular(os.path.realpath(self.path)), "rb")
         except OSError as error:
             raise TranscriptError(
                 f"cannot read the transcript {self.path}: {error.strerror}"

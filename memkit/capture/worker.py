@@ -7,6 +7,7 @@ time to import is imported under the lock: of several workers started at once, a
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,13 +18,16 @@ from memkit.capture import launch, spool
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.index.lock import index_lock
 from memkit.index.sync_report import SyncReport
-from memkit.paths import Home
+from memkit.paths import Home, stale_temporary_files
 from memkit.project import Project
 
 if TYPE_CHECKING:
     from memkit.config import Settings
 
 logger = logging.getLogger(__name__)
+
+LEFTOVER_SECONDS = 3600.0
+"""Age of a temporary file that no writer can still be at; not all of them hold the index lock."""
 
 POLL_SECONDS = 0.05
 """How often to look at a transcript that is behind its event."""
@@ -90,6 +94,9 @@ def work_once(
     from memkit import config
 
     config.publish_hook_settings(home, config.load(home).settings)
+    if home.root not in _cleaned:
+        _cleaned.add(home.root)
+        _remove_left_behind(home)
     spool.recover(home)
     return _take_events(home, settings_of, report) | _index(home, settings_of, report, index)
 
@@ -99,6 +106,21 @@ def take_in(home: Home, settings_of: Callable[[Project], Settings], wait_seconds
     with index_lock(home, wait_seconds):
         spool.recover(home)
         _take_events(home, settings_of, WorkReport())
+
+
+_cleaned: set[str] = set()
+"""The homes in which this process has looked for what killed writers left."""
+
+
+def _remove_left_behind(home: Home) -> None:
+    """Remove the temporary files of writers that were killed. Memories are cleaned by their journals."""
+    places = (home.root, home.sessions, home.summaries, home.archive, home.projects, home.run)
+    for place in places:
+        try:
+            for path in stale_temporary_files(place, time.time() - LEFTOVER_SECONDS):
+                os.unlink(path)
+        except OSError as error:  # it costs room, and `memkit audit` still sees it
+            logger.warning("cannot clean %s: %s", place, error)
 
 
 def rest(home: Home) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -111,6 +112,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line and end the process: 0 done, 1 it failed, 2 wrong usage, 130 interrupted."""
+    os.umask(0o077)  # Chroma and others make files with the mode that this leaves
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
@@ -161,8 +163,6 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

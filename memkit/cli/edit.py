@@ -36,11 +36,13 @@ def edit_command(context: Context, day: str | None) -> None:
 
     today = date.today()
     chosen = (parse_day(day, today) if day else today).isoformat()
-    journal = Journal(context.project, shared=context.settings().memory.shared)
+    shared = context.settings().memory.shared
+    journal = Journal(context.project, shared=shared, home=context.home)
+    chosen = journal.day_for(chosen)
     before = journal.read(chosen)
-    if not before and chosen != today.isoformat():
+    if not before and chosen[:10] != today.isoformat():
         raise NotFoundError(f"nothing is remembered of {chosen} in {context.project.root}")
-    shown = before or f"# {chosen}\n".encode()
+    shown = before or f"# {chosen[:10]}\n".encode()
     edited = _edit(f"{chosen}.md", shown)
     is_changed = edited != shown
     if is_changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,21 @@ LOCK_SECONDS = 600.0
 @click.option("--all", "everything", is_flag=True, help="The sessions of all projects.")
 @click.option("--since", metavar="DAY", help="Only turns from that day on: 2026-11-20, 3d, 2w.")
 @click.option("--dry-run", is_flag=True, help="Tell what would come, and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before FILE or DIR goes to other projects.")
 def import_command(
-    context: Context, paths: tuple[str, ...], everything: bool, since: str | None, dry_run: bool
+    context: Context,
+    paths: tuple[str, ...],
+    everything: bool,
+    since: str | None,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """Remember existing Claude Code sessions, as if memkit had been there.
 
     Without FILE or DIR those that Claude Code still has of this project, and the prompts of those of
     which it has the prompts alone. A session goes to the project it was held in; given FILE or DIR,
-    --project names another one for all. Twice is the same as once, and an import that was
-    interrupted goes on where it was.
+    --project names another one for all, and without it you are shown the other projects and asked.
+    Twice is the same as once, and an import that was interrupted goes on where it was.
 
     \b
       memkit import
@@ -54,10 +61,33 @@ def import_command(
     if dry_run:
         _print_forecast(context, _forecast(context, selection))
         return
+    if paths and not context.names_project:
+        _ask_for_others(context, selection, yes)
     report, roots = run_import(context, selection)
     _print_report(context, report, roots, by_file=bool(paths))
     if report.problems:
         raise MemkitError(f"{counted(len(report.problems), 'step')} failed")
+
+
+def _ask_for_others(context: Context, selection: Selection, yes: bool) -> None:
+    """Have a person agree to the other projects that transcripts name. Raises `MemkitError`."""
+    known = (context.project.root, context.home.root)
+    others = [
+        root
+        for root in selection.targets
+        if root not in known and os.path.dirname(root) != os.path.realpath(context.home.projects)
+    ]
+    if not others or yes:
+        return
+    context.say("these transcripts name other projects, and would be remembered there:")
+    for root in others:
+        context.say(f"  {root}" if os.path.isdir(Project(root).memory) else f"  {root} (no memory yet)")
+    if not sys.stdin.isatty():
+        raise MemkitError(
+            "nobody is there to be asked, so nothing was imported; a person may run this in a terminal, or "
+            "name one project for all as --project"
+        )
+    click.confirm("Import them?", abort=True, err=True)
 
 
 def select(
@@ -80,7 +110,7 @@ def select(
     if paths:
         into = project if context.names_project else None
         sources = find_sources(map(Path, paths))
-        return Selection(home, sources, project, into=into, since=since)
+        return Selection(home, sources, project, into=into, since=since, is_named=True)
     sources = find_sources([client_projects()] if client_projects().is_dir() else [])
     if not everything:
         sources = [source for source in sources if project_of(source.cwd, home) == project]

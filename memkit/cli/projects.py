@@ -140,7 +140,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     settings = context.settings()
     removed = 0
     with index_lock(context.home, LOCK_SECONDS, context.say):
-        journal = Journal(target, shared=settings.memory.shared)
+        journal = Journal(target, shared=settings.memory.shared, home=context.home)
         merged = merge(source, target, context.home, journal)
         _note_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)

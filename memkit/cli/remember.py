@@ -46,11 +46,11 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     patterns = settings.capture.compiled_patterns()
     now = datetime.now(timezone.utc)
     note = make_note(text, tags, now, lambda said: redact(said, patterns))
-    journal = Journal(project, shared=settings.memory.shared)
+    journal = Journal(project, shared=settings.memory.shared, home=context.home)
     pending.mark(context.home, project.root)
     is_new = journal.add_note(note)
     _have_indexed(context)
-    path = journal.path(note.day)
+    path = journal.path(journal.day_for(note.day))
     if context.as_json:
         context.print_json({"id": note.id, "path": str(path), "new": is_new})
     else:

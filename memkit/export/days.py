@@ -54,13 +54,16 @@ class Days:
         self.name = Path(project.root).name
         self._journal = Journal(project)
         known = self._journal.days()
-        self.dates = [day for day in known if since <= day and (not until or day <= until)]
+        self.dates = [
+            day for day in known if since <= day and (not until or day[:10] <= until)
+        ]
 
     def day(self, date: str) -> Day:
         """One of the dates. Raises `JournalError`."""
         content = self._journal.day(date)
         sections = content.sections
         first = sections[0].start if sections else len(content.lines)
+        date = date[:10]
         before = "\n".join(content.lines[:first]).strip()
         entries = []
         text = before.removeprefix(f"# {date}").strip()

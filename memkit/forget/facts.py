@@ -69,7 +69,7 @@ def find_facts(
     """
     is_touched = journal.project.root in forgotten.roots
     chunks: CitedChunks | None = None
-    for path in sorted(journal.directory.rglob("*.md")):
+    for path in journal.markdown():
         found = {}
         for _, one in read_facts(path):
             cited = one.fact.citations

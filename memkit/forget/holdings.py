@@ -153,7 +153,7 @@ class _Search:
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
                 own = {journal.path(day) for day in days(journal.project)}
-                files = sorted(set(journal.directory.rglob("*.md")) - own)
+                files = sorted(set(journal.markdown()) - own)
                 self._found.files += [(journal.project, path) for path in files]
         roots = self._forgotten.roots | self._touched()
         self._found.forgotten = msgspec.structs.replace(self._named(), roots=roots)
@@ -298,7 +298,7 @@ class _Search:
                         self._add_own(project.root, Ids(notes=frozenset({name})))
                 else:
                     stay += 1
-        start = datetime.fromisoformat(day).timestamp()
+        start = datetime.fromisoformat(day[:10]).timestamp()
         whole = not stay and any(
             period.project == project.root and not period.session
             and period.since <= start < period.until
@@ -366,7 +366,7 @@ class _Search:
 
 
 def _began(day: str, section: Section) -> datetime:
-    return datetime.fromisoformat(f"{day} {section.minute or '00:00'}").astimezone()
+    return datetime.fromisoformat(f"{day[:10]} {section.minute or '00:00'}").astimezone()
 
 
 def _entry(day: str, section: Section, key: str) -> Entry:

@@ -96,7 +96,7 @@ def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) 
 def _is_in(name: str, since: float, until: float) -> bool:
     """Whether the file of that name is of a day of which a part lies between the two."""
     try:
-        start = datetime.strptime(name, "%Y-%m-%d.md").astimezone()
+        start = datetime.strptime(name.replace(".local.", "."), "%Y-%m-%d.md").astimezone()
     except ValueError:
         return False
     return start.timestamp() < until and since < (start + timedelta(days=1)).timestamp()

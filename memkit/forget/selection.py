@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -26,6 +27,7 @@ from memkit.index.current import open_chunks
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_files import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Passage:
     def is_unchanged(self) -> bool:
         """Whether the lines are still what they were."""
         try:
-            return hashlib.sha256(self.path.read_bytes()).hexdigest() == self.source_hash
+            data = read_regular(os.path.realpath(self.path))
+            return hashlib.sha256(data).hexdigest() == self.source_hash
         except FileNotFoundError:
             return False
 
@@ -149,8 +152,8 @@ class _Memory:
         self.project = project
         self._chunks = open_chunks(project, home, settings)
         self._directory = Path(project.memory)
-        journal = Journal(project)
-        self._days = {day: journal.day(day) for day in journal.days()}
+        self._journal = Journal(project)
+        self._days = {day: self._journal.day(day) for day in self._journal.days()}
 
     def written(self, name: str) -> Forgotten | None:
         """What in the journal, or the facts, has exactly this id."""
@@ -162,7 +165,7 @@ class _Memory:
                     return Forgotten(notes=frozenset({name}))
             if any(anchors.parse(line).get("grip") == name for line in content.lines if name in line):
                 return Forgotten(grips=frozenset({name}))
-        files = sorted(self._directory.rglob("*.md"))
+        files = self._journal.markdown()
         if any(fact.id == name for path in files for _, fact in read_facts(path)):
             return Forgotten(facts=frozenset({name}))
         return None
@@ -221,5 +224,5 @@ class _Memory:
 
 def read_facts(path: Path) -> list[tuple[int, WrittenFact]]:
     """The facts in a markdown file, each with the number of its line, from 1. Raises `OSError`."""
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    text = read_regular(os.path.realpath(path)).decode("utf-8", "surrogateescape")
     return FactFile(text, path.name).everywhere()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -10,13 +11,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from memkit.capture import spool
+from memkit.capture.brief import days
 from memkit.capture.sessions import Sessions
+from memkit.git import is_ignored, tracked_below
 from memkit.health.finding import MEND, Finding, Subject
-from memkit.paths import PRIVATE_DIRECTORY, PRIVATE_FILE, Home
+from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, PRIVATE_DIRECTORY, PRIVATE_FILE, Home
+from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_files import MOST_BYTES, RefusedFileError, inside
 
 NEEDED_BYTES = 50_000_000
 """With less room than this an index pass or the next day's memory may fail."""
@@ -26,6 +32,9 @@ WANTED_BYTES = 500_000_000
 
 CLOCK_SECONDS = 86_400.0
 """Time zones and clocks that were set may differ by this much."""
+
+MOST_NAMED = 5
+"""Refused files that are named one by one."""
 
 _NOT_LOOKED_INTO = ("env", "models", "index")
 """Derived, large, and in part with the modes that pip and Chroma give their files."""
@@ -49,7 +58,96 @@ def check_writing(subject: Subject) -> Iterator[Finding]:
 def _places(subject: Subject) -> list[str]:
     project = subject.project
     memory = next(filter(os.path.isdir, (project.memory, project.root)), None)
+    with contextlib.suppress(RefusedFileError):  # `check_memory` tells of it
+        inside(project.memory, project.root)
+        return [subject.home.root, *([memory] if memory else [])]
+    memory = project.root
     return [subject.home.root, *([memory] if memory else [])]
+
+
+def check_memory(subject: Subject) -> Iterator[Finding]:
+    """Whether memkit refuses files of the memory: links out of it, devices, pipes, and giants."""
+    for project in (subject.project, Project.of_user(subject.home)):
+        refused = list(islice(_refused(project), MOST_NAMED + 1))
+        for path, reason in refused[:MOST_NAMED]:
+            yield Finding(
+                "memory-refused",
+                "warning",
+                f"memkit does not use {path}: {reason}",
+                "nothing is read from it or written to it; if it is the whole memory or today's file, "
+                "nothing that is said is kept",
+                f"look at it with `ls -l {path}`, and remove or replace it if you did not put it there",
+            )
+        if len(refused) > MOST_NAMED:
+            yield Finding(
+                "memory-refused",
+                "warning",
+                f"memkit does not use more files of {project.memory} than are named here",
+                "nothing is read from them or written to them",
+                f"look at the memory with `ls -lR {project.memory}`",
+            )
+
+
+def check_git(subject: Subject) -> Iterator[Finding]:
+    """Whether git sees a memory that is not shared."""
+    project = subject.project
+    if subject.settings.memory.shared or not days(project):
+        return
+    tracked = tracked_below(project.root, project.memory)
+    if tracked:
+        yield Finding(
+            "memory-tracked",
+            "warning",
+            f"memory.shared is off, but git tracks {_counted(tracked)} of {project.memory}: {tracked[0]}",
+            "what is said goes to files beside them, DATE.local.md, which git does not take",
+            "`memkit config set memory.shared true` if the memory is to be shared, else "
+            f"`git rm -r --cached {MEMORY_DIRECTORY}`, which keeps the files",
+        )
+    probe = os.path.join(project.memory, "2000-01-01.local.md")
+    if not is_ignored(project.root, probe):
+        yield Finding(
+            "memory-not-ignored",
+            "warning",
+            f"git does not ignore {project.memory}, and memory.shared is off",
+            "`git add -A` takes what was said into the next commit",
+            f"find the pattern that lets it in: `git -C {project.root} check-ignore -v --no-index {probe}`",
+        )
+
+
+def _refused(project: Project) -> Iterator[tuple[str, str]]:
+    """Each file of a memory that is not used, and why."""
+    try:
+        memory = inside(project.memory, project.root)
+    except RefusedFileError as error:
+        yield project.memory, error.strerror or ""
+        return
+    beside = [os.path.join(project.root, name) for name in (OFF_TIMES, ".memkit.toml")]
+    above = os.path.dirname(project.memory)
+    beside += [os.path.join(above, name) for name in (".gitignore", "journal.lock")]
+    for path in filter(os.path.lexists, beside):
+        if reason := _reason(path, project.root):
+            yield path, reason
+    for directory, below, files in os.walk(memory):
+        for name in sorted((*below, *files)):
+            path = os.path.join(directory, name)
+            is_markdown = name.endswith((".md", ".markdown"))
+            if (is_markdown or os.path.islink(path)) and (reason := _reason(path, memory)):
+                yield path, reason
+
+
+def _reason(path: str, root: str) -> str:
+    """Why a file is refused; "" if it is not."""
+    try:
+        status = os.stat(inside(path, root))
+    except RefusedFileError as error:
+        return error.strerror or ""
+    except OSError:  # a link that leads nowhere inside, or gone meanwhile
+        return ""
+    if stat.S_ISDIR(status.st_mode):
+        return ""
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no regular file"
+    return f"it is larger than {MOST_BYTES:,} bytes" if status.st_size > MOST_BYTES else ""
 
 
 def _unwritable(place: str, error: OSError) -> Finding:

@@ -16,6 +16,7 @@ from memkit import environment
 from memkit.capture import launch
 from memkit.file_lock import is_locked
 from memkit.health.finding import MEND, Finding, Subject
+from memkit.index.lock import holder
 from memkit.paths import Home
 from memkit.service import stopping
 from memkit.service.client import RequestRefused, ServiceUnavailable, request
@@ -25,6 +26,10 @@ START_SECONDS = 5.0
 """How long a service that has just begun may take until it answers."""
 
 LOOK_SECONDS = 0.1
+
+LONG_SECONDS = 1800.0
+"""Longer than anything but the first index of a very large memory holds the index lock."""
+
 LOCKS = Path("/proc/locks")
 
 
@@ -154,6 +159,26 @@ def check_locks(subject: Subject) -> Iterator[Finding]:
                 meaning,
                 f"`kill -CONT {holder}` lets it go on, `kill -KILL {holder}` ends it and loses nothing",
             )
+
+
+def check_long_lock(subject: Subject) -> Iterator[Finding]:
+    """Whether one process has held the index lock for very long."""
+    found = holder(subject.home)
+    if found is None:
+        return
+    seconds = subject.now - found.since
+    if seconds > LONG_SECONDS:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.since))
+        yield Finding(
+            "lock-held-long",
+            "warning",
+            f"process {found.process} has held {subject.home.index_lock} since {since}, for "
+            f"{seconds / 60:.0f} minutes",
+            "no session of any project is taken in meanwhile; a first index of a very large memory may "
+            "take that long",
+            f"`memkit logs` says what it does; if nothing moves, `kill {found.process}` ends it and loses "
+            "nothing",
+        )
 
 
 def _is_stopped(process: int) -> bool:

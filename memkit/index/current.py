@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from memkit.index.scanner import Unreadable, is_below, is_excluded, is_gone, sca
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_files import RefusedFileError, read_regular
 
 if TYPE_CHECKING:
     from memkit.index.snapshot import Snapshot
@@ -47,6 +49,7 @@ class MemoryFiles(dict[str, MemoryFile]):
     `unreadable` says which files, or directories with all below them, cannot be read now, and why: what the
     index has of these stays in it. Only what is missing was deleted. `added_paths_problem` says why it is
     not known which paths were added: then all that is not below the other ones stays.
+    A file that is refused, as one larger than 64 MB, is logged and left out.
     """
 
     def __init__(self) -> None:
@@ -111,10 +114,11 @@ def read_files(project: Project, home: Home, settings: Settings) -> MemoryFiles:
     exclude = settings.memory.exclude
     for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
         try:
-            data = found.path.read_bytes()
+            # Links were followed, and checked, by the scan.
+            data = read_regular(os.path.realpath(found.path))
         except OSError as error:
             logger.warning("cannot read %s: %s", found.path, error)
-            if not is_gone(error):
+            if not is_gone(error) and not isinstance(error, RefusedFileError):
                 files.unreadable[found.source] = error.strerror or str(error)
             continue
         files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
@@ -147,12 +151,18 @@ def other_collections(project: Project, home: Home, name: str) -> list[str]:
 
     Those another home made on a Chroma server they share are not among them.
     """
-    directories = Path(home.index, "snapshots").glob(f"{_prefix(project, home)}*")
+    directories = _snapshots(home, f"{_prefix(project, home)}*")
     return sorted(path.name for path in directories if path.name != name)
 
 
 def _prefix(project: Project, home: Home) -> str:
     return f"{COLLECTION_PREFIX}{identity(project, home)}-"
+
+
+def _snapshots(home: Home, pattern: str = "*") -> list[Path]:
+    """Where the snapshots of all collections lie whose names fit."""
+    above = Path(home.index, "snapshots")
+    return list(above.glob(pattern)) if above.is_dir() else []
 
 
 def snapshot_directory(home: Home, name: str) -> Path:
@@ -186,13 +196,13 @@ def _directory(project: Project, home: Home, settings: Settings) -> Path:
 
 def snapshots_of(home: Home, roots: Collection[str] | None) -> list[Path]:
     """Where the snapshots of all collections lie whose projects have one of `roots`, of any if None."""
-    directories = sorted(Path(home.index, "snapshots").glob("*"))
+    directories = sorted(_snapshots(home))
     return [path for path in directories if roots is None or root_of(path) in roots]
 
 
 def known_roots(home: Home) -> list[str]:
     """The root directories of all projects that have an index, sorted."""
-    directories = Path(home.index, "snapshots").glob("*")
+    directories = _snapshots(home)
     return sorted(filter(None, {_present_root(home, directory) for directory in directories}))
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from memkit.errors import IndexBusyError, IndexStoreError
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.file_lock import is_locked
+from memkit.paths import PRIVATE_FILE, Home, create_private, make_private_directory
+from memkit.safe_files import read_head
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -37,6 +46,38 @@ def index_lock(
             f"cannot lock the index in {home.run}: {error.strerror or error}"
         ) from error
     try:
+        _note_holder(home)
         yield
     finally:
+        with contextlib.suppress(OSError):  # it then names a process that does not hold the lock
+            os.unlink(home.index_holder)
         lock.release()
+
+
+def _note_holder(home: Home) -> None:
+    """Record, for the doctor, who holds the lock and since when. The lock file itself is truncated by
+    everybody who tries to get the lock.
+    """
+    try:
+        with create_private(home.index_holder) as file:
+            file.write(f"{os.getpid()} {time.time():.0f}\n".encode("ascii"))
+    except OSError as error:
+        logger.warning("cannot note who holds the index lock: %s", error)
+
+
+class Holder(NamedTuple):
+    """The process that holds the index lock, and since when, in seconds since the epoch."""
+
+    process: int
+    since: float
+
+
+def holder(home: Home) -> Holder | None:
+    """Who holds the index lock at this moment, as that process recorded; None if nobody is known to."""
+    if not is_locked(home.index_lock):
+        return None
+    try:
+        process, since = read_head(home.index_holder, 100).split()
+        return Holder(int(process), float(since))
+    except (OSError, ValueError):  # taken this instant, or by an older memkit
+        return None

@@ -60,7 +60,8 @@ def scan(
     What cannot be looked at or listed is logged, and noted in `unreadable` if that is given. Below them
     hidden files and directories are skipped, and a symlink leads to what lies inside the same configured
     path only; a file found there under its own name does not also appear under a link's. A configured path
-    may itself be hidden or a link.
+    may itself be hidden or a link, but one below `root` must lie there: the link may have come with the
+    repository.
 
     `exclude` holds globs in the manner of gitignore: one without a slash fits the name of any file
     or directory, one with a slash the whole source; a slash at the end says directories only, and
@@ -75,6 +76,9 @@ def scan(
         is_directory = stat.S_ISDIR(mode)
         if not is_directory and not stat.S_ISREG(mode):
             logger.info("nothing to index at %r: no file or directory", str(base))
+            continue
+        if base.is_relative_to(_absolute(root)) and not _leads_inside(base, _real(root)):
+            logger.warning("not indexed, it leads out of the project: %r", str(base))
             continue
         if source and _is_excluded(source, exclude, is_directory):
             continue

@@ -93,6 +93,10 @@ def write(
     known = fingerprint(lexical.ids)
     path = directory / f"{known[:12]}-{uuid.uuid4().hex[:8]}"
     try:
+        # All of this is derived: a file in the place of a directory is in the way, and nobody's.
+        for place in (directory.parent, directory):
+            if place.is_file() or (place.is_symlink() and not place.is_dir()):
+                place.unlink()
         make_private_directory(str(path))
         segments = [
             segment_of(run.rows, dimensions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall.transcript import find_original
+from memkit.safe_files import read_regular
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +99,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
     chunk = chunks.chunk(position)
     path = Path(project.root) / chunk.source
     try:
-        data = path.read_bytes()
+        data = read_regular(os.path.realpath(path))
     except OSError as error:
         raise NotFoundError(
             f"{path} cannot be read: {error.strerror}; run `memkit index` to bring the index into step"

@@ -46,7 +46,7 @@ class Grip:
         return {
             "id": self.id,
             "bullet": self.bullet,
-            "date": self.day,
+            "date": self.day[:10],
             "session": self.session,
             "turns": list(self.turns),
             "verified": self.is_verified,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from memkit.capture.own_entries import OwnEntries, bullet_words, heading_words
 from memkit.index.chunk import OPENING_HEADINGS
+from memkit.paths import Home
 from memkit.recall.answers import Request, Result
 from memkit.recall.search import Searcher
 
@@ -39,22 +42,41 @@ class Pointer:
 
 
 def find_pointers(
-    searcher: Searcher, prompt: str, session: str, shown: Collection[str]
+    searcher: Searcher,
+    prompt: str,
+    session: str,
+    shown: Collection[str],
+    may_quote: Callable[[Result], bool] = lambda result: True,
 ) -> list[Pointer]:
     """At most three entries that have to do with `prompt`, best first; for most prompts none.
 
-    Not of the session itself, nor those whose ids were `shown` in it.
+    Not of the session itself, nor those whose ids were `shown` in it, nor those that `may_quote` denies.
     """
     if len(prompt.split()) < LEAST_WORDS:
         return []
-    request = Request(prompt, k=MOST_POINTERS + len(shown) + 10, minimum=LEAST_RELEVANCE)
+    request = Request(prompt, k=MOST_POINTERS + len(shown) + 30, minimum=LEAST_RELEVANCE)
     pointers: dict[tuple[str, str], Pointer] = {}
     for result in searcher.answer(request).results:
         pointer = _pointer(result)
         is_own = bool(session) and result.chunk.session == session
-        if not is_own and pointer.id not in shown:
+        if not is_own and pointer.id not in shown and may_quote(result):
             pointers.setdefault((pointer.date, pointer.heading), pointer)
     return list(pointers.values())[:MOST_POINTERS]
+
+
+def is_written_by(home: Home, result: Result) -> bool:
+    """Return whether this home, or its user, wrote what a pointer to `result` would quote.
+
+    The user's own memory, and what lies outside of the project, no repository brings.
+    """
+    chunk = result.chunk
+    if result.root == home.root or os.path.isabs(chunk.source):
+        return True
+    own = OwnEntries(home, result.root)
+    if not chunk.grips:
+        return bool(chunk.heading) and heading_words(chunk.heading) in own
+    lines = OPENING_HEADINGS.sub("", chunk.content).splitlines()
+    return all(bullet_words(line) in own for line in lines if line.strip())
 
 
 def lay_out(pointers: Sequence[Pointer]) -> str:

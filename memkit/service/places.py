@@ -45,11 +45,15 @@ def places(root: str, paths: Sequence[Path]) -> Places:
     for path in paths:
         absolute = os.path.normpath(os.path.join(root, path))
         real = os.path.realpath(absolute)
-        for above, way in ((root, absolute), (os.path.realpath(root), real)):
+        is_led_out = _is_below(absolute, root) and not _is_below(real, os.path.realpath(root))
+        ways = [(root, absolute)]
+        if not is_led_out:  # the scanner refuses what lies there, too
+            ways.append((os.path.realpath(root), real))
+        for above, way in ways:
             for directory, name in _way(above, way):
                 shallow.add(os.path.realpath(directory))
                 waypoints.add(os.path.join(os.path.realpath(directory), name))
-        if os.path.isdir(real):
+        if os.path.isdir(real) and not is_led_out:
             trees.add(real)
     directories = {
         path: path in trees

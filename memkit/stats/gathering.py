@@ -50,7 +50,7 @@ def gather(
         journal = Journal(each)
         for day in _days(journal, first):
             try:
-                tally.add(each.root, count_day(day, journal.day(day)))
+                tally.add(each.root, count_day(day[:10], journal.day(day)))
             except JournalError as error:  # the other days still stand
                 problems.append(f"not counted: {error}")
     calls = Ledger(home).calls(first)
@@ -68,7 +68,7 @@ def gather(
 def _days(journal: Journal, first: str) -> Iterator[str]:
     for day in journal.days():
         try:
-            date.fromisoformat(day)
+            date.fromisoformat(day[:10])
         except ValueError:  # 2026-13-45.md is a person's
             continue
         if day >= first:

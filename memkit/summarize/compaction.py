@@ -142,7 +142,7 @@ class Compaction:
         self._settings = settings
         self._calls = calls
         self._today = today.isoformat()
-        self._journal = Journal(project, shared=settings.memory.shared)
+        self._journal = Journal(project, shared=settings.memory.shared, home=home)
         patterns = settings.capture.compiled_patterns()
         self._redact: Callable[[str], str] = lambda text: redact(text, patterns)
 

@@ -104,7 +104,7 @@ def _turn_text(
 ) -> TurnText:
     turn = section.pairs["turn"]
     minute = section.minute or "00:00"
-    began = datetime.fromisoformat(f"{day} {minute}")
+    began = datetime.fromisoformat(f"{day[:10]} {minute}")
     heading, _, body = anchors.strip(content.text(section)).partition("\n")
     text = body.strip() or heading  # which repeats the prompt
     return TurnText(

@@ -238,7 +238,7 @@ class Summarizer:
         clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(segments, settings.summarize, clean)
         report.calls += 1
-        journal = Journal(Project(root), shared=settings.memory.shared)
+        journal = Journal(Project(root), shared=settings.memory.shared, home=self.home)
         with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
             found = read_bullets(
                 reply.value,

@@ -11,6 +11,7 @@ from pathlib import Path
 import memkit
 from memkit.paths import OFF_MARKER, OFF_TIMES, Home
 from memkit.project import Project
+from memkit.safe_files import inside
 from memkit.upkeep.backup_file import BackedUpProject, Header, create
 
 _FILES = ("config.toml", "ledger.jsonl", "forgotten.json")
@@ -75,9 +76,9 @@ def _files_of(project: Project) -> Iterator[tuple[str, Path]]:
     """All files of a memory but hidden ones; what a link leads to inside it is there under its own name."""
     for name, marker in (("off", OFF_MARKER), ("off-times", OFF_TIMES)):
         path = Path(project.root, marker)
-        if path.is_file():
+        if path.is_file() and not path.is_symlink():
             yield name, path
-    top = os.path.realpath(project.memory)
+    top = inside(project.memory, project.root)
     for directory, below, files in os.walk(top):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(files):

@@ -30,9 +30,9 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "spool": ("tmp", "new", "claimed", "failed"),
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
-        "index.lock", "service.*", "hooks.json", "live", "shown", "unindexed", "notices", "jobs.json",
-        "left.json", "checked",
-        "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
+        "index.lock", "index.holder", "service.*", "hooks.json", "live", "shown", "unindexed", "notices",
+        "jobs.json", "left.json", "checked", "nowhere", "environment-notice", "import.jsonl",
+        "import-offered", "off-said", _TEMPORARY,
     ),
 }  # fmt: skip
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
@@ -43,7 +43,7 @@ _KEPT: Final[dict[str, tuple[str, ...]]] = {
     "archive": ("*.jsonl.zst", "replaced", "before-restore", _TEMPORARY),
     "sessions": ("*.json", _TEMPORARY),
     "summaries": ("*.json", "*.lock", _TEMPORARY),
-    "projects": ("*.json", "registry.json.lock", _TEMPORARY),
+    "projects": ("*.json", "*.own", "*.adopted", "registry.json.lock", _TEMPORARY),
 }
 _OF_A_PROJECT = ("memory", "off", "off-times", ".gitignore", "journal.lock", _TEMPORARY)
 

@@ -32,6 +32,7 @@ from memkit.paths import (
 )
 from memkit.project import Project
 from memkit.registry_changes import changing
+from memkit.safe_files import inside
 from memkit.upkeep.backup_file import BackedUpProject, Unpacked, unpack
 
 logger = logging.getLogger(__name__)
@@ -121,7 +122,8 @@ class Restore:
         number, _, name = rest.partition("/")
         project = self.projects[int(number)]
         if name in _MARKERS:
-            return _compared(member, source, Path(project.root, _MARKERS[name]))
+            target = inside(os.path.join(project.root, _MARKERS[name]), project.root)
+            return _compared(member, source, Path(target))
         name = name.removeprefix("memory/")
         return _compared(member, source, Path(project.memory, name), project, name)
 
@@ -181,7 +183,7 @@ class Restore:
         if step.project is not None:
             pending.mark(self._home, step.project.root)
             shared = settings_of(Project(self._home.root)).memory.shared
-            Journal(step.project, shared=shared).take_over(step.name, data)
+            Journal(step.project, shared=shared, home=self._home).take_over(step.name, data)
             return
         make_private_directory(str(step.target.parent))
         write_durably(os.path.realpath(step.target), data, PRIVATE_FILE)

@@ -48,6 +48,7 @@ def uninstall(home: Home, plugins: Sequence[str], own: Belongings) -> Uninstalle
         for path in own.removed:
             _remove(path, report)
         _remove_socket(home, report)
+        Path(home.index_holder).unlink(missing_ok=True)  # made when this took the lock
         for directory in (*own.directories, Path(home.root)):
             with contextlib.suppress(OSError):  # it holds something else, which has been named
                 directory.rmdir()

@@ -379,6 +379,9 @@ class TestFileOfAProject:
     def test_is_read_only_if_it_is_a_file_of_fair_size(self, home: Home, project: Project) -> None:
         path = Path(project.root, config.PROJECT_FILE)
         path.symlink_to("/dev/zero")
+        assert "it leads out of" in load(home, project).refused[0]
+        path.unlink()
+        os.mkfifo(path)
         assert "no regular file" in load(home, project).refused[0]
         path.unlink()
         path.write_text("# " + "x" * 2_000_000)

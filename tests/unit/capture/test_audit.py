@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from memkit.capture import spool
 from memkit.capture.audit import Audit, AuditReport
 from memkit.capture.capture import Capture
+from memkit.capture.worker import work
 from memkit.config import Settings
 from memkit.index import sync
 from memkit.index.lock import index_lock
@@ -247,7 +250,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     audited.remember(spoken())
     audited.add_pattern()
     where = {
-        "journal": "memkit.capture.journal.Journal._save",
+        "journal": "memkit.capture.journal.Journal._put",
         "archive": "memkit.capture.archive.Archive.rewrite",
         "index": "memkit.capture.audit.erase_deleted",
     }
@@ -276,3 +279,26 @@ def test_only_the_own_project_is_changed_unless_all_are(audited: Audited) -> Non
         everything = Audit(audited.stage.home, None, lambda _: audited.settings, logging.info)
         assert everything.fix().left == []
     assert audited.holders() == []
+
+
+def test_what_a_killed_writer_left_is_seen_and_redacted(audited: Audited) -> None:
+    audited.remember(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
+    audited.add_pattern()
+    for directory in (audited.stage.project.memory, audited.stage.home.sessions):
+        Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")
+    assert {finding.where for finding in audited.look().found} == {"journal", "session"}
+    assert audited.fix().left == []
+    assert audited.holders() == []
+
+
+def test_the_worker_removes_what_killed_writers_left(stage: Stage) -> None:
+    old = [Path(stage.home.sessions, ".abcd_123.tmp"), Path(stage.home.summaries, ".abcd_123.tmp")]
+    kept = [Path(stage.home.sessions, ".abcd_124.tmp"), Path(stage.home.sessions, ".mine.tmp")]
+    for path in (*old, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a prompt")
+        if path != kept[0]:
+            os.utime(path, (time.time() - 7200,) * 2)
+    work(stage.home, lambda project: Settings())
+    assert [path for path in old if path.exists()] == []
+    assert all(path.exists() for path in kept)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.capture.brief import ANSWER_CHARACTERS, days, newest_entries, prompt_hint, session_brief
+from memkit.capture.brief import days, newest_entries, prompt_hint, session_brief
 from memkit.capture.digest import make_digest
 from memkit.capture.journal import Journal
+from memkit.capture.own_entries import ANSWER_CHARACTERS
 from memkit.capture.turn import ToolCall, Turn
 from memkit.project import Project
 
@@ -114,5 +115,5 @@ def test_files_that_are_no_days_are_not_looked_at(project: Project) -> None:
     for name in ("notes.md", "2026-11-20.md.bak", "x2026-11-20.md", ".2026-11-21.md.tmp"):
         (memory / name).write_text("### 12:00 x <!-- turn:a -->\n")
     (memory / "2026-11-21.md").mkdir()
-    assert days(project) == ["2026-11-20", "2026-11-21"]
+    assert days(project) == ["2026-11-20"]
     assert [entry.heading for entry in newest_entries(project, days(project))] == ["12:00 one"]

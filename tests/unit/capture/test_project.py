@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import pending
-from memkit.git import normalise_remote
+from memkit.git import normalise_remote, remote_of, run_git
 from memkit.identity import identity
 from memkit.paths import Home
 from memkit.project import Project
@@ -100,6 +101,88 @@ def test_a_worktree_whose_way_back_is_damaged(root: Path, content: bytes) -> Non
     git(main, "worktree", "add", "-q", str(root / "linked"))
     (main / ".git" / "worktrees" / "linked" / "commondir").write_bytes(content)
     assert found(root / "linked") == root / "linked"
+
+
+def forge_commondir(main: Path, forged: Path) -> None:
+    """A git directory of its own that says that it belongs to another repository."""
+    own = forged / "fake"
+    own.mkdir()
+    (own / "HEAD").write_text("ref: refs/heads/main\n")
+    (own / "commondir").write_text(str(main / ".git"))
+    (own / "gitdir").write_text(str(forged / ".git"))
+    (forged / ".git").write_text(f"gitdir: {own}\n")
+
+
+def forge_git_directory(main: Path, forged: Path) -> None:
+    (forged / ".git").mkdir()
+    (forged / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (forged / ".git" / "commondir").write_text(str(main / ".git"))
+
+
+def forge_worktree(main: Path, forged: Path) -> None:
+    """A file that leads to a real worktree's git directory, which names another place."""
+    (forged / ".git").write_text(f"gitdir: {main / '.git' / 'worktrees' / 'linked'}\n")
+
+
+def forge_link(main: Path, forged: Path) -> None:
+    (forged / ".git").symlink_to(main / ".git" / "worktrees" / "linked")
+
+
+def forge_link_to_file(main: Path, forged: Path) -> None:
+    (forged / ".git").symlink_to(main.parent / "linked" / ".git")
+
+
+def forge_submodule(main: Path, forged: Path) -> None:
+    """A repository of its own, with a worktree, whose settings name another project's directory."""
+    repository(forged / "bare")
+    git(forged / "bare", "config", "core.worktree", str(main))
+    (forged / "bare" / ".git").rename(forged / "store")
+    (forged / "store" / "worktrees" / "x").mkdir(parents=True)
+    own = forged / "store" / "worktrees" / "x"
+    (own / "commondir").write_text("../..")
+    (own / "gitdir").write_text(str(forged / ".git"))
+    (forged / ".git").write_text(f"gitdir: {own}\n")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        forge_commondir,
+        forge_git_directory,
+        forge_worktree,
+        forge_link,
+        forge_link_to_file,
+        forge_submodule,
+    ],
+)
+def test_a_forged_git_file_gives_no_other_projects_memory(
+    root: Path, forge: Callable[[Path, Path], None]
+) -> None:
+    main = repository(root / "main")
+    git(main, "worktree", "add", "-q", str(root / "linked"))
+    forged = root / "forged"
+    forged.mkdir()
+    forge(main, forged)
+    assert found(forged) == forged
+    assert found(root / "linked") == main
+
+
+def test_git_runs_no_program_that_a_repository_names(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = repository(root / "main")
+    other = repository(root / "other")
+    git(other, "remote", "add", "origin", "https://example.com/other")
+    git(main, "remote", "add", "origin", "https://example.com/main")
+    program = root / "program"
+    program.write_text(f"#!/bin/sh\ntouch {root}/ran\n")
+    program.chmod(0o755)
+    git(main, "config", "core.fsmonitor", str(program))
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert remote_of(str(main)) == "https://example.com/main"
+    assert run_git(str(main), "ls-files", "--error-unmatch", "--", "nothing.md") == (1, b"")
+    run_git(str(main), "status")
+    assert not (root / "ran").exists()
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
             monkeypatch.delenv(name)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")  # what it does stands in tests/unit/service
+    mask = os.umask(0o022)
     yield
+    os.umask(mask)
     logging.getLogger("memkit").handlers.clear()
     logging.getLogger("memkit").propagate = True
 

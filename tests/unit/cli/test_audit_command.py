@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from memkit.paths import Home
+from memkit.safe_files import MOST_BYTES
 from tests.unit.cli.conftest import Run
 from tests.unit.memory import DAYS, Memory, make_memory
 
@@ -61,7 +63,8 @@ def test_json(run: Run, memory: Memory) -> None:
 
 
 def test_a_place_that_cannot_be_read_is_told(run: Run, memory: Memory) -> None:
-    memory.path("2026-11-20.md").mkdir()
+    memory.write("2026-11-20.md", "")
+    os.truncate(memory.path("2026-11-20.md"), MOST_BYTES + 1)
     found = run(memory, "audit")
     assert found.status == 1
     assert "cannot read" in found.errors

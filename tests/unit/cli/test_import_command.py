@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from memkit.capture.client_files import find_sources
+from memkit.capture.importing import Import, Selection
+from memkit.config import Settings
 from memkit.project import Project
 from tests.unit.cli.conftest import Run, environment
 from tests.unit.memory import Memory
@@ -98,6 +101,43 @@ def test_a_project_by_its_path(run: Run, fresh: Memory, claude: Path, tmp_path: 
     assert run(fresh, "import", "--project", str(tmp_path / "other"), "--json").json["turns"] == 0
     value = run(fresh, "import", str(claude), "--project", str(tmp_path / "other"), "--json").json
     assert value["projects"] == [str(tmp_path / "other")]
+
+
+def test_other_projects_that_a_file_names_are_shown_and_asked_for(
+    run: Run, fresh: Memory, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    path = session(tmp_path / "given", str(victim))
+    refused = run(fresh, "import", str(path))
+    assert refused.status == 1
+    assert f"{victim} (no memory yet)" in refused.errors
+    assert "nothing was imported" in refused.errors
+    assert list(victim.iterdir()) == []
+    assert run(fresh, "import", str(path), "--dry-run", "--json").json["projects"] == [str(victim)]
+    assert run(fresh, "import", str(path), "--yes", "--json").json["projects"] == [str(victim)]
+    assert turns(Project(str(victim))) == 3
+
+
+def test_no_memory_is_made_in_a_place_of_the_system_or_of_keys(
+    run: Run, fresh: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "user" / ".ssh"
+    keys.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    session(tmp_path / "given", "/etc")
+    session(tmp_path / "given", str(keys), OTHER)
+    sources = find_sources([tmp_path / "given"])
+    selection = Selection(fresh.home, sources, fresh.project, is_named=True)
+    names = sorted(Path(root).name.rpartition("-")[0] for root in selection.targets)
+    assert {Path(root).parent for root in selection.targets} == {Path(fresh.home.projects)}
+    assert names == [".ssh", "etc"]
+    run_import = Import(selection, Settings())
+    assert run_import.run(lambda read: None).total.written == 6
+    assert list(keys.iterdir()) == []
+    assert not Path("/etc/.memkit").exists()
+    (keys / ".memkit" / "memory").mkdir(parents=True)  # a person has memkit remember there
+    assert str(keys) in selection.targets
 
 
 def test_a_client_that_was_never_used(run: Run, fresh: Memory) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from memkit import pending
 from memkit.index.lock import index_lock
 from tests.unit.cli.conftest import Run
-from tests.unit.memory import DAYS, Memory
+from tests.unit.memory import DAYS, Memory, make_memory
 
 
 def test_index_and_index_again(run: Run, fresh: Memory) -> None:
@@ -224,3 +226,37 @@ def test_off_where_nothing_can_be_written(run: Run, fresh: Memory) -> None:
     shutil.rmtree(Path(fresh.project.root, ".memkit"))
     Path(fresh.project.root, ".memkit").write_text("a file")
     assert ".memkit: " in run(fresh, "off").complaint
+
+
+def test_all_that_it_makes_is_private(spawn: Run, tmp_path: Path) -> None:
+    """Under the usual mask, Chroma's files too, and a day that was open to all."""
+    memory = make_memory(tmp_path, DAYS)
+    Path(memory.home.root).mkdir(mode=0o700)
+    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n")
+    os.umask(0o022)
+    assert spawn(memory, "index").status == 0
+    home = [path for path in Path(memory.home.root).rglob("*") if path.name != "config.toml"]
+    assert [path for path in home if path.name == "chroma.sqlite3"]
+    assert [path for path in home if path.stat().st_mode & 0o077] == []
+    today = memory.path(f"{date.today()}.md")
+    memory.write(today.name, f"# {date.today()}\n\nMine.\n")
+    today.chmod(0o666)
+    assert spawn(memory, "remember", "The port is 7443").status == 0
+    assert "Note: The port is 7443" in today.read_text()
+    assert today.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_in_the_place_of_the_snapshots_is_no_end(run: Run, tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n")
+    assert run(memory, "index").status == 0
+    snapshots = Path(memory.home.index, "snapshots")
+    (collection,) = snapshots.iterdir()
+    shutil.rmtree(collection)
+    collection.write_text("no directory")
+    assert run(memory, "search", "staging gateway port", "--json").json["results"]
+    shutil.rmtree(snapshots)
+    snapshots.write_text("no directory")
+    assert run(memory, "search", "staging gateway port", "--json").json["results"]
+    assert snapshots.is_dir()

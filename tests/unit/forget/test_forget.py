@@ -237,7 +237,7 @@ def test_the_index_of_a_project_that_is_gone_goes_too(remembered: Remembered) ->
 
 STEPS = {
     "tombstone": "memkit.capture.tombstones.write_durably",
-    "journal": "memkit.capture.journal.Journal._replace",
+    "journal": "memkit.capture.journal.Journal._put",
     "archive": "memkit.capture.archive.Archive.rewrite",
     "state": "memkit.forget.erasing._Eraser._states",
     "spool": "memkit.forget.erasing._Eraser._spool",

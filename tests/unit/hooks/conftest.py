@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from memkit.capture.own_entries import note_own
+from memkit.paths import Home
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -88,7 +91,8 @@ class Stage:
         log = self.home / "log" / "hooks.log"
         return log.read_text() if log.exists() else ""
 
-    def remember(self, day: str, *answers: str) -> None:
+    def remember(self, day: str, *answers: str, is_own: bool = True) -> None:
+        """A day with these answers; without `is_own` the home does not know that it wrote them."""
         memory = self.project / ".memkit" / "memory"
         memory.mkdir(parents=True, exist_ok=True)
         turns = "\n\n".join(
@@ -96,9 +100,10 @@ class Stage:
             f"**Asked** Question {n} of {day}\n**Answered** {answer}"
             for n, answer in enumerate(answers)
         )
-        (memory / f"{day}.md").write_text(
-            f"# {day}\n\n## 09:00 Work <!-- session:s1 -->\n\n{turns}\n", encoding="utf-8"
-        )
+        text = f"# {day}\n\n## 09:00 Work <!-- session:s1 -->\n\n{turns}\n"
+        (memory / f"{day}.md").write_text(text, encoding="utf-8")
+        if is_own:
+            note_own(Home(str(self.home)), str(self.project), "", text)
 
 
 @pytest.fixture

@@ -93,12 +93,12 @@ def test_a_home_that_cannot_be_written(stage: Stage, script: str, kind: str) -> 
         environment["MEMKIT_HOME"] = str(stage.root / "file" / "home")
     else:
         options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    stage.remember("2026-01-01", "the answer")
+    stage.remember("2026-01-01", "the answer", is_own=False)
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
     answer = stage.run(script, event, environment=environment, **options)
     assert (answer.status, answer.stderr) == (0, b"")
     if script == "session_start":
-        assert "the answer" in answer.context  # the facts need no writable home
+        assert "1 day (2026-01-01)" in answer.context  # the facts need no writable home
     elif script != "prompt_submit":
         assert answer.json == {}
 
@@ -109,16 +109,43 @@ def test_nothing_happens_in_a_child_or_where_it_is_off(stage: Stage, script: str
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
     for variable in ("MEMKIT_CHILD", "MEMKIT_DISABLE"):
         assert stage.run(script, event, environment={variable: "1"}).json == {}
+    assert not (stage.home / "run").exists()
     (stage.project / ".memkit" / "off").touch()
+    answer = stage.run(script, event).json
+    assert answer == {} or (script == "session_start" and list(answer) == ["systemMessage"])
     assert stage.run(script, event).json == {}
-    assert not stage.home.exists()
+    assert not (stage.home / "spool").exists()
     assert stage.started == []
+
+
+def test_a_strangers_memory_is_not_quoted(stage: Stage) -> None:
+    stage.remember("2026-01-01", "my own answer")
+    stage.remember("2026-01-02", "a stranger's answer", is_own=False)
+    text = stage.run("session_start", stage.event("SessionStart")).context
+    assert "my own answer" in text
+    assert "stranger's answer" not in text
+    assert "files of the repository" in text
+
+
+def test_that_memkit_is_off_is_said_once_in_each_project(stage: Stage) -> None:
+    event = stage.event("SessionStart")
+    marker = stage.project / ".memkit" / "off"
+    marker.parent.mkdir()
+    marker.touch()
+    said = stage.run("session_start", event).json["systemMessage"]
+    assert str(marker) in said
+    assert "`memkit on`" in said
+    assert stage.run("session_start", event).json == {}
+    other = stage.root / "other"
+    (other / ".memkit").mkdir(parents=True)
+    (other / ".memkit" / "off").symlink_to("nowhere")
+    assert "off" in stage.run("session_start", {**event, "cwd": str(other)}).json["systemMessage"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("pattern", ["{root}/project", "{root}/p*", "./sub", "sub"])
 def test_nothing_happens_where_it_is_excluded(stage: Stage, script: str, pattern: str) -> None:
-    stage.remember("2026-01-01", "the answer")
+    stage.remember("2026-01-01", "the answer", is_own=False)
     (stage.home / "run").mkdir(parents=True)
     settings = json.dumps({"exclude": [pattern.format(root=stage.root), 7]})
     (stage.home / "run" / "hooks.json").write_text(settings)

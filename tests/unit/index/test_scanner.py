@@ -95,10 +95,21 @@ def test_link_loops_end(tmp_path: Path) -> None:
 
 
 def test_a_configured_path_may_be_a_link(tmp_path: Path) -> None:
-    write(tmp_path, "elsewhere/a.md", "elsewhere/b/c.md", "project/x.md")
-    (tmp_path / "project/memory").symlink_to(tmp_path / "elsewhere")
+    write(tmp_path, "project/.kept/a.md", "project/.kept/b/c.md", "project/x.md")
+    (tmp_path / "project/memory").symlink_to(tmp_path / "project/.kept")
     assert sources(tmp_path / "project", ["memory"]) == ["memory/a.md", "memory/b/c.md"]
-    assert sources(tmp_path / "project", ["."]) == ["x.md"]
+    assert sources(tmp_path / "project", ["."]) == ["memory/a.md", "memory/b/c.md", "x.md"]
+
+
+def test_a_configured_path_below_the_project_may_not_lead_out_of_it(tmp_path: Path) -> None:
+    write(tmp_path, "private/a.md", "private/sub/b.md", "project/x.md")
+    (tmp_path / "project/memory").symlink_to(tmp_path / "private")
+    (tmp_path / "project/a.md").symlink_to(tmp_path / "private/a.md")
+    assert sources(tmp_path / "project", ["memory", "memory/sub", "a.md"]) == []
+    (tmp_path / "shortcut").symlink_to(tmp_path / "project")
+    assert sources(tmp_path / "shortcut", ["x.md", "memory"]) == ["x.md"]
+    absolute = str(tmp_path / "private")  # a person named it
+    assert len(sources(tmp_path / "project", [absolute])) == 2
 
 
 @pytest.mark.parametrize(

@@ -217,17 +217,21 @@ def test_another_time_zone_brings_no_second_copy(
     assert not day(project, "2026-11-21").exists()
 
 
-def test_modes_links_and_ignore_files(project: Project, tmp_path: Path) -> None:
+def test_modes_links_and_ignore_files(project: Project) -> None:
     journal = Journal(project)
     journal.write([at("10:00", "a")])
-    real = tmp_path / "elsewhere.md"
+    real = Path(project.memory, "elsewhere.md")
     day(project).rename(real)
-    day(project).symlink_to(real)
-    real.chmod(0o644)
+    day(project).symlink_to(real.name)
+    real.chmod(0o666)
+    Journal(project, shared=True).write([at("10:04", "z")])
+    assert stat.S_IMODE(real.stat().st_mode) == 0o666
     journal.write([at("10:05", "b")])
     assert day(project).is_symlink()
-    assert stat.S_IMODE(real.stat().st_mode) == 0o644
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
     assert "Q b" in real.read_text()
+    day(project).unlink()
+    real.rename(day(project))
     ignore = Path(project.root) / ".memkit" / ".gitignore"
     Journal(project, shared=True).write([at("10:06", "c")])
     assert "!memory/" in ignore.read_text()

@@ -39,11 +39,19 @@ def test_outside_of_the_project_only_the_next(root: Path, tmp_path: Path) -> Non
     assert directories(root, places(str(root), paths)) == {"../notes/deep": False}
 
 
-def test_a_link_is_watched_and_where_it_leads(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "away" / "notes").mkdir(parents=True)
-    (root / "notes").symlink_to(tmp_path / "away" / "notes")
+def test_a_link_is_watched_and_where_it_leads(root: Path) -> None:
+    (root / ".away" / "notes").mkdir(parents=True)
+    (root / "notes").symlink_to(root / ".away" / "notes")
     found = places(str(root), [Path("notes")])
-    assert directories(root, found) == {".": False, "../away": False, "../away/notes": True}
+    assert directories(root, found) == {".": False, ".away": False, ".away/notes": True}
+    assert found.concern(str(root / "notes"), is_directory=False)
+
+
+def test_what_lies_behind_a_link_out_of_the_project_is_not_watched(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "away" / "deep").mkdir(parents=True)
+    (root / "notes").symlink_to(tmp_path / "away")
+    found = places(str(root), [Path("notes")])
+    assert directories(root, found) == {".": False}
     assert found.concern(str(root / "notes"), is_directory=False)
 
 

@@ -215,8 +215,8 @@ def test_a_memory_that_is_exchanged(busy: Watched, tmp_path: Path) -> None:
     busy.expect()
 
 
-def test_links(watched: Watched, tmp_path: Path) -> None:
-    real = tmp_path.resolve() / "elsewhere" / "notes"
+def test_links(watched: Watched) -> None:
+    real = watched.root / ".elsewhere" / "notes"
     for name in ("one", "two"):
         (real / name).mkdir(parents=True)
     (real / "one" / "a.md").write_text("a")

@@ -13,6 +13,7 @@ from memkit.capture.day_file import DayFile
 from memkit.capture.note import make_note
 from memkit.paths import Home
 from memkit.project import Project
+from memkit.safe_files import MOST_BYTES
 from memkit.stats.day_count import count_day
 from memkit.stats.gathering import gather
 from memkit.stats.tally import FileCount, Tally
@@ -114,7 +115,8 @@ def test_a_day_that_cannot_be_read_is_named_and_the_others_count(tmp_path: Path)
     memory.mkdir(parents=True)
     text = "## 09:00 x <!-- session:s -->\n### 09:01 y <!-- turn:t -->\n**Did** Edit a.py"
     (memory / "2026-11-20.md").write_text(text)
-    (memory / "2026-11-19.md").mkdir()
+    with (memory / "2026-11-19.md").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
     (memory / "2026-13-45.md").write_text(text)  # a person's
     stats = gather(Home(str(tmp_path / "home")), project)
     (problem,) = stats.problems

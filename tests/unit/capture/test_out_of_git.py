@@ -1,0 +1,184 @@
+"""With `memory.shared = false` nothing private gets into git, whatever the repository brings."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memkit.capture.brief import days, newest_entries, session_brief
+from memkit.capture.journal import Journal
+from memkit.capture.note import Note
+from memkit.export.days import Days
+from memkit.git import EXCLUDED
+from memkit.health.finding import open_subject
+from memkit.health.places import check_git
+from memkit.project import Project
+from memkit.stats.gathering import gather
+
+from ..remember.builders import Lines
+from .stage import Stage, prompt_id
+
+DAY = "2026-03-04"
+
+
+def git(directory: Path | str, *arguments: str) -> str:
+    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always"]
+    command = ["git", "-C", str(directory), *settings, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path.resolve())
+    git(stage.project.root, "init", "-q")
+    return stage
+
+
+def capture(stage: Stage, number: int = 1, project: str = "") -> None:
+    stage.write(Lines().prompt("What port?", prompt_id(number)).answer("private 7443."))
+    fields = {"project": project, "cwd": project} if project else {}
+    stage.handle("Stop", prompt_id=prompt_id(number), message="private 7443.", late=True, **fields)
+
+
+def staged(root: str) -> str:
+    git(root, "add", "-A")
+    return git(root, "diff", "--cached")
+
+
+def test_an_ignore_file_of_the_repository_opens_nothing(stage: Stage) -> None:
+    ignore = Path(stage.project.root, ".memkit", ".gitignore")
+    ignore.parent.mkdir()
+    ignore.write_text("# keep\n")
+    git(stage.project.root, "add", "-A")
+    git(stage.project.root, "commit", "-qm", "one")
+    capture(stage)
+    assert "private" not in staged(stage.project.root)
+    assert ignore.read_text() == "# keep\n"
+    exclude = Path(stage.project.root, ".git", "info", "exclude")
+    before = exclude.read_text()
+    capture(stage, 2)
+    assert exclude.read_text() == before
+    assert before.count(EXCLUDED) == 1
+
+
+def test_patterns_of_the_repository_let_nothing_in(stage: Stage) -> None:
+    root = Path(stage.project.root)
+    Path(stage.project.memory).mkdir(parents=True)
+    (root / ".gitignore").write_text("!/.memkit/\n!/.memkit/**\n")
+    (root / ".memkit" / ".gitignore").write_text("# keep\n")
+    (root / ".memkit" / "memory" / ".gitignore").write_text("!*.md\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "one")
+    capture(stage)
+    assert "private" not in staged(str(root))
+    assert list(check_git(open_subject(stage.home, stage.project)))[1:] == []
+    Journal(stage.project, shared=True).add_note(Note("a", DAY, "14:30", "## 14:30 Note: b <!-- note:a -->"))
+    assert "private 7443." in staged(str(root))
+
+
+def test_a_day_that_git_tracks_is_not_written_to(stage: Stage) -> None:
+    tracked = Path(stage.project.memory, f"{DAY}.md")
+    tracked.parent.mkdir(parents=True)
+    tracked.write_text(f"# {DAY}\n\n## 08:00 Theirs <!-- session:s -->\n\n### 08:00 Theirs <!-- turn:a1a1a1a1 -->\n")
+    git(stage.project.root, "add", "-A")
+    git(stage.project.root, "commit", "-qm", "one")
+    before = tracked.read_text()
+    capture(stage)
+    capture(stage)
+    assert gather(stage.home, stage.project).tally.days[DAY].turns == 2
+    journal = Journal(stage.project)
+    journal.add_note(Note("ab12cd34", DAY, "14:30", "## 14:30 Note: mine <!-- note:ab12cd34 -->\nmine"))
+    assert tracked.read_text() == before
+    local = tracked.with_name(f"{DAY}.local.md").read_text()
+    assert local.startswith(f"# {DAY}\n")
+    assert local.count("private 7443.") == 1
+    assert "private" not in staged(stage.project.root)
+    assert days(stage.project) == [DAY, f"{DAY}.local"]
+    assert [entry.day for entry in newest_entries(stage.project, days(stage.project))] == [DAY] * 3
+    assert f"1 day ({DAY})" in session_brief(stage.project, 4000)
+    found = Days(stage.project, DAY, DAY)
+    assert [found.day(name).date for name in found.dates] == [DAY, DAY]
+    assert journal.remove_older("2026-03-05") == [DAY, f"{DAY}.local"]
+
+
+def test_the_doctor_says_what_git_sees(stage: Stage) -> None:
+    capture(stage)
+    assert list(check_git(open_subject(stage.home, stage.project))) == []
+    git(stage.project.root, "add", "-f", f".memkit/memory/{DAY}.md")
+    Path(stage.project.root, ".gitignore").write_text("!/.memkit/\n!/.memkit/**\n")
+    Path(stage.project.root, ".memkit", ".gitignore").write_text("# keep\n")
+    codes = [finding.code for finding in check_git(open_subject(stage.home, stage.project))]
+    assert codes == ["memory-tracked", "memory-not-ignored"]
+
+
+def test_a_link_that_git_tracks_is_not_written_to(stage: Stage) -> None:
+    """Capture goes on where a repository brings today's file as a link out of it."""
+    victim = stage.root / "bashrc"
+    victim.write_text("# mine\n")
+    Path(stage.project.memory).mkdir(parents=True)
+    Path(stage.project.memory, f"{DAY}.md").symlink_to(victim)
+    git(stage.project.root, "add", "-A")
+    capture(stage)
+    assert victim.read_text() == "# mine\n"
+    assert "private 7443." in Path(stage.project.memory, f"{DAY}.local.md").read_text()
+
+
+def test_a_day_that_becomes_tracked_is_left(stage: Stage) -> None:
+    capture(stage)
+    git(stage.project.root, "add", "-f", f".memkit/memory/{DAY}.md")
+    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
+    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    assert "alpha" not in Path(stage.project.memory, f"{DAY}.md").read_text()
+    assert "alpha" in Path(stage.project.memory, f"{DAY}.local.md").read_text()
+
+
+def test_a_shared_memory_is_seen_by_git(stage: Stage) -> None:
+    capture(stage)
+    note = Note("ab12cd34", DAY, "14:30", "## 14:30 Note: ours <!-- note:ab12cd34 -->\nours")
+    Journal(stage.project, shared=True).add_note(note)
+    assert "private 7443." in staged(stage.project.root)
+    Journal(stage.project, shared=True).add_note(note)
+    assert days(stage.project) == [DAY]
+
+
+def test_a_submodule_has_a_list_of_its_own(stage: Stage) -> None:
+    library = stage.root / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    git(library, "commit", "-q", "--allow-empty", "-m", "one")
+    git(stage.project.root, "submodule", "add", "-q", str(library), "vendor")
+    vendor = str(Path(stage.project.root, "vendor"))
+    Path(vendor, ".memkit").mkdir()
+    Path(vendor, ".memkit", ".gitignore").write_text("# keep\n")
+    capture(stage, project=vendor)
+    assert Path(vendor, ".memkit", "memory", f"{DAY}.md").exists()
+    assert "private" not in staged(vendor)
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "commondir", "exclude"])
+def test_a_forged_git_file_has_nothing_written_elsewhere(stage: Stage, kind: str) -> None:
+    victim = stage.root / "victim"
+    victim.mkdir()
+    git(victim, "init", "-q")
+    exclude = victim / ".git" / "info" / "exclude"
+    before = exclude.read_text()
+    forged = stage.root / "forged"
+    forged.mkdir()
+    if kind == "file":
+        (forged / ".git").write_text(f"gitdir: {victim / '.git'}\n")
+    elif kind == "link":
+        (forged / ".git").symlink_to(victim / ".git")
+    else:
+        git(forged, "init", "-q")
+        if kind == "commondir":
+            (forged / ".git" / "commondir").write_text(str(victim / ".git"))
+        else:
+            (forged / ".git" / "info" / "exclude").unlink()
+            (forged / ".git" / "info" / "exclude").symlink_to(exclude)
+    try:
+        Journal(Project(str(forged))).prepare()
+    except OSError as error:
+        assert kind == "exclude", error
+    assert exclude.read_text() == before
