@@ -45,7 +45,7 @@ def session_brief(project: Project, limit: int) -> str:
     span = known[0] if len(known) == 1 else "{} to {}".format(known[0], known[-1])
     text = (
         "memkit keeps a memory of this project in {}: {} ({}). "
-        "The memory-recall skill searches all of it and drills down to the original exchanges."
+        "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
     ).format(_place(project), "1 day" if len(known) == 1 else "{} days".format(len(known)), span)
     opening = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
     closing = "</memory>"
@@ -81,7 +81,7 @@ def prompt_hint(project: Project, today: str) -> str:
         return ""
     return (
         "memkit holds what was said and done in this project since {}; "
-        "the memory-recall skill finds it when history would help."
+        "the memkit:memory-recall skill finds it when history would help."
     ).format(earlier[0])
 
 

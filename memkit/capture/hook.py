@@ -27,8 +27,6 @@ CHILD_VARIABLE = "MEMKIT_CHILD"
 
 DISABLE_VARIABLE = "MEMKIT_DISABLE"
 
-RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
-
 MACHINE_PROMPT = "<task-notification>"
 """How a prompt begins that the client made itself: no person typed it."""
 
@@ -217,21 +215,20 @@ def _pointers(home: Home, project: Project, record: Dict[str, Any]) -> Optional[
 
 
 def _allow_recall(data: Dict[str, Any]) -> Dict[str, Any]:
-    """Let Claude use the memory-recall skill unasked.
+    """Let Claude run the commands of the memory-recall skill unprompted.
 
-    The client asks for permission before Claude calls a skill that names allowed tools, and with
-    `-p` refuses. This skill can only run `memkit`, which only reads, so nothing is lost by allowing it.
+    The command itself is checked, never the name of a skill: a repository can define skills and
+    commands of the same names.
     """
-    given = data.get("tool_input")
-    if data.get("tool_name") != "Skill" or not isinstance(given, dict):
-        return {}
-    if given.get("skill") not in RECALL_SKILLS:
+    from memkit.capture.recall_command import is_recall_command
+
+    if data.get("tool_name") != "Bash" or not is_recall_command(data.get("tool_input")):
         return {}
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "allow",
-            "permissionDecisionReason": "memory-recall only reads this project's memory",
+            "permissionDecisionReason": "this command only reads this project's memory",
         }
     }
 

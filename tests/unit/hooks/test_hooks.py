@@ -18,7 +18,7 @@ from tests.unit.hooks.conftest import REPOSITORY, Stage
 SCRIPTS = {
     "session_start": "SessionStart",
     "prompt_submit": "UserPromptSubmit",
-    "skill_use": "PreToolUse",
+    "recall_command": "PreToolUse",
     "stop": "Stop",
     "stop_failure": "StopFailure",
     "pre_compact": "PreCompact",
@@ -29,13 +29,31 @@ SCRIPTS = {
 def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> None:
     manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
     named = {
-        event: Path(entry["args"][0]).stem
+        event: Path(entry["args"][1]).stem
         for event, groups in manifest.items()
         for group in groups
         for entry in group["hooks"]
     }
     assert named == {event: script for script, event in SCRIPTS.items()}
     assert {p.stem for p in (REPOSITORY / "hooks").glob("*.py")} == set(SCRIPTS)
+    entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
+    assert {entry["args"][0] for entry in entries} == {"-I"}
+
+
+def test_a_repository_gets_no_module_into_a_hook(stage: Stage) -> None:
+    """Neither from the working directory nor by the variables that its settings may set."""
+    for directory in (stage.project, stage.project / "lib"):
+        directory.mkdir(exist_ok=True)
+        for name in ("json", "memkit", "sitecustomize", "usercustomize"):
+            (directory / f"{name}.py").write_text(f"open({str(stage.root / 'ran')!r}, 'w')\n")
+    environment = {
+        "PYTHONPATH": str(stage.project / "lib"),
+        "PYTHONSTARTUP": str(stage.project / "json.py"),
+        "PYTHONUSERBASE": str(stage.project),
+    }
+    for script, event in SCRIPTS.items():
+        stage.run(script, stage.event(event), environment=environment)
+    assert not (stage.root / "ran").exists()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -184,22 +202,6 @@ def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
     stage.run("stop", stage.event("Stop", last_assistant_message="two"))
     _wait_for(lambda: stage.started)
     assert len(stage.spooled()) == 2
-
-
-def test_claude_may_recall_unasked_and_nothing_else(stage: Stage) -> None:
-    for skill in ("memory-recall", "memkit:memory-recall"):
-        event = stage.event("PreToolUse", tool_name="Skill", tool_input={"skill": skill})
-        decision = stage.run("skill_use", event).json["hookSpecificOutput"]
-        assert decision["permissionDecision"] == "allow"
-    for tool, given in (
-        ("Skill", {"skill": "other:memory-recall"}),
-        ("Skill", {"skill": ["memory-recall"]}),
-        ("Skill", "memory-recall"),
-        ("Bash", {"skill": "memory-recall"}),
-    ):
-        event = stage.event("PreToolUse", tool_name=tool, tool_input=given)
-        assert stage.run("skill_use", event).json == {}
-    assert not stage.home.exists()
 
 
 def test_a_skipped_prompt_is_written_nowhere(stage: Stage) -> None:
