@@ -9,7 +9,7 @@ import os
 import re
 from typing import Collection, NamedTuple, Optional
 
-from memkit.processes import quiet
+from memkit.processes import find_program, quiet
 
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
@@ -162,16 +162,19 @@ def remote_of(root: str) -> Optional[str]:
         return None
     import subprocess  # not needed by hooks, which count milliseconds
 
+    git = find_program("git")
+    if git is None:  # the path names the project
+        return None
     try:
         answer = subprocess.run(
-            ["git", "-C", root, "config", "--get", "remote.origin.url"],
+            [git, "-C", root, "config", "--get", "remote.origin.url"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=5,
             check=False,
             **quiet(),
         )
-    except (OSError, subprocess.TimeoutExpired):  # no git on this machine: the path names the project
+    except (OSError, subprocess.TimeoutExpired):  # the path names the project
         return None
     return answer.stdout.decode("utf-8", "replace").strip() or None
 

@@ -16,6 +16,7 @@ import time
 from typing import Any, Dict, List, Optional, Pattern
 
 from memkit.capture.hook_log import log_failure
+from memkit.environment.session import heed_user_only
 from memkit.git import head
 from memkit.paths import Home, make_private_directory
 from memkit.project import Project
@@ -62,6 +63,7 @@ def run(event: str) -> None:
     answer: Dict[str, Any] = {}
     os.umask(0o077)  # logs and what Chroma writes in the worker, which inherits it, are private too
     try:
+        heed_user_only()
         answer = answer_event(event, read_input())
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session
         log_failure(event, error)

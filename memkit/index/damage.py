@@ -127,7 +127,8 @@ def read_all(path: Path) -> Contents:
         return Contents()
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", _READ_ALL, str(path), DATABASE],
+            [sys.executable, "-I", "-c", _READ_ALL, str(path.absolute()), DATABASE],
+            cwd=path,  # not the user's: Chroma reads settings from a `.env` there
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TRY_SECONDS,
