@@ -9,7 +9,7 @@ import contextlib
 import io
 import os
 import time
-from typing import Iterator
+from typing import Iterator, List, Optional
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -77,6 +77,18 @@ class Home:
         """The home named by `MEMKIT_HOME`, else `~/.memkit`."""
         root = os.environ.get("MEMKIT_HOME") or os.path.join("~", ".memkit")
         return cls(os.path.abspath(os.path.expanduser(root)))
+
+
+def file_version(path: str) -> Optional[List[int]]:
+    """What changes when a file is written: its time, size and inode; None if there is none.
+
+    Raises `OSError`.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return [found.st_mtime_ns, found.st_size, found.st_ino]
 
 
 def make_private_directory(path: str) -> str:

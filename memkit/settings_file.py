@@ -55,7 +55,7 @@ def _read(path: Path) -> str:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise ConfigError(f"{path}: cannot be read: larger than {MOST_BYTES:,} bytes")
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

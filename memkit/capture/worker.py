@@ -79,7 +79,7 @@ def work_once(
     """
     from memkit import config
 
-    config.publish_hook_settings(home, config.load(home).settings)
+    config.publish_hook_settings(home)
     spool.recover(home)
     return _take_events(home, settings_of, report) | _index(home, settings_of, report, index)
 

@@ -31,7 +31,7 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
         "index.lock", "service.*", "hooks.json", "live", "shown", "unindexed", "notices", "jobs.json",
-        "nowhere", "environment-notice", "import.jsonl", "import-offered", _TEMPORARY,
+        "nowhere", "environment-notice", "python-notice", "import.jsonl", "import-offered", _TEMPORARY,
     ),
 }  # fmt: skip
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
