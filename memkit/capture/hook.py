@@ -104,7 +104,8 @@ def answer_event(event: str, data: Dict[str, Any]) -> Dict[str, Any]:
     if project.is_off:
         return {}
     if event == "PreToolUse":
-        return _allow_recall(data)
+        # After a `cd` into another project the same command would read that one's memory.
+        return _allow_recall(data) if Project.remembering(directory, home) == project else {}
     if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
         return {}
     settings = _settings(home)

@@ -197,7 +197,7 @@ def _chroma_settings() -> ChromaSettings:
     import_chroma()
     from chromadb.config import Settings
 
-    return Settings(anonymized_telemetry=False, _env_file=None)
+    return Settings(anonymized_telemetry=False, _env_file=None)  # type: ignore[call-arg]
 
 
 def _embedded_client(path: Path) -> ClientAPI:

@@ -93,6 +93,17 @@ def test_any_other_command_is_left_to_the_client(stage: Stage, command: str) -> 
     assert decision(stage, {"command": command}) == ""
 
 
+def test_the_memory_of_another_directory_is_left_to_the_client(stage: Stage) -> None:
+    (stage.root / "other").mkdir()
+    (stage.project / "sub").mkdir()
+    (stage.project / ".git").mkdir()
+    environment = {"CLAUDE_PROJECT_DIR": str(stage.project)}
+    for directory, expected in ((stage.root / "other", False), (stage.project / "sub", True)):
+        event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
+        event["cwd"] = str(directory)
+        assert bool(stage.run("recall_command", event, environment=environment).json) == expected
+
+
 def test_nothing_is_allowed_by_the_name_of_a_skill(stage: Stage) -> None:
     for skill in ("memory-recall", "memkit:memory-recall"):
         assert decision(stage, {"skill": skill}, "Skill") == ""
