@@ -11,6 +11,7 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Dict, List, Mapping
 
 from memkit.git import worktree_root
@@ -92,12 +93,14 @@ def _projects(environ: Mapping[str, str]) -> List[str]:
 
 def _own_directory() -> str:
     """The user's home directory as the system knows it, whatever `HOME` says."""
-    try:
+    if sys.platform != "win32":
         import pwd
 
-        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
-    except (ImportError, KeyError):  # Windows; a user without an entry
-        return os.path.realpath(os.path.expanduser("~"))
+        try:
+            return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+        except KeyError:  # a user without an entry, as in some containers
+            pass
+    return os.path.realpath(os.path.expanduser("~"))
 
 
 def _leads_out(path: str, projects: List[str]) -> bool:
