@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 HOOKS = {
     "SessionStart": "session_start.py",
     "UserPromptSubmit": "prompt_submit.py",
-    "PreToolUse": "skill_use.py",
+    "PreToolUse": "recall_command.py",
     "Stop": "stop.py",
     "StopFailure": "stop_failure.py",
     "PreCompact": "pre_compact.py",
@@ -81,8 +81,8 @@ class Stage:
             "session_id": "0f9d3a52-6b1e-4a55-9a34-d6f1a5c9e001",
             "transcript_path": str(self.home / "none.jsonl"),
             "cwd": str(self.project),
-            "tool_name": "Skill",
-            "tool_input": {"skill": "memkit:memory-recall"},
+            "tool_name": "Bash",
+            "tool_input": {"command": "memkit search 'staging gateway'"},
             "prompt_id": "1d0e6c3a-2b7f-4c58-8c39-92a1b5c4d002",
             "prompt": "Which port does the staging gateway use?" * 10,
             "last_assistant_message": "It listens on 7443, because 443 is taken. " * 100,
@@ -113,7 +113,7 @@ def measure(stage: Stage, runs: int) -> list[dict[str, Any]]:
         for _ in range(runs):
             stage.clear()
             bare.append(stage.run(["-c", "pass"], None)[0])
-            hook.append(stage.run([path], given)[0])
+            hook.append(stage.run(["-I", path], given)[0])
         errors = stage.home / "log" / "hooks.log"
         rows.append(
             {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.errors import ConfigError
-from memkit.paths import Home, make_private_directory, write_durably
+from memkit.paths import Home, file_version, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.safe_files import RefusedFileError, inside
 from memkit.settings import SearchSettings, Settings
@@ -175,7 +175,8 @@ def save(home: Home, key: Key, text: str) -> Any:
     section, name = key
     if (section, "") in before:
         raise ConfigError(f"{before[section, ''].origin}: {section} is no table of settings")
-    document = tomlkit.parse(path.read_bytes() if path.exists() else b"")
+    text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+    document = tomlkit.parse(text)
     new = getattr(getattr(settings, section), name)
     document.setdefault(section, tomlkit.table())[name] = new
     make_private_directory(home.root)
@@ -198,10 +199,17 @@ def _validate_change(before: Mapping[Key, Value], key: Key, value: Value) -> Set
         return validate({**section, key: value})
 
 
-def publish_hook_settings(home: Home, settings: Settings) -> None:
-    """Write the few settings the hooks need as JSON: their Python may be too old to read TOML."""
+def publish_hook_settings(home: Home) -> None:
+    """Write the few settings the hooks need as JSON: their Python may be too old to read TOML.
+
+    Only what the user's file says: a variable of the shell or session that runs this rules no other one.
+    `source` tells the hooks of which version of the file this is. Raises `ConfigError`, `OSError`.
+    """
+    source = file_version(home.config_file)  # before it is read: a later change is noticed
+    settings = load(home, environ={}).settings
     recall = settings.recall
     wanted = {
+        "source": source,
         "session_characters": recall.session_characters,
         "inject": recall.inject,
         "service": settings.service.enabled,

@@ -10,7 +10,7 @@ import re
 from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import make_private_directory, write_durably
-from memkit.processes import quiet
+from memkit.processes import find_program, quiet
 from memkit.safe_files import inside, read_head, read_regular
 
 SHORT_HASH = 12
@@ -287,12 +287,15 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     """
     import subprocess  # not needed by hooks, which count milliseconds
 
+    git = find_program("git")
+    if git is None:
+        return None
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
     options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
     try:
         answer = subprocess.run(
-            ["git", *options, "-C", root, *arguments],
+            [git, *options, "-C", root, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=5,

@@ -89,6 +89,18 @@ class Home:
         return cls(os.path.abspath(os.path.expanduser(root)))
 
 
+def file_version(path: str) -> Optional[List[int]]:
+    """What changes when a file is written: its time, size and inode; None if there is none.
+
+    Raises `OSError`.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return [found.st_mtime_ns, found.st_size, found.st_ino]
+
+
 def make_private_directory(path: str) -> str:
     """Create `path` and what is missing above it, new directories with mode 0700; return `path`."""
     if not os.path.isdir(path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -22,6 +22,23 @@ _CREATE_NO_WINDOW = 0x08000000
 def quiet() -> Dict[str, Any]:
     """Arguments for `subprocess` that keep a child from opening a console window."""
     return {"creationflags": _CREATE_NO_WINDOW} if sys.platform == "win32" else {}
+
+
+def find_program(name: str, path: Optional[str] = None) -> Optional[str]:
+    """The absolute path of a program on `PATH`, or on `path`; None if there is none.
+
+    Never one in the current directory, where Windows looks first: that may be a stranger's repository.
+    """
+    endings = [""]
+    if sys.platform == "win32":
+        endings = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
+    given = os.environ.get("PATH", os.defpath) if path is None else path
+    for directory in filter(os.path.isabs, given.split(os.pathsep)):
+        for ending in endings:
+            found = os.path.join(directory, name + ending)
+            if os.path.isfile(found) and os.access(found, os.X_OK):
+                return found
+    return None
 
 
 def apart() -> Dict[str, Any]:
@@ -48,13 +65,17 @@ def kill_group(process: Popen[Any]) -> None:
     process.wait()
 
 
+def _system_program(name: str) -> str:
+    return "{}\\System32\\{}".format(os.environ.get("SYSTEMROOT") or "C:\\Windows", name)
+
+
 def _kill_tree(number: int) -> None:
     """Kill a process of Windows and its children; without `taskkill` the children stay."""
     import subprocess
 
     try:
         subprocess.run(
-            ["taskkill", "/F", "/T", "/PID", str(number)],
+            [_system_program("taskkill.exe"), "/F", "/T", "/PID", str(number)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

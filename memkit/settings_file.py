@@ -51,7 +51,7 @@ def _read(path: Path) -> str:
     try:
         # A link, as keepers of dotfiles make it, is followed; reading a device or a pipe might never end.
         data = read_regular(os.path.realpath(path), MOST_BYTES)
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except FileNotFoundError:
         return ""
     except OSError as error:

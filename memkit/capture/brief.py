@@ -76,7 +76,7 @@ def session_brief(project: Project, limit: int, own: Optional[Container[str]] = 
     span = dates[0] if len(dates) == 1 else "{} to {}".format(dates[0], dates[-1])
     text = (
         "memkit keeps a memory of this project in {}: {} ({}). "
-        "The memory-recall skill searches all of it and drills down to the original exchanges."
+        "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
     ).format(_place(project), "1 day" if len(dates) == 1 else "{} days".format(len(dates)), span)
     newest = list(islice(newest_entries(project, known[-_MOST_LOOKED_AT:]), _MOST_LOOKED_AT))
     if own is not None:
@@ -125,7 +125,7 @@ def prompt_hint(project: Project, today: str) -> str:
         return ""
     return (
         "memkit holds what was said and done in this project since {}; "
-        "the memory-recall skill finds it when history would help."
+        "the memkit:memory-recall skill finds it when history would help."
     ).format(earlier[0][:10])
 
 

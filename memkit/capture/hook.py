@@ -16,9 +16,10 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Pattern
 
 from memkit.capture.hook_log import log_failure
+from memkit.environment.session import heed_user_only
 from memkit.errors import unwritable
 from memkit.git import head
-from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, make_private_directory
+from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, file_version, make_private_directory
 from memkit.project import Project, digest16
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -27,8 +28,6 @@ CHILD_VARIABLE = "MEMKIT_CHILD"
 """Set for every client that memkit itself starts, so that its hooks do nothing."""
 
 DISABLE_VARIABLE = "MEMKIT_DISABLE"
-
-RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
 
 MACHINE_PROMPT = "<task-notification>"
 """How a prompt begins that the client made itself: no person typed it."""
@@ -45,8 +44,18 @@ DEFAULT_SETTINGS = {
     "service": True,
     "redact": [],
     "exclude": [],
+    "known": True,
 }  # type: Dict[str, Any]
-"""Used until the settings' module has written `run/hooks.json` for the first time."""
+"""Used while there is no `config.toml`. `known` says that the settings in force could be read."""
+
+_SECTIONS = {
+    "session_characters": "recall",
+    "inject": "recall",
+    "redact": "capture",
+    "exclude": "capture",
+}
+
+MAX_SETTINGS_BYTES = 1_000_000
 
 _KEPT = {
     "session": "session_id",
@@ -66,6 +75,7 @@ def run(event: str) -> None:
     afterwards: List[Callable[[], None]] = []
     os.umask(0o077)  # logs and what Chroma writes in the worker, which inherits it, are private too
     try:
+        heed_user_only()
         answer = answer_event(event, read_input(), afterwards)
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session
         log_failure(event, error)
@@ -103,7 +113,8 @@ def answer_event(
     if project.is_off:
         return _off(home, project) if event == "SessionStart" else {}
     if event == "PreToolUse":
-        return _allow_recall(data)
+        # After a `cd` into another project the same command would read that one's memory.
+        return _allow_recall(data) if Project.remembering(directory, home) == project else {}
     if event == "UserPromptSubmit" and _text(data.get("prompt")).startswith(MACHINE_PROMPT):
         return {}
     settings = _settings(home)
@@ -134,7 +145,11 @@ def spool_event(
     from memkit.capture.redact import SKIP, redact, skips
 
     settings = _settings(home)
-    patterns = _patterns(settings["redact"])
+    try:
+        patterns = _patterns(settings["redact"])
+    except ValueError as error:
+        log_failure("settings", error)
+        settings["known"], patterns = False, []
     record: Dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
     for name, field in _KEPT.items():
         if _text(data.get(field)):
@@ -149,7 +164,10 @@ def spool_event(
             # The word alone tells the worker; what else was said is written nowhere.
             is_skipped = name == "prompt" and skips(data[field])
             said = without_unopened(data[field]) if name == "prompt" else data[field]
-            record[name] = SKIP if is_skipped else redact(said, patterns)
+            if is_skipped:
+                record[name] = SKIP
+            elif settings["known"]:  # else the worker takes it from the transcript, by the new settings
+                record[name] = redact(said, patterns)
     if record.get("session"):
         spool.put(home, record)
     try:
@@ -181,14 +199,11 @@ def _is_excluded(patterns: List[Any], directory: str, project: Project) -> bool:
 
 
 def _patterns(given: List[Any]) -> List[Pattern[str]]:
-    """The user's own patterns; one that this Python does not know is left to the worker."""
-    found = []
-    for pattern in given:
-        try:
-            found.append(re.compile(str(pattern)))
-        except re.error as error:
-            log_failure("settings", error)
-    return found
+    """The user's own patterns. Raises `ValueError` for one that this Python does not know."""
+    try:
+        return [re.compile(str(pattern)) for pattern in given]
+    except re.error as error:
+        raise ValueError("capture.redact: {}".format(error)) from error
 
 
 def _text(value: object) -> str:
@@ -231,7 +246,7 @@ def _prompt_submit(
     from memkit.capture.brief import prompt_hint
 
     settings = _settings(home)
-    if settings["inject"] == "off":
+    if settings["inject"] == "off" or not settings["known"]:
         return {}
     text = None
     if settings["inject"] == "pointers" and settings["service"]:
@@ -270,21 +285,20 @@ def _pointers(
 
 
 def _allow_recall(data: Dict[str, Any]) -> Dict[str, Any]:
-    """Let Claude use the memory-recall skill unasked.
+    """Let Claude run the commands of the memory-recall skill unprompted.
 
-    The client asks for permission before Claude calls a skill that names allowed tools, and with
-    `-p` refuses. This skill can only run `memkit`, which only reads, so nothing is lost by allowing it.
+    The command itself is checked, never the name of a skill: a repository can define skills and
+    commands of the same names.
     """
-    given = data.get("tool_input")
-    if data.get("tool_name") != "Skill" or not isinstance(given, dict):
-        return {}
-    if given.get("skill") not in RECALL_SKILLS:
+    from memkit.capture.recall_command import is_recall_command
+
+    if data.get("tool_name") != "Bash" or not is_recall_command(data.get("tool_input")):
         return {}
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "allow",
-            "permissionDecisionReason": "memory-recall only reads this project's memory",
+            "permissionDecisionReason": "this command only reads this project's memory",
         }
     }
 
@@ -294,14 +308,22 @@ def _context(event: str, text: str) -> Dict[str, Any]:
 
 
 def _settings(home: Home) -> Dict[str, Any]:
-    """The few settings hooks need, as `memkit.config` last wrote them (TOML needs Python 3.11)."""
+    """The few settings hooks need, as `memkit.config` last wrote them (TOML needs Python 3.11).
+
+    If `config.toml` has changed since, it is read here; if that fails, the settings are not `known`.
+    """
     settings = dict(DEFAULT_SETTINGS)
     try:
-        with open(home.hook_settings, encoding="utf-8") as file:
-            settings.update(json.load(file))
-    except FileNotFoundError:
+        source = file_version(home.config_file)
+        if source is not None:
+            settings.update(_published(home))
+            if settings.pop("source", None) != source:
+                settings["known"] = False
+                settings = {**DEFAULT_SETTINGS, **_written(home)}
+    except ImportError:  # no reader of TOML before Python 3.11: the worker publishes the file soon
         pass
-    except (OSError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the files: no text is written then
+        settings["known"] = False
         log_failure("settings", error)
     said = os.environ.get("MEMKIT_SERVICE_ENABLED", "").strip().lower()
     if said:
@@ -309,7 +331,35 @@ def _settings(home: Home) -> Dict[str, Any]:
     for name, default in DEFAULT_SETTINGS.items():
         if type(settings[name]) is not type(default):
             settings[name] = default
+            settings["known"] = False
     return settings
+
+
+def _published(home: Home) -> Dict[str, Any]:
+    try:
+        with open(home.hook_settings, encoding="utf-8") as file:
+            published = json.load(file)
+    except (OSError, ValueError):  # not written yet, or damaged: it counts as out of date
+        return {}
+    return published if isinstance(published, dict) else {}
+
+
+def _written(home: Home) -> Dict[str, Any]:
+    """The same from `config.toml`. Raises `ImportError` before Python 3.11, `ValueError`, `OSError`."""
+    import tomllib
+
+    with open(home.config_file, "rb") as file:
+        data = file.read(MAX_SETTINGS_BYTES + 1)
+    if len(data) > MAX_SETTINGS_BYTES:
+        raise ValueError("{} is too large".format(home.config_file))
+    given = tomllib.loads(data.decode("utf-8-sig"))
+    found = {name: given.get(section, {}).get(name) for name, section in _SECTIONS.items()}
+    found["service"] = given.get("service", {}).get("enabled")
+    found = {name: value for name, value in found.items() if value is not None}
+    for name in ("redact", "exclude"):
+        if not all(isinstance(value, str) for value in found.get(name, [])):
+            raise ValueError("{} in {} is no list of texts".format(name, home.config_file))
+    return found
 
 
 def _environment_notice(home: Home) -> Optional[str]:

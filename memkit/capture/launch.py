@@ -263,8 +263,8 @@ def memkit_command() -> List[str]:
     """The command line of memkit: the plugin's `bin/memkit`, else this interpreter's package."""
     script = os.path.join(REPOSITORY, "bin", "memkit")
     if os.path.exists(script):
-        return [sys.executable, script]
-    return [sys.executable, "-m", "memkit"]
+        return [sys.executable, "-I", script]
+    return [sys.executable, "-I", "-m", "memkit"]
 
 
 def worker_environment(home: Home) -> Dict[str, str]:

@@ -93,7 +93,7 @@ def work_once(
     """
     from memkit import config
 
-    config.publish_hook_settings(home, config.load(home).settings)
+    config.publish_hook_settings(home)
     if home.root not in _cleaned:
         _cleaned.add(home.root)
         _remove_left_behind(home)

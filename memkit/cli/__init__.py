@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import memkit
+from memkit.environment.session import heed_user_only
 from memkit.errors import MemkitError, unwritable
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Run the command line and end the process: 0 done, 1 it failed, 2 wrong usage, 130 interrupted."""
     os.umask(0o077)  # Chroma and others make files with the mode that this leaves
+    heed_user_only()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes

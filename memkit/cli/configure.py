@@ -108,7 +108,7 @@ def _set(context: Context, key: str, value: str) -> None:
     else:
         click.echo(plain(f"{key} = {_text(new)} in {context.home.config_file}"))
     loaded = config.load(context.home)
-    config.publish_hook_settings(context.home, loaded.settings)
+    config.publish_hook_settings(context.home)
     try:
         client.notify(context.home, "reload", {}, NOTIFY_SECONDS)
     except client.ServiceUnavailable:  # none runs: the next one reads the new settings

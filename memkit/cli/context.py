@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memkit.environment.session import in_session
 from memkit.errors import MemkitError, NotFoundError
 from memkit.paths import Home
 from memkit.project import Project
@@ -57,6 +58,23 @@ class Context:
     def turn_to_user_memory(self) -> None:
         """Work on what is true across projects from now on, whatever the directory."""
         self.project = Project.of_user(self.home)
+
+    @functools.cached_property
+    def may_leave_project(self) -> bool:
+        """Whether other projects may be read: in a Claude Code session only if the user's settings say so."""
+        return not in_session() or self.settings_of(self.project).recall.other_projects
+
+    def stay_in_project(self, leaves: bool = False) -> None:
+        """Raise `MemkitError` if another project than the session's is named, or the command `leaves` it.
+
+        Claude may run commands that read unprompted.
+        """
+        named = self.names_project and self.project != Project.remembering(os.getcwd(), self.home)
+        if (leaves or named) and not self.may_leave_project:
+            raise MemkitError(
+                "in a Claude Code session only the memory of its project is read; "
+                "the person can run this in a terminal"
+            )
 
     @property
     def names_project(self) -> bool:

@@ -176,7 +176,7 @@ class _Demo:
             "MEMKIT_SERVICE_ENABLED": "false",  # it would outlive the demo
         }
         answer = subprocess.run(
-            [sys.executable, *run],
+            [sys.executable, "-I", *run],
             input=json.dumps(given).encode(),
             capture_output=True,
             env=environment,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 from datetime import date
@@ -14,6 +13,7 @@ import click
 
 from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError, NotFoundError
+from memkit.processes import find_program
 
 USUAL_EDITORS = ("sensible-editor", "editor", "vi", "nano", "notepad")
 
@@ -81,7 +81,7 @@ def _editor() -> list[str]:
     except ValueError as error:
         raise MemkitError(f"$VISUAL or $EDITOR cannot be read ({error}): {chosen}") from error
     if not words:
-        words = [found for name in USUAL_EDITORS if (found := shutil.which(name))][:1]
+        words = [found for name in USUAL_EDITORS if (found := find_program(name))][:1]
     if not words:
         raise MemkitError("there is no editor; set $EDITOR to one")
     return words

@@ -26,6 +26,7 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
     from memkit import events
     from memkit.service.client import ServiceUnavailable
 
+    context.stay_in_project()
     try:
         sections = _by_service(context, ids)
     except ServiceUnavailable:
@@ -44,7 +45,7 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 def _by_service(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
     from memkit.service.asking import ask_service
 
-    arguments = {"ids": list(ids)}
+    arguments = {"ids": list(ids), "other_projects": context.may_leave_project}
     found = ask_service(
         context.project,
         context.home,
@@ -61,7 +62,13 @@ def _here(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
     from memkit.recall.expand import expand_known
 
     return [
-        expand_known(context.project, context.home, context.settings_of, name).as_dict()
+        expand_known(
+            context.project,
+            context.home,
+            context.settings_of,
+            name,
+            other_projects=context.may_leave_project,
+        ).as_dict()
         for name in ids
     ]
 

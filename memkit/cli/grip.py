@@ -25,6 +25,7 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
     from memkit.capture.redact import redact
     from memkit.recall.grip import find_grip
 
+    context.stay_in_project()
     patterns = context.settings().capture.compiled_patterns()
     grip = find_grip(
         context.project, context.home, grip_id, around, lambda text: redact(text, patterns)

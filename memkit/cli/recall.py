@@ -38,7 +38,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
             str(error) if isinstance(error, MemkitError) else f"{type(error).__name__}: {error}"
         )
         text = f"memkit could not search the memory: {problem}"
-        value = {"query": question, "error": problem, "results": []}
+        value = {"error": problem, "results": []}
     if context.as_json:
         context.print_json(value)
     else:
@@ -51,12 +51,14 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.recall.layout import lay_out
     from memkit.service.asking import Asker
 
+    context.stay_in_project()
     settings = context.settings()
     budget = settings.recall.budget_tokens
     if not question:
         brief = session_brief(context.project, budget * 4)
-        return brief, {"query": "", "text": brief, "results": []}
+        return brief, {"text": brief, "results": []}
     asker = Asker(context.project, context.home, settings, context.say)
     answer = asker.answer(Request(question, MOST_RESULTS))
     text = lay_out(answer, budget, context.project.root)
-    return text, {**answer.as_dict(), "text": text}
+    # Not the question: stdin can be any file, which whoever runs this may not be allowed to read.
+    return text, {**answer.as_dict(with_query=False), "text": text}

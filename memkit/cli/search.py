@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -54,9 +56,8 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
 @click.option("--explain", is_flag=True, help="Say of each result how it came to its place.")
 @click.option(
     "--batch",
-    type=click.File("r", encoding="utf-8-sig", errors="replace"),
-    metavar="FILE|-",
-    help='One query a line, plain or as {"query": …}; prints a JSON object a line.',
+    metavar="-",
+    help='One query a line on stdin, plain or as {"query": …}; prints a JSON object a line.',
 )
 def search_command(
     context: Context,
@@ -65,7 +66,7 @@ def search_command(
     all_projects: bool,
     everything: bool,
     explain: bool,
-    batch: TextIO | None,
+    batch: str | None,
     **asked: Any,
 ) -> None:
     """Find what was said and done, best first.
@@ -77,13 +78,16 @@ def search_command(
       memkit search --since 2w --kind turn --json deploy/gateway.yaml
     """
     if (query is None) == (batch is None):
-        raise click.UsageError("give a QUERY, or --batch with a file of them")
+        raise click.UsageError("give a QUERY, or --batch - with one a line on stdin")
+    if batch not in (None, "-"):  # Claude may run this unprompted: it opens no file for it
+        raise click.UsageError("--batch takes - alone, and reads stdin")
     if asked["k"] and asked["budget"]:
         raise click.UsageError("give -k or --budget, not both")
     if everything and asked["min_relevance"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
     from memkit.service.asking import Asker
 
+    context.stay_in_project(all_projects)
     if everything:
         asked["min_relevance"] = 0.0
     request = _request(context, query or "", explain, asked)
@@ -96,9 +100,11 @@ def search_command(
         all_projects=all_projects,
     )
     if batch is not None:
-        for line in _queries(batch):
+        lines = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="replace")
+        for number, line in _queries(lines):
             answer = asker.answer(dataclasses.replace(request, query=line))
-            context.print_json(answer.as_dict())
+            # Not the query: stdin can be any file, which whoever runs this may not be allowed to read.
+            context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return
     answer = asker.answer(request)
     if context.as_json:
@@ -141,13 +147,14 @@ def _inside(root: str, path: str) -> str:
     return path if relative.startswith("..") else relative.replace(os.sep, "/")
 
 
-def _queries(batch: TextIO) -> Iterator[str]:
+def _queries(batch: TextIO) -> Iterator[tuple[int, str]]:
+    """The queries with the numbers of their lines, from 1."""
     for number, line in enumerate(batch, start=1):
         text = line.strip()
         if not text:
             continue
         if not text.startswith("{"):
-            yield text
+            yield number, text
             continue
         try:
             query = json.loads(text)["query"]
@@ -157,7 +164,7 @@ def _queries(batch: TextIO) -> Iterator[str]:
             raise MemkitError(
                 f'--batch, line {number}: expected {{"query": "…"}} or plain text'
             ) from error
-        yield query
+        yield number, query
 
 
 def _show(answer: Answer, root: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,9 +47,12 @@ def transcript_command(
     from memkit.capture.redact import redact
     from memkit.recall.transcript import around
 
+    context.stay_in_project()
     settings = context.settings()
     patterns = settings.capture.compiled_patterns()
     original = _locate(context, session, turn)
+    if not context.may_leave_project:
+        context.stay_in_project(leaves=not _is_of_project(context, original.session))
     found = original.find_turn(turn) if turn else None
     messages = original.messages(lambda text: redact(text, patterns))
     damaged, missing = _damage(context, original)
@@ -101,7 +105,8 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Original
         session = _session_of(context, turn)
     if session is None:
         return _latest(context)
-    if session.endswith(".jsonl") or "/" in session:
+    if session.endswith(".jsonl") or "/" in session or os.sep in session:
+        context.stay_in_project(leaves=True)  # it may be any file
         path = Path(session)
         if path.is_file():
             return original_at(context.home, path)
@@ -116,6 +121,15 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Original
             "cleanupPeriodDays, by default 30), and none in memkit's archive"
         )
     return found
+
+
+def _is_of_project(context: Context, session: str) -> bool:
+    """Whether the project's memory, or memkit's record of the session, says that it belongs here."""
+    from memkit.capture.sessions import Sessions
+
+    root = context.project.root
+    told = any(state.id == session and state.project == root for state in Sessions(context.home))
+    return told or any(chunk.session == session for chunk in _remembered(context))
 
 
 def _session_of(context: Context, turn: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from memkit.environment import interpreter
 from memkit.environment.commands import CommandRunner
 from memkit.environment.interpreters import MINIMUM, EnvironmentBuildError, find_interpreter
+from memkit.processes import find_program
 
 _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"}
 
@@ -38,7 +39,7 @@ def install(directory: str, steps: list[list[str]], runner: CommandRunner) -> No
 
 def _ways(directory: str, steps: list[list[str]]) -> Iterator[list[list[str]]]:
     """For each tool there is, the commands that make the environment; raises if there is none."""
-    uv, virtualenv = shutil.which("uv"), shutil.which("virtualenv")
+    uv, virtualenv = find_program("uv"), find_program("virtualenv")
     python = find_interpreter(may_be_managed=uv is not None)
     target = interpreter(directory)
     pip_install = [target, "-I", "-m", "pip", "install", "--no-input", "--prefer-binary"]

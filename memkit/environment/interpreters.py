@@ -6,14 +6,13 @@ Standard library only, Python 3.9 syntax: run by whatever `python3` the user has
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from memkit.errors import MemkitError
-from memkit.processes import quiet
+from memkit.processes import find_program, quiet
 
 MINIMUM = (3, 10)
 """The oldest Python that memkit itself runs on."""
@@ -72,7 +71,7 @@ def _candidates() -> Iterator[str]:
     if sys.executable:
         yield sys.executable
     for minor in range(NEWEST_MINOR, MINIMUM[1] - 1, -1):
-        path = shutil.which(f"python3.{minor}")
+        path = find_program(f"python3.{minor}")
         if path is not None:
             yield path
     if sys.platform == "win32":
@@ -81,7 +80,7 @@ def _candidates() -> Iterator[str]:
 
 def _windows_candidates() -> Iterator[str]:
     """`python` on PATH, and the newest that the launcher `py` knows: no name there has a version."""
-    python, launcher = shutil.which("python"), shutil.which("py")
+    python, launcher = find_program("python"), find_program("py")
     if python is not None:
         yield python
     if launcher is not None:

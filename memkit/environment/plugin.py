@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 
 from memkit.errors import MemkitError
-from memkit.processes import quiet
+from memkit.processes import find_program, quiet
 
 PLUGIN = "memkit@memkit"
 """Plugin and marketplace."""
@@ -36,7 +35,7 @@ class Client:
     @classmethod
     def find(cls) -> Client | None:
         """The one on PATH; None if there is none."""
-        path = shutil.which("claude")
+        path = find_program("claude")
         return cls(path) if path else None
 
     def version(self) -> str:

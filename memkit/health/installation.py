@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from memkit import environment
 from memkit.capture.launch import REPOSITORY
 from memkit.health.client import installed_plugins, plugin_version
 from memkit.health.finding import Finding, Subject
-from memkit.processes import quiet
+from memkit.processes import find_program, quiet
 
 OLDEST_PYTHON = (3, 9)
 """What the hooks need."""
@@ -64,7 +63,7 @@ def _is_installed(name: str) -> bool:
 
 def check_hook_python(subject: Subject) -> Iterator[Finding]:
     """The `python3` that the client runs the hooks with."""
-    python = shutil.which("python3")
+    python = find_program("python3")
     meaning = "hooks cannot run: no session is remembered"
     if python is None:
         fix = "install Python 3.9 or newer as `python3`"

@@ -200,7 +200,8 @@ def read_all(path: Path) -> Contents:
         return _failure(path, error.strerror or str(error))
     try:
         answer = subprocess.run(
-            [sys.executable, "-I", "-c", _READ_ALL, str(path), DATABASE, str(PAGE_ROWS)],
+            [sys.executable, "-I", "-c", _READ_ALL, str(path.absolute()), DATABASE, str(PAGE_ROWS)],
+            cwd=path,  # not the user's: Chroma reads settings from a `.env` there
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TRY_SECONDS,

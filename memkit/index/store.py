@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from memkit.errors import IndexStoreError
+from memkit.index.chroma import import_chroma
 from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
 from memkit.index.owner import owner_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
+    from chromadb.config import Settings as ChromaSettings
     from numpy.typing import NDArray
 
 BATCH_ROWS = 1000
@@ -224,9 +226,16 @@ def directory(home: Home, uri: str) -> Path | None:
     return Path(uri).expanduser() if uri else Path(home.index) / "chroma"
 
 
-def _embedded_client(path: Path) -> ClientAPI:
-    import chromadb  # one second, only where the index is written
+def _chroma_settings() -> ChromaSettings:
+    import_chroma()
     from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False, _env_file=None)  # type: ignore[call-arg]
+
+
+def _embedded_client(path: Path) -> ClientAPI:
+    settings = _chroma_settings()
+    import chromadb
 
     try:
         finish_swap(path)
@@ -234,17 +243,14 @@ def _embedded_client(path: Path) -> ClientAPI:
         in_use_marker(path).touch(PRIVATE_FILE)
     except OSError as error:
         raise IndexStoreError(f"cannot open the index {path}: {error.strerror}") from error
-    settings = Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]
     return cast("ClientAPI", _call(chromadb.PersistentClient, path=str(path), settings=settings))
 
 
 def _remote_client(uri: str) -> ClientAPI:
+    settings = _chroma_settings()
     import chromadb
     import httpx  # Chroma's own
-    from chromadb.config import Settings
 
-    # Chroma would read `.env` in the working directory, which a repository may bring.
-    settings = Settings(_env_file=None, anonymized_telemetry=False)  # type: ignore[call-arg]
     parts = urlsplit(uri)
     is_safe = parts.scheme == "https"
     port = parts.port or (443 if is_safe else 8000)

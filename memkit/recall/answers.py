@@ -87,10 +87,10 @@ class Answer:
     best: float = 0.0
     chunks: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self, *, with_query: bool = True) -> dict[str, Any]:
         """As `memkit search --json` prints it."""
         return {
-            "query": self.query,
+            **({"query": self.query} if with_query else {}),
             "mode": self.mode,
             "degraded": bool(self.degraded),
             **({"degraded_reason": self.degraded} if self.degraded else {}),

@@ -66,15 +66,20 @@ class Section:
 
 
 def expand_known(
-    project: Project, home: Home, settings_of: Callable[[Project], Settings], prefix: str
+    project: Project,
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    prefix: str,
+    *,
+    other_projects: bool = True,
 ) -> Section:
-    """The section around a chunk of the project, else of the user's memory or another project.
+    """The section around a chunk of the project, else of the user's memory or of `other_projects`.
 
     A search finds chunks in all of them. Raises as `expand`, of the project itself.
     """
     problem = f"{project.root} has no index yet; `memkit index` or a search makes it"
     own = settings_of(project)
-    others = searched_beside(project, home, own.search, all_projects=True)
+    others = searched_beside(project, home, own.search, all_projects=other_projects)
     for candidate in (project, *others):
         settings = own if candidate == project else settings_of(candidate)
         chunks = open_chunks(candidate, home, settings)

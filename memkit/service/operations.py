@@ -116,7 +116,13 @@ class Operations:
 
         project, _ = self._project(arguments)
         found = [
-            expand_known(project, self._home, self.settings_of, str(name))
+            expand_known(
+                project,
+                self._home,
+                self.settings_of,
+                str(name),
+                other_projects=bool(arguments.get("other_projects", True)),
+            )
             for name in arguments["ids"]
         ]
         return {"sections": [section.as_dict() for section in found]}

@@ -199,6 +199,13 @@ class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         Meta(ge=0, le=10_000, description="room at the start of a session; 0 says nothing"),
     ] = 2000
+    other_projects: Annotated[
+        bool,
+        Meta(
+            description="let commands that Claude runs read other projects too: `--project`, "
+            "`--all-projects`, ids and transcripts of theirs; in your own terminal they always may"
+        ),
+    ] = False
     inject: Annotated[
         Literal["pointers", "hint", "off"],
         Meta(

@@ -31,7 +31,7 @@ _DERIVED: Final[dict[str, tuple[str, ...]]] = {
     "env": (_STAMP, f"*-{_STAMP}", ".building-*", ".lock", "failed.json", _TEMPORARY),
     "run": (
         "index.lock", "index.holder", "service.*", "hooks.json", "live", "shown", "unindexed", "notices",
-        "jobs.json", "left.json", "checked", "nowhere", "environment-notice", "import.jsonl",
+        "jobs.json", "left.json", "checked", "nowhere", "environment-notice", "python-notice", "import.jsonl",
         "import-offered", "off-said", _TEMPORARY,
     ),
 }  # fmt: skip

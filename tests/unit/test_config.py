@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memkit import config
 from memkit.errors import ConfigError
 from memkit.index.current import read_files
-from memkit.paths import Home
+from memkit.paths import Home, file_version
 from memkit.project import Project
 from memkit.settings_file import read_settings
 
@@ -486,14 +486,32 @@ class TestSave:
 
 def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
-    config.publish_hook_settings(home, load(home).settings)
+    config.publish_hook_settings(home)
     path = Path(home.hook_settings)
-    wanted = {"session_characters": 10, "inject": "off", "service": True, "redact": [], "exclude": []}
+    wanted = {"source": file_version(home.config_file), "session_characters": 10, "inject": "off", "service": True, "redact": [], "exclude": []}
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
-    config.publish_hook_settings(home, load(home).settings)
+    config.publish_hook_settings(home)
     assert json.loads(path.read_bytes())["session_characters"] == 10
+
+
+def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_own(home, "[capture]\nredact = [\"mine\"]\n")
+    monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "[]")
+    monkeypatch.setenv("MEMKIT_CAPTURE_EXCLUDE", "/")
+    monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
+    config.publish_hook_settings(home)
+    published = json.loads(Path(home.hook_settings).read_bytes())
+    assert (published["redact"], published["exclude"], published["inject"]) == (["mine"], [], "pointers")
+
+
+def test_a_byte_order_mark_is_no_setting(home: Home) -> None:
+    write_own(home, "\ufeff[search]\nk = 7\n")
+    assert load(home).settings.search.k == 7
+    config.save(home, ("search", "k"), "8")
+    assert load(home).settings.search.k == 8
+    assert Path(home.config_file).read_text(encoding="utf-8").startswith("[search]")
 
 
 def test_every_setting_is_described() -> None:

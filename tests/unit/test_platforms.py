@@ -85,7 +85,8 @@ def test_a_group_is_killed_with_its_children_without_killpg(windows, ran, monkey
     monkeypatch.delattr(os, "killpg")
     child = Child()
     processes.kill_group(child)  # type: ignore[arg-type]
-    assert ran[0][0] == ["taskkill", "/F", "/T", "/PID", "4711"]
+    taskkill = "C:\\Windows\\System32\\taskkill.exe"
+    assert ran[0][0] == [taskkill, "/F", "/T", "/PID", "4711"]
     assert child.was_killed
 
 
@@ -229,7 +230,7 @@ def test_other_names_stay(tmp_path, session):
 
 def test_the_launcher_of_windows_finds_a_python(windows, ran, monkeypatch):
     known = {"python": "C:\\python.exe", "py": "C:\\Windows\\py.exe"}
-    monkeypatch.setattr(interpreters.shutil, "which", lambda name: known.get(name))
+    monkeypatch.setattr(interpreters, "find_program", lambda name: known.get(name))
     assert list(interpreters._candidates()) == [
         sys.executable,
         "C:\\python.exe",
@@ -245,7 +246,7 @@ def subject(path: Path) -> Subject:
 
 
 def test_the_doctor_says_where_windows_has_a_python3(windows, monkeypatch, tmp_path):
-    monkeypatch.setattr(installation.shutil, "which", lambda name: None)
+    monkeypatch.setattr(installation, "find_program", lambda name: None)
     [finding] = installation.check_hook_python(subject(tmp_path))
     assert finding.code == "python-missing" and "Microsoft Store" in finding.fix
 

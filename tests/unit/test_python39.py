@@ -91,6 +91,12 @@ def test_the_syntax_is_that_of_python_39(file):
     ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 9))
 
 
+@pytest.mark.parametrize("file", SCRIPTS[:-2], ids=label)
+def test_an_older_python_parses_the_hooks_and_says_that_it_is_too_old(file):
+    """Python 3.6 does not know `from __future__ import annotations`: what it imports must say so."""
+    ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 4))
+
+
 @pytest.mark.parametrize("file", FILES, ids=label)
 def test_only_the_standard_library_and_memkit_are_imported(file):
     tops = {name.partition(".")[0] for name in imported(file)}

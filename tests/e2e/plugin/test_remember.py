@@ -94,7 +94,7 @@ def test_next_session_is_told(api: MessagesApi, user: MemkitUser) -> None:
 
 def test_prompt_hint_once_there_is_history(api: MessagesApi, user: MemkitUser) -> None:
     day = user.plant_yesterday("Ports are given out by the platform team.")
-    user.home.environment["MEMKIT_SERVICE_ENABLED"] = "false"  # it might be ready for the prompt
+    user.run("config", "set", "service.enabled", "false")  # it might be ready for the prompt
     user.home.run_prompt("Hello.")
     (call,) = api.model_calls
     assert "-> Ports are given out by the platform team." in call.system

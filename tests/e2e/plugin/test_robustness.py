@@ -133,9 +133,15 @@ def test_off_and_on(api: MessagesApi, user: MemkitUser) -> None:
 
 def test_environment_cannot_be_made(api: MessagesApi, user: MemkitUser) -> None:
     """Nothing is lost: the turns wait until memkit can run."""
-    python = user.home.environment.pop("MEMKIT_PYTHON")
+    user.environment.unlink()
     nowhere = "http://127.0.0.1:9/simple"  # the discard port, which nobody listens on
-    user.home.environment |= {"PIP_INDEX_URL": nowhere, "PIP_RETRIES": "0", "UV_INDEX_URL": nowhere}
+    for name, text_ in (
+        ("pip/pip.conf", f"[global]\nindex-url = {nowhere}\nretries = 0\n"),
+        ("uv/uv.toml", f'index-url = "{nowhere}"\n'),
+    ):
+        settings = user.home.directory / ".config" / name
+        settings.parent.mkdir(parents=True)
+        settings.write_text(text_)
 
     assert user.home.run_prompt("The first question")["result"] == "Understood."
     wait_until(lambda: (user.home.memkit_home / "env" / "failed.json").exists(), 120)
@@ -152,7 +158,7 @@ def test_environment_cannot_be_made(api: MessagesApi, user: MemkitUser) -> None:
         session.exit()
     assert user.memory() == ""
 
-    user.home.environment["MEMKIT_PYTHON"] = python
+    user.link_environment()
     user.home.run_prompt("The fourth question")
     user.wait_until_remembered()
     ordinals = ("first", "second", "third", "fourth")

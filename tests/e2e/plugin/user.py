@@ -15,6 +15,7 @@ from typing import Any
 
 from memkit import paths
 from memkit.capture.launch import work_waits
+from memkit.environment import environment_directory
 from memkit.paths import PRIVATE_DIRECTORY
 
 from ...messages_api import Request
@@ -36,10 +37,21 @@ class MemkitUser:
         self.home = home
         self.plugin = plugin
         home.plugins = [plugin]
-        home.environment["MEMKIT_PYTHON"] = sys.executable
-        home.environment["MEMKIT_SERVICE_IDLE_MINUTES"] = "0.02"
         home.memkit_home.mkdir(mode=PRIVATE_DIRECTORY)
+        # Not variables: in a session they could be a repository's, so memkit heeds none.
+        (home.memkit_home / "config.toml").write_text("[service]\nidle_minutes = 0.02\n")
         (home.memkit_home / "models").symlink_to(models)
+        self.link_environment()
+
+    def link_environment(self) -> None:
+        """Let the environment of these tests be the one that memkit made; remove the link to undo it."""
+        self.environment.parent.mkdir(exist_ok=True)
+        self.environment.symlink_to(sys.prefix)
+
+    @property
+    def environment(self) -> Path:
+        """Where memkit's own Python environment belongs."""
+        return Path(environment_directory(str(self.home.memkit_home), str(self.plugin)))
 
     def run(self, *arguments: str, project: Path | None = None) -> str:
         """What `memkit …` prints in a terminal. Raises `AssertionError` if it fails."""

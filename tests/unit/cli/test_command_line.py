@@ -194,7 +194,8 @@ def test_a_reader_that_leaves(read_only: Memory, tmp_path: Path) -> None:
     questions = tmp_path / "questions"
     questions.write_text("port\n" * 400)
     process = subprocess.Popen(
-        [sys.executable, "-m", "memkit", "search", "--batch", str(questions)],
+        [sys.executable, "-m", "memkit", "search", "--batch", "-"],
+        stdin=questions.open(),
         cwd=read_only.project.root,
         env=environment(read_only),
         stdout=subprocess.PIPE,
@@ -202,7 +203,7 @@ def test_a_reader_that_leaves(read_only: Memory, tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    assert process.stdout.readline().startswith(b'{"query"')
+    assert process.stdout.readline().startswith(b'{"line"')
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait(60) == 0

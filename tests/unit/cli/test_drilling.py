@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 from memkit.capture.archive import Archive
 from memkit.paths import Home
 from tests.unit.cli.conftest import Run
-from tests.unit.memory import DAYS, Memory
+from tests.unit.memory import DAYS, Memory, make_memory
 from tests.unit.recall.test_transcript import SESSION, conversation, line, write
 
 KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS"
@@ -333,3 +334,82 @@ class TestConfig:
         fresh.home = Home(str(tmp_path / "not" / "there"))
         assert run(fresh, "config", "set", "search.k", "7").status == 0
         assert run(fresh, "config", "get", "search.k").output == "7\n"
+
+
+class TestInASession:
+    """Commands that Claude runs, some of them unprompted, read the memory of one project."""
+
+    @pytest.fixture
+    def two(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[Memory, Memory]:
+        """A project, and another one that is known to the same home."""
+        text = "### 09:00 Which {0}? <!-- turn:{0}{0} -->\n**Answered** The {0} is 7443, as was said.\n"
+        day = "# 2026-11-18\n\n## 09:00 Work <!-- session:{0}-session -->\n\n" + text
+        name = "2026-11-18.md"
+        own = make_memory(tmp_path / "own", {name: day.format("aaaa")})
+        other = make_memory(tmp_path / "other", {name: day.format("bbbb")})
+        other = dataclasses.replace(other, home=own.home)
+        monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+        for memory in (own, other):
+            assert run(memory, "index").status == 0
+        return own, other
+
+    @pytest.fixture
+    def in_session(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("memkit.cli.heed_user_only", lambda: None)  # of this test's own process
+        monkeypatch.setenv("CLAUDECODE", "1")
+
+    def test_others_are_refused(
+        self, run: Run, two: tuple[Memory, Memory], in_session: None
+    ) -> None:
+        own, other = two
+        there = other.project.root
+        transcript = Path(there, "x.jsonl")
+        transcript.write_text("{}\n")
+        for arguments in (
+            ("search", "--all-projects", "port"),
+            ("search", "--project", there, "port"),
+            ("expand", "--project", there, "00"),
+            ("grip", "--project", there, "00"),
+            ("transcript", "--project", there),
+            ("transcript", str(transcript)),
+            ("transcript", "./x.jsonl"),
+        ):
+            assert "only the memory of its project" in run(own, *arguments).complaint, arguments
+        found = run(own, "recall", "--stdin", "--project", there, stdin=b"port")
+        assert "only the memory of its project" in found.output
+        assert run(own, "search", "--project", own.project.root, "aaaa").status == 0
+
+    def test_ids_of_others_are_unknown(
+        self, run: Run, two: tuple[Memory, Memory], monkeypatch: pytest.MonkeyPatch, in_session: None
+    ) -> None:
+        own, other = two
+        monkeypatch.delenv("CLAUDECODE")
+        results = run(own, "search", "--all-projects", "--all", "--json", "bbbb").json["results"]
+        theirs = next(result["id"] for result in results if result["root"] == other.project.root)
+        assert run(own, "expand", theirs).status == 0
+        monkeypatch.setenv("CLAUDECODE", "1")
+        assert run(own, "expand", theirs).status == 1
+        Path(own.home.config_file).write_text("[recall]\nother_projects = true\n")
+        assert run(own, "expand", theirs).status == 0
+        Path(own.home.config_file).unlink()
+        Path(own.project.root, ".memkit.toml").write_text("[recall]\nother_projects = true\n")
+        assert run(own, "expand", theirs).status == 1
+
+    def test_transcripts_of_others(
+        self, run: Run, two: tuple[Memory, Memory], tmp_path: Path, in_session: None
+    ) -> None:
+        own, _ = two
+        folder = tmp_path / "claude" / "projects" / "any"
+        folder.mkdir(parents=True)
+        for name in ("aaaa", "bbbb"):
+            entry = {
+                "type": "user", "uuid": name, "sessionId": f"{name}-session", "cwd": "/",
+                "timestamp": "2026-11-18T09:00:00Z", "message": {"role": "user", "content": f"say {name}"},
+            }  # fmt: skip
+            (folder / f"{name}-session.jsonl").write_text(json.dumps(entry) + "\n")
+        assert "say aaaa" in run(own, "transcript", "aaaa-session").output
+        refused = run(own, "transcript", "bbbb-session")
+        assert "say bbbb" not in refused.output
+        assert refused.status == 1

@@ -63,7 +63,7 @@ def test_any_question(run: Run, read_only: Memory, question: str | bytes) -> Non
 
 def test_as_json(run: Run, read_only: Memory) -> None:
     found = run(read_only, "recall", "--stdin", "--json", stdin=b"port")
-    assert found.json["query"] == "port"
+    assert "query" not in found.json
     assert found.json["results"]
     assert found.json["text"].startswith("Entries from the memory")
 
@@ -102,7 +102,7 @@ def test_an_error_nobody_thought_of(
     assert "ZeroDivisionError: boom" in recall(run, fresh, "port")
     assert "Traceback" in Path(fresh.home.log_file).read_text()
     value = run(fresh, "recall", "--stdin", "--json", stdin=b"port").json
-    assert value == {"query": "port", "error": "ZeroDivisionError: boom", "results": []}
+    assert value == {"error": "ZeroDivisionError: boom", "results": []}
 
 
 def test_a_directory_that_is_gone(

@@ -115,8 +115,8 @@ def test_the_first_search_makes_the_index(run: Run, fresh: Memory) -> None:
 class TestBatch:
     """Many questions, one start."""
 
-    def test_from_a_file(
-        self, run: Run, read_only: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_one_searcher_for_all(
+        self, run: Run, read_only: Memory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         opened = []
         original = opening_module.open_searcher
@@ -126,31 +126,41 @@ class TestBatch:
             return original(*arguments, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr(opening_module, "open_searcher", open_searcher)
-        path = tmp_path / "questions"
-        path.write_text('staging port\n\n  \n{"query": "who owns\\nbilling", "id": 7}\nERR_404')
-        found = run(read_only, "search", "--batch", str(path), "-k", "2")
+        text = b'staging port\n\n  \n{"query": "who owns\\nbilling", "id": 7}\nERR_404'
+        found = run(read_only, "search", "--batch", "-", "-k", "2", stdin=text)
         assert found.status == 0
-        assert [answer["query"] for answer in found.lines] == [
-            "staging port", "who owns\nbilling", "ERR_404",
-        ]  # fmt: skip
+        assert [answer["line"] for answer in found.lines] == [1, 4, 5]
         assert all(len(answer["results"]) == 2 for answer in found.lines)
         assert len(opened) == 1
 
     def test_from_stdin(self, run: Run, read_only: Memory) -> None:
         found = run(read_only, "search", "--batch", "-", "--json", stdin="Größe\nport".encode())
-        assert [answer["query"] for answer in found.lines] == ["Größe", "port"]
+        assert [answer["line"] for answer in found.lines] == [1, 2]
+
+    def test_stdin_is_not_told_again(self, run: Run, read_only: Memory) -> None:
+        """It can be any file, and Claude may run this unprompted."""
+        secret = b"hunter2-of-a-file\n"
+        for line in (secret, b'{"hunter2-of-a-file\n', b'{"query": "hunter2-of-a-file"}'):
+            for arguments in ((), ("--explain", "--all"), ("--json",)):
+                found = run(read_only, "search", "--batch", "-", *arguments, stdin=line)
+                assert "hunter2" not in found.output + found.errors
+
+    def test_no_file_is_read(self, run: Run, read_only: Memory, tmp_path: Path) -> None:
+        (tmp_path / "secrets").write_text("hunter2\n")
+        found = run(read_only, "search", "--batch", str(tmp_path / "secrets"))
+        assert found.status == 2
+        assert found.output == ""
+        assert "hunter2" not in found.errors
 
     @pytest.mark.parametrize("text", [b"", b"\n\n  \n"])
     def test_no_question(self, run: Run, read_only: Memory, text: bytes) -> None:
         found = run(read_only, "search", "--batch", "-", stdin=text)
         assert (found.status, found.output, found.errors) == (0, "", "")
 
-    def test_bytes_of_any_kind(self, run: Run, read_only: Memory, tmp_path: Path) -> None:
-        path = tmp_path / "questions"
-        path.write_bytes(b'\xef\xbb\xbf{"query": "port"}\r\n\xff\xfe\r\n{"query": "\\ud800"}\r\n')
-        queries = [answer["query"] for answer in run(read_only, "search", "--batch", str(path)).lines]
-        assert queries[0] == "port"
-        assert len(queries) == 3
+    def test_bytes_of_any_kind(self, run: Run, read_only: Memory) -> None:
+        data = b'\xef\xbb\xbf{"query": "port"}\r\n\xff\xfe\r\n{"query": "\\ud800"}\r\n'
+        found = run(read_only, "search", "--batch", "-", stdin=data)
+        assert [answer["line"] for answer in found.lines] == [1, 2, 3]
 
     @pytest.mark.parametrize(
         "line", ['{"query": 5}', '{"question": "port"}', "{", '{"query": "a"} {"query": "b"}']
@@ -158,7 +168,7 @@ class TestBatch:
     def test_a_bad_line_is_named(self, run: Run, read_only: Memory, line: str) -> None:
         found = run(read_only, "search", "--batch", "-", stdin=f"port\n\n{line}\n".encode())
         assert found.status == 1
-        assert found.lines[0]["query"] == "port"
+        assert found.lines[0]["line"] == 1
         assert found.errors.startswith("memkit: --batch, line 3: expected")
         assert found.errors.count("\n") == 1
 

@@ -70,7 +70,7 @@ class Stage:
     ) -> Answer:
         data = given if isinstance(given, bytes) else json.dumps(given).encode()
         done = subprocess.run(
-            [sys.executable, str(REPOSITORY / "hooks" / f"{script}.py")],
+            [sys.executable, "-I", str(REPOSITORY / "hooks" / f"{script}.py")],
             input=data,
             capture_output=True,
             env={**self.environment, **(environment or {})},

@@ -10,15 +10,31 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.hooks.conftest import REPOSITORY, Stage
 
+
+def write_settings(stage: Stage, text: str) -> None:
+    stage.home.mkdir(exist_ok=True)
+    (stage.home / "config.toml").write_text(text, encoding="utf-8")
+
+
+def publish(stage: Stage, text: str) -> None:
+    """Let these be the settings, and a worker have published them for hooks."""
+    from memkit import config
+    from memkit.paths import Home
+
+    write_settings(stage, text)
+    config.publish_hook_settings(Home(str(stage.home)))
+
+
 SCRIPTS = {
     "session_start": "SessionStart",
     "prompt_submit": "UserPromptSubmit",
-    "skill_use": "PreToolUse",
+    "recall_command": "PreToolUse",
     "stop": "Stop",
     "stop_failure": "StopFailure",
     "pre_compact": "PreCompact",
@@ -29,13 +45,31 @@ SCRIPTS = {
 def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> None:
     manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
     named = {
-        event: Path(entry["args"][0]).stem
+        event: Path(entry["args"][1]).stem
         for event, groups in manifest.items()
         for group in groups
         for entry in group["hooks"]
     }
     assert named == {event: script for script, event in SCRIPTS.items()}
     assert {p.stem for p in (REPOSITORY / "hooks").glob("*.py")} == set(SCRIPTS)
+    entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
+    assert {entry["args"][0] for entry in entries} == {"-I"}
+
+
+def test_a_repository_gets_no_module_into_a_hook(stage: Stage) -> None:
+    """Neither from the working directory nor by the variables that its settings may set."""
+    for directory in (stage.project, stage.project / "lib"):
+        directory.mkdir(exist_ok=True)
+        for name in ("json", "memkit", "sitecustomize", "usercustomize"):
+            (directory / f"{name}.py").write_text(f"open({str(stage.root / 'ran')!r}, 'w')\n")
+    environment = {
+        "PYTHONPATH": str(stage.project / "lib"),
+        "PYTHONSTARTUP": str(stage.project / "json.py"),
+        "PYTHONUSERBASE": str(stage.project),
+    }
+    for script, event in SCRIPTS.items():
+        stage.run(script, stage.event(event), environment=environment)
+    assert not (stage.root / "ran").exists()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -146,28 +180,24 @@ def test_that_memkit_is_off_is_said_once_in_each_project(stage: Stage) -> None:
 @pytest.mark.parametrize("pattern", ["{root}/project", "{root}/p*", "./sub", "sub"])
 def test_nothing_happens_where_it_is_excluded(stage: Stage, script: str, pattern: str) -> None:
     stage.remember("2026-01-01", "the answer", is_own=False)
-    (stage.home / "run").mkdir(parents=True)
-    settings = json.dumps({"exclude": [pattern.format(root=stage.root), 7]})
-    (stage.home / "run" / "hooks.json").write_text(settings)
+    publish(stage, f"[capture]\nexclude = [{pattern.format(root=stage.root)!r}]\n")
+    before = sorted(stage.home.rglob("*"))
     (stage.project / ".git").mkdir()
     (stage.project / "sub").mkdir()
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
     event["cwd"] = str(stage.project / "sub")
     environment = {"CLAUDE_PROJECT_DIR": str(stage.project)}
     assert stage.run(script, event, environment=environment).json == {}
-    assert [path.name for path in stage.home.rglob("*")] == ["run", "hooks.json"]
+    assert sorted(stage.home.rglob("*")) == before
     assert stage.started == []
 
 
 def test_ones_own_patterns_hold_in_the_spool(stage: Stage) -> None:
-    (stage.home / "run").mkdir(parents=True)
-    settings = json.dumps({"redact": ["zq[a-z]+zq", "(?P<broken", 7], "exclude": "no list"})
-    (stage.home / "run" / "hooks.json").write_text(settings)
+    publish(stage, "[capture]\nredact = ['zq[a-z]+zq']\n")
     stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="the zqhorseradishzq", prompt_id="p"))
     stage.run("stop", stage.event("Stop", last_assistant_message="a zqhorseradishzq", prompt_id="p"))
     told = [record.get("prompt") or record.get("message") for record in stage.spooled()]
     assert told == ["the [redacted:custom]", "a [redacted:custom]"]
-    assert "unterminated name" in stage.errors()
 
 
 def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) -> None:
@@ -211,22 +241,6 @@ def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
     stage.run("stop", stage.event("Stop", last_assistant_message="two"))
     _wait_for(lambda: stage.started)
     assert len(stage.spooled()) == 2
-
-
-def test_claude_may_recall_unasked_and_nothing_else(stage: Stage) -> None:
-    for skill in ("memory-recall", "memkit:memory-recall"):
-        event = stage.event("PreToolUse", tool_name="Skill", tool_input={"skill": skill})
-        decision = stage.run("skill_use", event).json["hookSpecificOutput"]
-        assert decision["permissionDecision"] == "allow"
-    for tool, given in (
-        ("Skill", {"skill": "other:memory-recall"}),
-        ("Skill", {"skill": ["memory-recall"]}),
-        ("Skill", "memory-recall"),
-        ("Bash", {"skill": "memory-recall"}),
-    ):
-        event = stage.event("PreToolUse", tool_name=tool, tool_input=given)
-        assert stage.run("skill_use", event).json == {}
-    assert not stage.home.exists()
 
 
 def test_a_skipped_prompt_is_written_nowhere(stage: Stage) -> None:
@@ -275,13 +289,13 @@ def test_session_start_tells_days_and_newest_entries_whole(stage: Stage) -> None
 
 def test_session_start_keeps_to_the_set_length(stage: Stage) -> None:
     stage.remember("2026-03-01", *["answer " * 30] * 8)
-    (stage.home / "run").mkdir(parents=True)
-    settings = stage.home / "run" / "hooks.json"
-    settings.write_text('{"session_characters": 700, "inject": "off"}')
+    publish(stage, "[recall]\nsession_characters = 700\ninject = 'off'\n")
     assert 300 < len(stage.run("session_start", stage.event("SessionStart")).context) <= 700
-    settings.write_text('{"session_characters": 0}')
+    publish(stage, "[recall]\nsession_characters = 0\n")
     assert stage.run("session_start", stage.event("SessionStart")).json == {}
-    settings.write_text("{damaged")
+    write_settings(stage, "{damaged")
+    assert stage.run("session_start", stage.event("SessionStart")).json == {}
+    (stage.home / "run" / "hooks.json").unlink()
     assert len(stage.run("session_start", stage.event("SessionStart")).context) <= 2000
     assert "settings" in stage.errors()
 
@@ -353,3 +367,98 @@ def _wait_for(condition: object) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline
         os.sched_yield()
+
+
+OLD_PYTHON = """
+import runpy, sys
+sys.version_info = (3, 6, 9, "final", 0)
+sys.modules["memkit.capture.hook"] = None  # as if it could not be parsed
+runpy.run_path({script!r}, run_name="__main__")
+"""
+
+
+def test_a_python_that_is_too_old_says_so_once(stage: Stage) -> None:
+    def run(script: str) -> dict[str, Any]:
+        code = OLD_PYTHON.format(script=str(REPOSITORY / "hooks" / f"{script}.py"))
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", code],
+            input=b"{}",
+            capture_output=True,
+            env=stage.environment,
+            check=True,
+        )
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    assert run("stop") == {}
+    said = run("session_start")["systemMessage"]
+    assert "Python 3.6.9" in said
+    assert "3.9 or newer" in said
+    assert run("session_start") == {}
+
+
+WITHOUT_TOML = """
+import runpy, sys
+sys.modules["tomllib"] = None
+runpy.run_path({script!r}, run_name="__main__")
+"""
+
+
+def run_without_toml(stage: Stage, script: str, event: dict[str, Any]) -> dict[str, Any]:
+    """As Python 3.9 and 3.10 run a hook."""
+    code = WITHOUT_TOML.format(script=str(REPOSITORY / "hooks" / f"{script}.py"))
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        input=json.dumps(event).encode(),
+        capture_output=True,
+        env=stage.environment,
+        cwd=stage.project,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python has no reader of TOML")
+@pytest.mark.parametrize("start", ["", "\ufeff"], ids=["plain", "byte order mark"])
+def test_a_settings_file_rules_hooks_at_once(stage: Stage, start: str) -> None:
+    write_settings(stage, f"{start}[capture]\nredact = ['zebra[0-9]+']\n")
+    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="use zebra7443"))
+    assert [record["prompt"] for record in stage.spooled()] == ["use [redacted:custom]"]
+    write_settings(stage, f"{start}[capture]\nexclude = [{str(stage.project)!r}]\n")
+    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="more"))
+    assert len(stage.spooled()) == 1
+
+
+def test_text_waits_for_settings_that_a_hook_cannot_read(stage: Stage) -> None:
+    """The event is kept, so the worker reads the transcript by the settings then in force."""
+    from memkit import config
+    from memkit.paths import Home
+
+    write_settings(stage, "[capture]\nexclude = ['/secret']\nredact = ['zebra[0-9]+']\n")
+    prompt = stage.event("UserPromptSubmit", prompt="use zebra7443", prompt_id="p1")
+    answer = stage.event("Stop", last_assistant_message="zebra7443 it is", prompt_id="p1")
+    assert run_without_toml(stage, "prompt_submit", prompt) == {}
+    assert run_without_toml(stage, "stop", answer) == {}
+    assert [record["event"] for record in stage.spooled()] == ["UserPromptSubmit", "Stop"]
+    assert not any(b"zebra7" in p.read_bytes() for p in stage.home.rglob("*") if p.is_file())
+    assert "settings" not in stage.errors()
+
+    config.publish_hook_settings(Home(str(stage.home)))
+    run_without_toml(stage, "stop", answer)
+    assert stage.spooled()[-1]["message"] == "[redacted:custom] it is"
+    os.utime(stage.home / "config.toml", ns=(1, 1))
+    run_without_toml(stage, "stop", answer)
+    assert "message" not in stage.spooled()[-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[capture", "capture = 1", "[capture]\nredact = 'x'", "[capture]\nredact = [1]", "[recall]\ninject = 1",
+     "[capture]\nredact = ['(']"],
+)  # fmt: skip
+def test_no_text_is_written_while_the_settings_are_wrong(stage: Stage, text: str) -> None:
+    write_settings(stage, text)
+    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="the secret plan"))
+    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="#skip more"))
+    assert ["prompt" in record for record in stage.spooled()] == [False, True]

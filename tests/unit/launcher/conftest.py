@@ -77,7 +77,7 @@ class StandIn:
         shutil.copy(REPOSITORY / "bin" / "memkit", self.root / "bin")
         package = self.root / "memkit"
         shutil.copytree(REPOSITORY / "memkit" / "environment", package / "environment")
-        for name in ("__init__.py", "errors.py", "file_lock.py", "paths.py", "processes.py"):
+        for name in ("__init__.py", "errors.py", "file_lock.py", "git.py", "paths.py", "processes.py"):
             shutil.copy(REPOSITORY / "memkit" / name, package)
         (package / "cli").mkdir()
         (package / "cli" / "__init__.py").write_text(COMMAND_LINE)

@@ -170,7 +170,7 @@ def test_what_is_under_way_is_no_worse_than_missing(home: Home, tmp_path: Path, 
     assert environment.last_failure(home.root) is None
     assert events.usage(home).searches == 0
     assert identity(Project(str(tmp_path)), home)
-    config.publish_hook_settings(home, Settings())
+    config.publish_hook_settings(home)
     assert json.loads((run / "hooks.json").read_bytes())["inject"] == "pointers"
 
 

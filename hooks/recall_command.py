@@ -1,4 +1,4 @@
-"""Claude Code's PreToolUse hook for skills: lets Claude use memory-recall unasked."""
+"""Claude Code's PreToolUse hook: lets Claude run the commands of the memory-recall skill unprompted."""
 
 import os
 import sys
