@@ -31,9 +31,13 @@ _NETWORK_VARIABLES = frozenset(
     "PIP_DEFAULT_TIMEOUT PIP_TIMEOUT PIP_RETRIES UV_HTTP_TIMEOUT UV_HTTP_RETRIES".split()
 )
 _TRUST_VARIABLES = frozenset(
-    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE XDG_CONFIG_HOME XDG_CONFIG_DIRS".split()
+    "PIP_CERT SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
 )
-"""Whom to trust, or where a settings file is that names an index."""
+_SYSTEM_PLACES = ("/etc/", "/usr/", "/opt/", "/private/etc/", "/Library/")
+"""Where certificates may be that are trusted without hashes: no repository can put any there."""
+
+_SETTINGS_VARIABLES = frozenset(["XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"])
+"""Where a settings file is that may name an index."""
 
 _TOOL_PREFIXES = ("PIP_", "UV_", "PYTHON")
 _WRONG_HASH = ("do not match the hashes", "hash mismatch")
@@ -128,13 +132,10 @@ def _mentions(lines: Iterable[str], signs: Iterable[str]) -> bool:
 
 def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]:
     """The environment variables, without those that change what is installed, or where to."""
-    kept = _NETWORK_VARIABLES if without_index_variables else _NETWORK_VARIABLES | _INDEX_VARIABLES
     variables = {
         name: value
         for name, value in os.environ.items()
-        if (name in kept or not name.startswith(_TOOL_PREFIXES))
-        and not (without_index_variables and name in _TRUST_VARIABLES)
-        and name != "XDG_CACHE_HOME"  # uv trusts what its cache holds
+        if _is_kept(name, value, without_index_variables)
     }
     if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # reads no settings file at all
         variables["PIP_CONFIG_FILE"] = os.devnull
@@ -146,3 +147,15 @@ def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]
     for name in ("PIP_RETRIES", "UV_HTTP_RETRIES"):
         variables.setdefault(name, "1")
     return variables
+
+
+def _is_kept(name: str, value: str, without_index_variables: bool) -> bool:
+    if name == "XDG_CACHE_HOME":  # uv trusts what its cache holds
+        return False
+    if without_index_variables:
+        if name in _TRUST_VARIABLES:
+            return os.path.realpath(value).startswith(_SYSTEM_PLACES)
+        if name in _INDEX_VARIABLES or name in _SETTINGS_VARIABLES:
+            return False
+    known = name in _NETWORK_VARIABLES or name in _INDEX_VARIABLES
+    return known or not name.startswith(_TOOL_PREFIXES)

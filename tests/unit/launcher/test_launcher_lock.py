@@ -83,13 +83,16 @@ def test_variables_that_say_where_packages_come_from(tmp_path, monkeypatch, with
     never = ("PIP_REQUIREMENT", "UV_OVERRIDE", "UV_CACHE_DIR", "UV_NO_VERIFY_HASHES", "PYTHONPATH")
     for name in (*index, *never, "HTTPS_PROXY", "PIP_DEFAULT_TIMEOUT"):
         monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "a-repository" / "stranger.pem"))
+    monkeypatch.setenv("PIP_CERT", "/etc/ssl/company.pem")
     with open(tmp_path / "log", "w+") as file, open(tmp_path / "lock", "w") as lock:
         runner = CommandRunner(tmp_path, Progress("testing"), file, lock.fileno())
         show = "import json, os; print(json.dumps(sorted(os.environ)))"
         runner.run([sys.executable, "-I", "-c", show], without_index)
     seen = set(json.loads((tmp_path / "log").read_text().splitlines()[-1]))
     assert seen.isdisjoint(never)
-    assert {"HTTPS_PROXY", "PIP_DEFAULT_TIMEOUT"} <= seen
+    assert {"HTTPS_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_CERT"} <= seen
+    assert ("SSL_CERT_FILE" in seen) != without_index
     assert seen & set(index) == (set() if without_index else set(index))
 
 
