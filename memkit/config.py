@@ -49,6 +49,9 @@ PROJECT_FILE = ".memkit.toml"
 _HARMLESS = frozenset({("memory", "exclude")})
 _HARMLESS_SECTIONS = frozenset({"chunking", "search"})
 
+_COSMETIC_SECTIONS = frozenset({"recall", "service"})
+"""Their settings change nothing about what is kept, where it goes, or what is spent."""
+
 _OTHER_VARIABLES = frozenset({"MEMKIT_HOME", "MEMKIT_PYTHON", "MEMKIT_CHILD", "MEMKIT_DISABLE"})
 """Variables of memkit's that are no settings; those beginning with `MEMKIT_TEST_` are the tests'."""
 
@@ -149,6 +152,26 @@ def _harmless(
             else:
                 refused.append(str(problem))
     return kept
+
+
+def decisive_changes(home: Home, path: Path) -> list[str]:
+    """How the settings file at `path` differs from the one in force in what decides where data goes.
+
+    One line a setting: what is kept, redacted, sent, or spent. Raises `ConfigError` if `path` is invalid.
+    """
+    new = validate(_file_values(path))
+    try:
+        now = validate(_file_values(Path(home.config_file)))
+    except ConfigError:  # replaced only on demand
+        now = Settings()
+    lines = []
+    for key in every_key():
+        section, name = key
+        is_decisive = section not in _COSMETIC_SECTIONS and not is_harmless(key)
+        old, other = (getattr(getattr(one, section), name) for one in (now, new))
+        if is_decisive and old != other:
+            lines.append(f"{name_of(key)} = {json.dumps(other)}, now {json.dumps(old)}")
+    return lines
 
 
 def _environment_values(environ: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:

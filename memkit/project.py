@@ -27,6 +27,12 @@ _TIMES_BYTES = 1024 * 1024
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
 
 
+_SYSTEM_DIRECTORIES = (
+    "etc bin sbin lib lib32 lib64 boot dev proc sys run usr/bin usr/sbin usr/lib usr/share var/spool "
+    "var/run var/log var/cache System Library Applications private/etc private/var/db"
+).split()
+
+
 class Project:
     """A project: its root directory and the places memkit uses in it."""
 
@@ -148,6 +154,20 @@ def _read(path: str) -> str:
         return read_head(path, _TIMES_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError, RefusedFileError):
         return ""
+
+
+def is_bare_place(root: str) -> bool:
+    """Whether `root` is nobody's project: a bare place, the system's, or a hidden directory of the home."""
+    real = os.path.realpath(root)
+    home = os.path.realpath(os.path.expanduser("~"))
+    system = ["/" + name for name in _SYSTEM_DIRECTORIES]
+    system += filter(None, map(os.environ.get, ("SystemRoot", "ProgramFiles", "ProgramData")))
+    if real in _bare_places() or any(_is_at_or_below(real, os.path.realpath(one)) for one in system):
+        return True
+    if real in ("/usr", "/var", "/opt", "/srv", "/mnt", "/media", "/usr/local", "/var/lib"):
+        return True
+    hidden = _is_at_or_below(real, home) and os.path.relpath(real, home).startswith(".")
+    return hidden and not os.path.exists(os.path.join(real, ".git"))
 
 
 def _bare_places() -> FrozenSet[str]:

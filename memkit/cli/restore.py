@@ -30,7 +30,8 @@ def restore_command(
     """Bring back what a backup holds, after checking all of it.
 
     What is missing is written; a file that is there and differs stays, unless you say --force. What was
-    forgotten since, or before, stays forgotten. The memory
+    forgotten since, or before, stays forgotten. Settings that change what is kept, where it goes, or what is
+    spent are shown and asked for separately; with --yes they are left out. The memory
     of a project whose directory is gone goes to `MEMKIT_HOME/projects`, or to --project PATH if it is the
     only one, or to where --move says. The index follows with the next search or `memkit index`.
 
@@ -52,13 +53,29 @@ def restore_command(
         if not context.as_json:
             _show(found, force)
         confirm("Restore?", yes)
+        with_settings = _restore_settings(context, found, yes)
         # The settings of the backup, if there were none here, hold for its memories too.
-        report = found.apply(force=force, settings_of=context.settings_of, announce=context.say)
+        report = found.apply(
+            force=force,
+            with_settings=with_settings,
+            settings_of=context.settings_of,
+            announce=context.say,
+        )
     _print(context, report)
     for line in report.problems:
         context.say(plain(line))
     if report.problems:
         raise MemkitError("something that was forgotten is there again; mend that, and run `memkit forget`")
+
+
+def _restore_settings(context: Context, found: Restore, yes: bool) -> bool:
+    """Whether to restore settings that change where data goes: a person is asked, after seeing them."""
+    if not found.settings or yes:
+        return False
+    context.say("The backup's settings change what is kept, where it goes, or what is spent:")
+    for line in found.settings:
+        context.say(plain(f"  {line}"))
+    return click.confirm("Restore these settings too?", default=False, err=True)
 
 
 def _moved(
@@ -106,6 +123,7 @@ def _print(context: Context, report: RestoreReport) -> None:
                 "replaced": report.replaced,
                 "left": report.left,
                 "kept_in": report.kept_in or None,
+                "left_settings": report.left_settings,
                 "projects": report.projects,
             }
         )
@@ -115,3 +133,7 @@ def _print(context: Context, report: RestoreReport) -> None:
         click.echo(plain(f"What they replaced is in {report.kept_in}"))
     for path in report.left:
         click.echo(plain(f"differs, and stays: {path}"))
+    if report.left_settings:
+        click.echo("The settings were left out; without --yes, restore asks for them. They would change:")
+    for line in report.left_settings:
+        click.echo(plain(f"  {line}"))

@@ -13,12 +13,17 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Sequence
 
 FORMAT = "1"
 """Part of every stamp; raised when environments made so far can no longer be used."""
 
 PYTHON_VARIABLE = "MEMKIT_PYTHON"
 """Names an interpreter that has the dependencies already; memkit then makes no environment."""
+
+
+BUILDING = ".building-"
+"""How the names of environments begin that are incomplete or no longer wanted, and their markers."""
 
 
 class Failure:
@@ -56,8 +61,32 @@ def environment_directory(home_root: str, repository_root: str) -> str:
     The version of Python is no part of the name: whichever `python3` is first on PATH today (a
     project's own environment, say), memkit keeps to the one environment it has.
     """
+    return os.path.join(environments(home_root), stamp(contents(repository_root)))
+
+
+def contents(repository_root: str) -> list[str]:
+    """What decides the name of the environment: the declared requirements and the lock."""
     requirements = declared_requirements(repository_root, "project", "dependencies")
-    return os.path.join(environments(home_root), stamp(requirements))
+    return [*requirements, *digests([lock_path(repository_root)])]
+
+
+def lock_path(repository_root: str) -> str:
+    """The lock: every package of the environment by version and hash. `bin/lock` writes it."""
+    return os.path.join(repository_root, "memkit", "environment", "requirements.lock")
+
+
+def digests(paths: Sequence[str]) -> list[str]:
+    """The SHA-256 of each file; "" for one that is missing."""
+    import hashlib
+
+    found = []
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                found.append(hashlib.sha256(file.read()).hexdigest())
+        except FileNotFoundError:
+            found.append("")
+    return found
 
 
 def environments(home_root: str) -> str:
@@ -72,14 +101,20 @@ def interpreter(directory: str) -> str:
     return os.path.join(directory, "bin", "python")
 
 
+def building_marker(directory: str) -> str:
+    """A directory that exists while the environment in `directory` is incomplete."""
+    parent, name = os.path.split(directory)
+    return os.path.join(parent, BUILDING + name)
+
+
 def is_usable(directory: str) -> bool:
-    """Whether the environment in `directory` is there, with the Python it was made for.
+    """Whether the environment in `directory` is there and complete, with the Python it was made for.
 
     An upgrade of the system can remove the Python that an environment links to, or put another
     version in its place, which then finds none of the packages.
     """
     python = os.path.realpath(interpreter(directory))
-    if not os.path.exists(python):
+    if not os.path.exists(python) or os.path.lexists(building_marker(directory)):
         return False
     name = os.path.basename(python)
     if name.startswith("python3.") and name[len("python3.") :].isdigit():
@@ -128,6 +163,20 @@ def _requirement(line: str, path: str, number: int) -> str:
     if line[:1] != '"' or not quote or "\\" in value or rest not in ("", ","):
         raise ValueError(f"{path}, line {number}: expected one quoted requirement and a comma")
     return value
+
+
+def install_command(*arguments: str) -> str:
+    """The shell command that installs packages into the environment that runs this."""
+    import importlib.util
+    import shlex
+
+    if importlib.util.find_spec("pip") is None:  # uv makes environments without it
+        command = ["uv", "pip", "install", "--python", sys.executable, *arguments]
+    else:
+        command = [sys.executable, "-m", "pip", "install", *arguments]
+    if os.name == "nt":
+        return " ".join(f'"{part}"' if " " in part else part for part in command)
+    return " ".join(map(shlex.quote, command))
 
 
 def lock_file(home_root: str) -> str:

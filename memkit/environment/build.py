@@ -1,7 +1,8 @@
-"""Makes a private Python environment: aside, under a lock, then renamed into place.
+"""Makes a private Python environment: in its place, because scripts in it name their interpreter.
 
-Nobody ever sees half an environment. Of two processes that want the same one, the second waits and
-uses what the first made; what a killed one left behind is removed by the next.
+A marker next to it says that it is incomplete, so nobody uses half an environment. Of two processes
+that want the same one, the second waits and uses what the first made; what a killed one left behind
+is removed by the next.
 
 Standard library only, Python 3.9 syntax: run by whatever `python3` the user has.
 """
@@ -16,13 +17,13 @@ import secrets
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 from memkit import environment
 from memkit.environment.commands import CommandRunner
-from memkit.environment.install import install
+from memkit.environment.install import ADDED, add_again, install, installed_versions
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.environment.progress import Progress, say
 from memkit.file_lock import try_lock
@@ -30,9 +31,6 @@ from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durab
 
 NEEDED_BYTES = 700_000_000
 """What memkit's environment takes on disk: 0.63 GB measured (Python 3.11, Linux), and a margin."""
-
-LEFTOVER = ".building-"
-"""How the names of environments begin that are not ready yet, or no longer wanted."""
 
 
 def ensure_environment(home_root: str, repository_root: str) -> str:
@@ -47,9 +45,10 @@ def ensure_environment(home_root: str, repository_root: str) -> str:
     requirements = environment.declared_requirements(repository_root, "project", "dependencies")
     return make_environment(
         home_root,
-        environment.stamp(requirements),
+        environment.stamp(environment.contents(repository_root)),
         [requirements],
         f"making its own Python environment in {home_root} (once; about a minute, 0.7 GB)",
+        locks=[environment.lock_path(repository_root)],
     )
 
 
@@ -59,10 +58,12 @@ def make_environment(
     steps: list[list[str]],
     purpose: str,
     needed_bytes: int = NEEDED_BYTES,
+    locks: Sequence[str] = (),
 ) -> str:
     """Make the environment `env/<name>` in `home_root` unless it is there; return its interpreter.
 
-    `steps` are the arguments of successive `pip install` runs; `purpose` is said on stderr before
+    `locks` are installed with their hashes; where they cannot be, and without any, `steps` are the
+    arguments of successive `pip install` runs. `purpose` is said on stderr before
     the work begins. Older environments of the same kind (a name is `stamp` or `kind-stamp`) are
     removed then, but the youngest of them: a process started before the update may still run in it.
     Raises `EnvironmentBuildError`; after a failure or a signal nothing is left behind.
@@ -82,7 +83,7 @@ def make_environment(
             _forget_failure(home_root)
             try:
                 with _explained(home_root):
-                    _build(home_root, target, steps, Progress(purpose), needed_bytes, lock)
+                    _build(home_root, target, steps, list(locks), Progress(purpose), needed_bytes, lock)
             except EnvironmentBuildError as error:
                 _record_failure(home_root, str(error))
                 raise
@@ -94,6 +95,7 @@ def _build(
     home_root: str,
     target: Path,
     steps: list[list[str]],
+    locks: list[str],
     progress: Progress,
     needed_bytes: int,
     lock: int,
@@ -101,18 +103,35 @@ def _build(
     if shutil.disk_usage(target.parent).free < needed_bytes:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     log_path = Path(make_private_directory(Home(home_root).log), "environment.log")
-    aside = _leftover_name(target.parent)
+    added, versions = _added(target)
+    if os.path.lexists(target):  # its Python is gone
+        _discard(target)
+    marker = Path(environment.building_marker(str(target)))
     try:
-        make_private_directory(str(aside))
+        make_private_directory(str(marker))
         with open(log_path, "w", encoding="utf-8", opener=_open_private) as log:
-            install(str(aside / "environment"), steps, CommandRunner(aside, progress, log, lock))
-        if os.path.lexists(target):  # its Python is gone
-            _discard(target)
-        (aside / "environment").rename(target)
+            runner = CommandRunner(marker, progress, log, lock)
+            way = install(str(target), steps, locks, runner)
+            if locks:
+                add_again(way, added, versions, locks[0], runner)
+    except BaseException:
+        if os.path.lexists(target):
+            _discard(target)  # before its marker
+        raise
     finally:
         progress.clear()
-        shutil.rmtree(aside, ignore_errors=True)
+        if marker.exists():
+            _discard(marker)
     say(f"the environment is ready ({progress.seconds} s)")
+
+
+def _added(target: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """What was added to the environment before this one, and all it holds; versions by name."""
+    for old in [target, *_others(target)]:
+        versions = installed_versions(str(old))
+        if versions:
+            return {name: versions[name] for name in ADDED if name in versions}, versions
+    return {}, {}
 
 
 def _open_private(path: str, flags: int) -> int:
@@ -184,24 +203,32 @@ def _forget_failure(home_root: str) -> None:
 
 
 def _leftover_name(parent: Path) -> Path:
-    return parent / (LEFTOVER + secrets.token_hex(4))
+    return parent / (environment.BUILDING + secrets.token_hex(4))
 
 
 def _remove_leftovers(parent: Path) -> None:
     """Remove what killed builders left; the caller holds the lock, so none of it is in use."""
-    for path in parent.glob(LEFTOVER + "*"):
+    for path in list(parent.glob(environment.BUILDING + "*")):
+        incomplete = parent / path.name[len(environment.BUILDING) :]
+        if os.path.lexists(incomplete):
+            _discard(incomplete)  # before its marker
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_older(target: Path) -> None:
+    for path in _others(target)[1:]:
+        _discard(path)
+
+
+def _others(target: Path) -> list[Path]:
+    """The other environments of the kind of `target`, the newest first."""
     kind = target.name.rpartition("-")[0]
     others = [
         path
         for path in target.parent.glob("[!.]*")
         if path != target and path.is_dir() and path.name.rpartition("-")[0] == kind
     ]
-    for path in sorted(others, key=lambda path: path.stat().st_mtime)[:-1]:
-        _discard(path)
+    return sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def _discard(path: Path) -> None:

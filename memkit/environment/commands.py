@@ -20,7 +20,27 @@ from memkit.processes import apart, kill_group
 NO_NETWORK_SECONDS = 10
 """For one connection, and again for its one retry: half a minute without a network."""
 
-_INSTALLS_ELSEWHERE = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT")
+# A repository can set variables for its sessions, and pip and uv take every option from variables:
+# more packages, a cache that was filled, no verification. These are harmless where hashes are verified.
+_INDEX_VARIABLES = frozenset(
+    "PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_NO_INDEX PIP_TRUSTED_HOST PIP_CERT "
+    "PIP_CLIENT_CERT PIP_PROXY UV_INDEX UV_DEFAULT_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL "
+    "UV_FIND_LINKS UV_NO_INDEX UV_INSECURE_HOST UV_OFFLINE UV_NATIVE_TLS UV_SYSTEM_CERTS".split()
+)
+_NETWORK_VARIABLES = frozenset(
+    "PIP_DEFAULT_TIMEOUT PIP_TIMEOUT PIP_RETRIES UV_HTTP_TIMEOUT UV_HTTP_RETRIES".split()
+)
+_TRUST_VARIABLES = frozenset(
+    "PIP_CERT SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
+)
+_SYSTEM_PLACES = ("/etc/", "/usr/", "/opt/", "/private/etc/", "/Library/")
+"""Where certificates may be that are trusted without hashes: no repository can put any there."""
+
+_SETTINGS_VARIABLES = frozenset(["XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"])
+"""Where a settings file is that may name an index."""
+
+_TOOL_PREFIXES = ("PIP_", "UV_", "PYTHON")
+_WRONG_HASH = ("do not match the hashes", "hash mismatch")
 _DISK_FULL = ("no space left on device", "disk quota exceeded")
 _NO_NETWORK = (
     "newconnectionerror",
@@ -40,19 +60,20 @@ class CommandRunner:
 
     def __init__(self, directory: Path, progress: Progress, log: TextIO, lock: int) -> None:
         """`lock` is a descriptor the commands inherit: it is held while an orphan still writes."""
-        self._directory = directory
+        self.directory = directory
         self._progress = progress
         self._log = log
         self._lock = lock
 
-    def run(self, command: list[str]) -> None:
+    def run(self, command: list[str], without_index_variables: bool = False) -> None:
         """Run one command to its end.
 
-        Raises `EnvironmentBuildError` if it fails or cannot be started, and `OSError` if a disk is
-        full; a command is never left running.
+        `without_index_variables` is for what is installed without hashes: only the user's settings
+        files say then where packages come from. Raises `EnvironmentBuildError` if the command fails
+        or cannot be started, and `OSError` if a disk is full; a command is never left running.
         """
         self._log.write("$ " + " ".join(command) + "\n")
-        process = self._start(command)
+        process = self._start(command, _variables(self.directory, without_index_variables))
         tail: collections.deque[str] = collections.deque(maxlen=20)
         try:
             assert process.stdout is not None
@@ -68,15 +89,15 @@ class CommandRunner:
         if status:
             self._raise_cause([f"exit status {status}", *tail])
 
-    def _start(self, command: list[str]) -> subprocess.Popen[str]:
+    def _start(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                cwd=self._directory,  # not the user's: tools read settings and modules from there
-                env=_variables(self._directory),
+                cwd=self.directory,  # not the user's: tools read settings and modules from there
+                env=variables,
                 encoding="utf-8",
                 errors="replace",
                 pass_fds=(self._lock,) if os.name == "posix" else (),
@@ -89,7 +110,12 @@ class CommandRunner:
     def _raise_cause(self, said: list[str]) -> None:
         if _mentions(said, _DISK_FULL):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if _mentions(said, _NO_NETWORK):
+        if _mentions(said, _WRONG_HASH):
+            cause = (
+                "a downloaded package is not the one that memkit was tested with (its hash differs), "
+                "so it was refused; check which package index pip and uv are set to"
+            )
+        elif _mentions(said, _NO_NETWORK):
             cause = "the package index cannot be reached; check the network and proxy"
         else:
             lines = [line for line in said if line]
@@ -104,9 +130,15 @@ def _mentions(lines: Iterable[str], signs: Iterable[str]) -> bool:
     return any(sign in text for sign in signs)
 
 
-def _variables(directory: Path) -> dict[str, str]:
-    """The user's environment variables, without those that would install elsewhere."""
-    variables = {k: v for k, v in os.environ.items() if k not in _INSTALLS_ELSEWHERE}
+def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]:
+    """The environment variables, without those that change what is installed, or where to."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if _is_kept(name, value, without_index_variables)
+    }
+    if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # reads no settings file at all
+        variables["PIP_CONFIG_FILE"] = os.devnull
     for name in ("TMPDIR", "TEMP", "TMP"):
         variables[name] = str(directory)
     variables.update(PIP_USER="0", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_ROOT_USER_ACTION="ignore")
@@ -115,3 +147,15 @@ def _variables(directory: Path) -> dict[str, str]:
     for name in ("PIP_RETRIES", "UV_HTTP_RETRIES"):
         variables.setdefault(name, "1")
     return variables
+
+
+def _is_kept(name: str, value: str, without_index_variables: bool) -> bool:
+    if name == "XDG_CACHE_HOME":  # uv trusts what its cache holds
+        return False
+    if without_index_variables:
+        if name in _TRUST_VARIABLES:
+            return os.path.realpath(value).startswith(_SYSTEM_PLACES)
+        if name in _INDEX_VARIABLES or name in _SETTINGS_VARIABLES:
+            return False
+    known = name in _NETWORK_VARIABLES or name in _INDEX_VARIABLES
+    return known or not name.startswith(_TOOL_PREFIXES)

@@ -20,6 +20,31 @@ MINIMUM = (3, 10)
 NEWEST_MINOR = 14
 """The newest 3.x looked for by its name on PATH; the Python that runs this may well be newer."""
 
+LOCKED = {
+    ("linux", "x86_64"): (14, (2, 28)),
+    ("linux", "aarch64"): (14, (2, 28)),
+    ("darwin", "arm64"): (14, (14, 0)),
+    ("darwin", "x86_64"): (13, (13, 0)),
+    ("win32", "amd64"): (14, (0, 0)),
+}
+"""Where the lock has wheels of everything: the newest Python 3.x, the oldest glibc or macOS."""
+
+_PROBE_LOCKED = """
+import platform, sys, sysconfig
+plain = (
+    sys.implementation.name == "cpython"
+    and sys.maxsize > 2**32
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+library, system = platform.libc_ver() if sys.platform == "linux" else ("", "")
+if sys.platform == "darwin":
+    system = platform.mac_ver()[0]
+if sys.platform == "linux" and library != "glibc":
+    plain = False
+major, minor = (system.split(".") + ["0", "0"])[:2]
+print(int(plain), *sys.version_info[:2], major or 0, minor, sys.platform, platform.machine().lower())
+"""
+
 _PROBE = """
 import importlib.util, sys
 has_venv = all(map(importlib.util.find_spec, ("venv", "ensurepip")))
@@ -65,6 +90,20 @@ def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
         "memkit needs Python {}.{} or newer; found {}. Install one, or name one that has memkit's "
         "dependencies in MEMKIT_PYTHON.".format(*MINIMUM, ", ".join(too_old) or "none")
     )
+
+
+def has_locked_wheels(python: str) -> bool:
+    """Whether the lock has wheels for the interpreter `python`; decided without asking an index.
+
+    An index cannot bring memkit to install without hashes by hiding a package.
+    """
+    try:
+        *numbers, system, machine = _ask([python, "-I", "-c", _PROBE_LOCKED]).split()
+        plain, major, minor, *version = map(int, numbers)
+    except ValueError:
+        return False
+    newest, oldest = LOCKED.get((system, machine), (0, (0, 0)))
+    return bool(plain) and MINIMUM <= (major, minor) <= (3, newest) and tuple(version) >= oldest
 
 
 def _candidates() -> Iterator[str]:

@@ -32,13 +32,13 @@ def check_packages(subject: Subject) -> Iterator[Finding]:
         return
     own = environment.environments(subject.home.root)
     is_own = os.path.realpath(sys.prefix).startswith(os.path.realpath(own) + os.sep)
-    install = f"`{sys.executable} -m pip install {' '.join(missing)}`"
+    install = f"`{environment.install_command(*missing)}`"
     yield Finding(
         "packages-missing",
         "error",
         f"the Python environment {sys.prefix} lacks {', '.join(missing)}",
         "commands and the service fail where they need it",
-        f"`rm -r {sys.prefix}`; the next memkit makes it anew" if is_own else install,
+        f"`mv {sys.prefix} {sys.prefix}.old`; the next memkit makes it again" if is_own else install,
     )
 
 

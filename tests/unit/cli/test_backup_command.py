@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from memkit.capture import memory_files
 from memkit.capture.archive import Archive
@@ -18,10 +21,14 @@ from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.replaced import keep_replaced, replaced_files
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.tombstones import Tombstones
+from memkit.cli import cli
+from memkit.errors import BackupError
 from memkit.index.paths import added_paths
 from memkit.project import Project
 from memkit.registry import Registry, path_of
 from memkit.upkeep import restore
+from memkit.upkeep.backup import back_up
+from memkit.upkeep.backup_file import BackedUpProject, Header, create
 from memkit.upkeep.restore import open_backup
 from tests.unit.cli.conftest import Run
 from tests.unit.memory import DAYS, Memory, make_memory
@@ -294,3 +301,87 @@ def test_links_names_and_replaced_texts_come_back_and_follow_a_move(
     assert kept.read_text() == "# Memory\n\nold\n"
     assert Registry.read(new.home).name_of(new.project.root) == "The shop"
     assert Project.at_root(old, new.home) == new.project
+
+
+SENDING = '[index]\nuri = "http://stranger.example:8000"\n[summarize]\nprovider = "ollama"\n'
+
+
+def test_settings_that_send_data_elsewhere_are_named_and_left_out(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    backup = tmp_path / "b.tar.zst"
+    config = Path(memory.home.config_file)
+    config.parent.mkdir(exist_ok=True)
+    config.write_text(SENDING)
+    run_lexical(memory, "backup", str(backup))
+    mine = '[capture]\nredact = ["my-secret"]\n'
+    for before, force in ((None, ()), (mine, ("--force",))):
+        config.unlink(missing_ok=True)
+        if before is not None:
+            config.write_text(before)
+        done = run_lexical(memory, "restore", str(backup), "--yes", *force)
+        assert 'index.uri = "http://stranger.example:8000", now ""' in done.output
+        assert 'summarize.provider = "ollama", now "none"' in done.output
+        assert ("capture.redact = []" in done.output) == (before is not None)
+        assert (config.read_text() if config.exists() else None) == before
+    config.unlink()
+    with open_backup(memory.home, backup) as found:
+        found.apply(force=False, with_settings=True, settings_of=lambda _: memory.settings)
+    assert config.read_text() == SENDING
+
+
+@pytest.mark.parametrize("answers", ["y\nn\n", "y\ny\n"])
+def test_a_person_is_asked_for_such_settings_separately(
+    memory: Memory, tmp_path: Path, answers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKIT_HOME", memory.home.root)
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setattr("memkit.cli.restore.confirm", lambda question, yes: click.confirm(question, abort=True))
+    backup = tmp_path / "b.tar.zst"
+    config = Path(memory.home.config_file)
+    config.parent.mkdir(exist_ok=True)
+    config.write_text(SENDING)
+    back_up(memory.home, [memory.project], backup)
+    config.unlink()
+    done = CliRunner().invoke(cli, ["restore", str(backup)], input=answers)
+    assert done.exit_code == 0, done.output
+    assert config.exists() == (answers == "y\ny\n")
+
+
+@pytest.mark.parametrize("place", ["/etc", "/", "/usr/lib/python3", "~", "~/.ssh", "relative", "/tmp/../etc"])
+def test_a_backup_writes_into_no_place_that_is_not_a_project(
+    memory: Memory, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "user"
+    (own / ".ssh").mkdir(parents=True)
+    (own / "relative").mkdir()
+    monkeypatch.setenv("HOME", str(own))
+    monkeypatch.chdir(own)
+    root = os.path.expanduser(place)
+    if not os.path.isdir(root):
+        pytest.skip(f"{root} is missing here")
+    backup = tmp_path / "b.tar.zst"
+    with create(backup, Header(1.0, "0.1.0", (BackedUpProject(root),))) as writer:
+        writer.add("projects/0/memory/2026-11-18.md", memory.path("2026-11-18.md"))
+    with (
+        pytest.raises(BackupError, match="not a project's directory"),
+        open_backup(memory.home, backup) as found,
+    ):
+        found.apply(force=True, settings_of=lambda _: memory.settings)
+    assert not os.path.exists(os.path.join(root, ".memkit"))
+    with open_backup(memory.home, backup) as found:
+        found.move({root: memory.project.root})
+        assert found.projects == [memory.project]
+
+
+def test_a_marker_that_is_a_link_is_not_followed(memory: Memory, tmp_path: Path) -> None:
+    backup, off = tmp_path / "b.tar.zst", Path(memory.project.root, ".memkit", "off")
+    off.write_text("1.0\n")
+    back_up(memory.home, [memory.project], backup)
+    off.unlink()
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    off.symlink_to(outside)
+    with pytest.raises(BackupError, match="leads out of its project"), open_backup(memory.home, backup):
+        pass
+    assert outside.read_text() == "mine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -76,7 +77,11 @@ class StandIn:
         self.path.mkdir()
         shutil.copy(REPOSITORY / "bin" / "memkit", self.root / "bin")
         package = self.root / "memkit"
-        shutil.copytree(REPOSITORY / "memkit" / "environment", package / "environment")
+        shutil.copytree(
+            REPOSITORY / "memkit" / "environment",
+            package / "environment",
+            ignore=shutil.ignore_patterns("requirements.lock"),
+        )
         for name in ("__init__.py", "errors.py", "file_lock.py", "git.py", "paths.py", "processes.py"):
             shutil.copy(REPOSITORY / "memkit" / name, package)
         (package / "cli").mkdir()
@@ -89,6 +94,21 @@ class StandIn:
         return self.root / "bin" / "memkit"
 
     @property
+    def lock(self) -> Path:
+        return self.root / "memkit" / "environment" / "requirements.lock"
+
+    @property
+    def site(self) -> Path:
+        """The `site-packages` of the one environment."""
+        (found,) = (self.home / "env").glob("[!.]*/lib/python3.*/site-packages")
+        return found
+
+    def unlock(self) -> None:
+        """Let the lock have wheels for no platform."""
+        with open(self.root / "memkit" / "environment" / "interpreters.py", "a") as file:
+            file.write("\nLOCKED.clear()\n")
+
+    @property
     def environments(self) -> list[str]:
         """What is in the directory of environments, but the lock."""
         return sorted(name for name in os.listdir(self.home / "env") if name != ".lock")
@@ -99,8 +119,18 @@ class StandIn:
         return [int(line) for line in self.counter.read_text().split()]
 
     def depend_on(self, *requirements: str) -> None:
+        """Declare and lock them: wheels made here, or names of packages that do not exist."""
         lines = "".join(f'    "{requirement}",\n' for requirement in requirements)
         (self.root / "pyproject.toml").write_text(f"[project]\ndependencies = [\n{lines}]\n")
+        self.lock.write_text("".join(map(self.locked, requirements)))
+
+    def locked(self, requirement: str) -> str:
+        """The line of a lock for `requirement`."""
+        _, separator, address = requirement.partition(" @ file://")
+        if not separator:
+            return f"{requirement}==1 --hash=sha256:{'0' * 64}\n"
+        digest = hashlib.sha256(Path(address).read_bytes()).hexdigest()
+        return f"{requirement} --hash=sha256:{digest}\n"
 
     def add_fast_tool(self) -> None:
         """Put a `uv` on PATH that is quick, counted, and held or broken by variables."""
@@ -117,11 +147,13 @@ class StandIn:
         return program
 
     def wheel(self, name: str) -> str:
-        """A requirement that needs no index: a wheel made here, holding one empty module."""
+        """A requirement that needs no index: a wheel made here with a module and a script."""
         path = self.root / f"{name}-1-py3-none-any.whl"
         information = f"{name}-1.dist-info"
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(f"{name}.py", "")
+            archive.writestr(f"{name}.py", "def main():\n    print('it runs')\n")
+            scripts = f"[console_scripts]\n{name} = {name}:main\n"
+            archive.writestr(f"{information}/entry_points.txt", scripts)
             archive.writestr(f"{information}/METADATA", f"Metadata-Version: 2.1\nName: {name}\n"
                              "Version: 1\n")
             archive.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"

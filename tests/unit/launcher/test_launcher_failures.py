@@ -49,7 +49,7 @@ def test_without_a_python_that_is_new_enough_uv_brings_one(stand_in):
     stand_in.run_by_python("3 9 6 1")
     assert stand_in.run().returncode == 0
     log = (stand_in.home / "log" / "environment.log").read_text()
-    assert "uv venv --no-project --python >=3.10 " in log
+    assert "uv venv --no-project --python >=3.10,<3.15 " in log
 
 
 def test_a_python_without_venv(stand_in):
@@ -71,9 +71,10 @@ def test_without_venv_virtualenv_is_used_and_a_package_that_does_not_exist_is_na
 def test_after_uv_pip_is_tried_and_an_index_that_cannot_be_reached_is_named(stand_in, tmp_path):
     stand_in.add_fast_tool()
     stand_in.depend_on("memkit-no-such-package")
-    settings = tmp_path / "pip.conf"
+    settings = tmp_path / ".config" / "pip" / "pip.conf"
+    settings.parent.mkdir(parents=True)
     settings.write_text("[global]\nindex-url = http://127.0.0.1:9/simple\n")
-    done = stand_in.run(TEST_FAILURE="no such luck", PIP_CONFIG_FILE=str(settings))
+    done = stand_in.run(TEST_FAILURE="no such luck", HOME=str(tmp_path), PIP_CONFIG_FILE="")
     assert_refused(stand_in, done, "the package index cannot be reached", "environment.log)")
     log = (stand_in.home / "log" / "environment.log").read_text()
     assert log.index("no such luck") < log.index("127.0.0.1")

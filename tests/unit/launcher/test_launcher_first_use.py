@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 
 import pytest
 
@@ -78,14 +79,37 @@ def test_what_a_killed_first_use_left_is_removed_by_the_next(stand_in):
     killed = stand_in.start_held()
     killed.kill()
     killed.wait()
-    (leftover,) = stand_in.environments
+    marker, incomplete = stand_in.environments
+    assert marker == f".building-{incomplete}"
+    assert not environment.is_usable(str(stand_in.home / "env" / incomplete))
     next_use = stand_in.start("x")
     assert "waiting" in next_use.stderr.readline()  # for the orphan, which still writes
     stand_in.release()
     assert next_use.wait(60) == 0
-    (name,) = stand_in.environments
-    assert name != leftover
+    assert stand_in.environments == [incomplete]
     assert len(stand_in.builds) == 2
+
+
+def test_what_a_killed_build_of_another_version_left_is_not_taken_for_whole(stand_in):
+    stand_in.add_fast_tool()
+    killed = stand_in.start_held()
+    killed.kill()
+    killed.wait()
+    incomplete = stand_in.environments[1]
+    stand_in.depend_on(stand_in.wheel("memkit_newer_dependency"))
+    next_use = stand_in.start("x")
+    assert "waiting" in next_use.stderr.readline()
+    stand_in.release()
+    assert next_use.wait(60) == 0
+    (name,) = stand_in.environments
+    assert name != incomplete
+
+
+def test_scripts_in_the_environment_run(stand_in):
+    assert stand_in.run().returncode == 0
+    (name,) = stand_in.environments
+    script = stand_in.home / "env" / name / "bin" / "memkit_stand_in_dependency"
+    assert subprocess.run([script], capture_output=True, check=True).stdout == b"it runs\n"
 
 
 def test_an_environment_whose_python_is_gone_is_made_anew(stand_in):

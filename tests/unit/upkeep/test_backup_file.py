@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import shutil
 import stat
 import tarfile
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 import zstandard
 
 from memkit.errors import BackupError, NewerFileError
+from memkit.upkeep import backup_file
 from memkit.upkeep.backup_file import BackedUpProject, Header, create, unpack
 
 HEADER = {
@@ -154,3 +157,74 @@ def test_other_files_are_none(complaint: Try, tmp_path: Path) -> None:
     assert "no backup of memkit's" in complaint(b"# a day\n")
     with pytest.raises(BackupError, match="No such file"):
         unpack(tmp_path / "missing", tmp_path)
+
+
+@pytest.fixture
+def refused_unwritten(complaint: Try, tmp_path: Path) -> Try:
+    """The complaint about a backup of which nothing was unpacked."""
+
+    def try_it(data: bytes) -> str:
+        said = complaint(data)
+        assert [*(tmp_path / "staging").iterdir()] == []
+        return said
+
+    return try_it
+
+
+def test_a_bomb_is_refused_before_anything_is_unpacked(refused_unwritten: Try) -> None:
+    info = tarfile.TarInfo("home/archive/a")
+    info.size = 6 * 10**9
+    header = tarfile.TarInfo("memkit-backup.json")
+    text = json.dumps(HEADER).encode()
+    header.size = len(text)
+    start = header.tobuf() + text.ljust(512, b"\0") + info.tobuf()
+    data = zstandard.ZstdCompressor().compress(start + bytes(10**6))
+    assert "unpacks to more than" in refused_unwritten(data)
+
+
+def test_many_members_together_are_no_larger(
+    refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup_file, "_ALWAYS_BYTES", 10_000)
+    monkeypatch.setattr(backup_file, "_MOST_RATIO", 0)
+    members = [(f"home/archive/{number}", bytes(3000)) for number in range(4)]
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "unpacks to more than" in refused_unwritten(packed([start, *members]))
+
+
+def test_a_giant_header_is_not_read(refused_unwritten: Try) -> None:
+    info = tarfile.TarInfo("home/archive/a")
+    info.pax_headers = {"comment": "x" * 5_000_000}
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "more than its members announce" in refused_unwritten(packed([start, info]))
+
+
+def test_a_sparse_member_is_refused(refused_unwritten: Try) -> None:
+    info = tarfile.TarInfo("home/archive/a")
+    info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "100000000"}
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "no plain file" in refused_unwritten(packed([start, info]))
+
+
+def test_too_many_members_are_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup_file, "_MOST_MEMBERS", 3)
+    members = [(f"home/archive/{number}", b"x") for number in range(4)]
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "more than 3 files" in refused_unwritten(packed([start, *members]))
+
+
+def test_more_than_the_disk_has_is_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = shutil.disk_usage("/")._replace(free=10)
+    monkeypatch.setattr(backup_file.shutil, "disk_usage", lambda _: room)
+    assert "make room" in refused_unwritten(whole("home/config.toml"))
+
+
+def test_a_pipe_is_no_backup(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BackupError, match="not a regular file"):
+        unpack(tmp_path / "pipe", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["projects/0/memory/.git/config", "home/archive/.hidden"])
+def test_no_member_is_hidden(refused_unwritten: Try, name: str) -> None:
+    assert "is no name of memkit's" in refused_unwritten(whole(name))
