@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.prompt import human_text
+from memkit.capture.redact import without_private, without_unopened
 from memkit.capture.transcript import Entry, Transcript
 from memkit.capture.turn import Turn
 
@@ -112,8 +113,10 @@ def message_of(
             name = names.get(block.tool_id, "tool")
             tools.append(ToolUse(name, result=redact(block.text), is_error=block.is_error))
     typed = human_text(entry)
+    if typed is not None:
+        typed = without_private(without_unopened(typed) if entry.queued else typed)
     is_silent = entry.is_meta or (entry.role == "user" and typed is None)
-    text = "" if is_silent and not tools else redact(typed or entry.text)
+    text = "" if is_silent and not tools else redact(entry.text if typed is None else typed)
     role = "tool" if entry.role == "user" and tools else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
 

@@ -120,8 +120,7 @@ def spool_event(
     Raises `OSError`.
     """
     from memkit.capture import launch, spool
-    from memkit.capture.private_parts import without_unopened
-    from memkit.capture.redact import SKIP, redact, skips
+    from memkit.capture.redact import SKIP, redact, skips, without_private, without_unopened
 
     settings = _settings(home)
     patterns = _patterns(settings["redact"])
@@ -136,10 +135,11 @@ def spool_event(
         record.update((name, value) for name, value in found._asdict().items() if value)
     for name, field in _KEPT_TEXT.items():
         if _text(data.get(field)):
-            # The word alone tells the worker; what else was said is written nowhere.
-            is_skipped = name == "prompt" and skips(data[field])
-            said = without_unopened(data[field]) if name == "prompt" else data[field]
-            record[name] = SKIP if is_skipped else redact(said, patterns)
+            said = data[field]
+            if name == "prompt":  # only a person's own tags count
+                # The word alone tells the worker; what else was said is written nowhere.
+                said = SKIP if skips(said) else without_private(without_unopened(said))
+            record[name] = redact(said, patterns)
     if record.get("session"):
         spool.put(home, record)
     launch.hand_over(home, bool(settings["service"]))

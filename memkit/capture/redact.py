@@ -1,6 +1,7 @@
 """Takes secrets out of text before anything is written.
 
-Each is replaced by `[redacted:kind]`. What is known by its form is in `secret_formats`, what only its
+What a terminal would not show (colors, control characters, what has no width) goes first, so that it
+cannot hide a secret. Each secret is replaced by `[redacted:kind]`. What is known by its form is in `secret_formats`, what only its
 context gives away in `secret_values`. Not detect-secrets or another library: hooks redact before they
 spool, in the user's own `python3`, where only the standard library is certain, and in milliseconds.
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import Iterable, List, Pattern
+from functools import lru_cache
+from typing import Iterable, Iterator, List, Match, Pattern
 
 from memkit.capture.secret_formats import hide_known
 from memkit.capture.secret_values import hide_assigned
@@ -22,22 +24,71 @@ MAX_PASSES = 5
 SKIP = "#skip"
 """The word in a prompt that says: do not remember this turn."""
 
-PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
-"""Begins what is not to be written, or, with the slash that is its group, ends it."""
-
 _SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
 MARK = re.compile(r"\[redacted:([a-z-]+)\]")
 """What stands in the place of a secret, with its kind as the only group."""
 
+_MARK_START = "[redacted:"
+_GAP = "\0"
+
+
+# An escape sequence ends on its line; one without an end is no sequence, and hides nothing.
+_ESCAPES = (
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # colors, movements of the cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[ -/]{0,8}[0-~]"
+)
+_OVERSTRUCK = r"_\x08|([^\n])\x08(?=\1)"
+_CONTROLS = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
+_LINE_ENDS = r"\r(?!\n)|[\x0b\x0c\x85\u2028\u2029]"
+_BIDI = r"[\u202a-\u202e\u2066-\u2069]"
+# Between letters of other scripts, and in emoji, these have a meaning.
+_NO_WIDTH = (
+    r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    r"\ufff9-\ufffb\U000e0000-\U000e01ef]+"
+)
+_HIDING = "(?<=[!-~]){0}|{0}(?=[!-~])".format(_NO_WIDTH)
+_UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
+_PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
+
+
+def visible(text: str, instead: str = "") -> str:
+    """`text` without escape sequences, control characters, and what hides between visible letters.
+
+    Line ends and tabs stay. `instead` stands in the place of what goes.
+    """
+    if text.isascii() and text.isprintable() or _compiled(_UNSEEN).search(text) is None:
+        return text
+    text = _compiled(_ESCAPES).sub(instead, text)
+    if "\x08" in text:
+        text = _compiled(_OVERSTRUCK).sub("", text)
+    text = _compiled(_CONTROLS).sub(lambda match: instead if match.group() != _GAP else _GAP, text)
+    return _compiled(_HIDING).sub(instead, _compiled(_BIDI).sub(instead, text))
 
 
 def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
-    """`text` without private parts, known key formats, secret assignments and `patterns`.
+    """`text`, as far as it is `visible`, without known key formats, named secrets, and `patterns`.
 
     Redacting twice changes nothing more.
     """
-    text = without_private(text)
     patterns = list(patterns)
+    seen = visible(text)
+    shown = _hide(seen, patterns)
+    # What cannot be seen may end a word or stand inside one, and not every reader ends a line at
+    # the rarer line ends: whichever reading finds more counts.
+    readings = []
+    if seen != text:
+        readings.append(_hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, ""))
+    if _compiled(_LINE_ENDS).search(seen):
+        readings.append(_compiled(_LINE_ENDS).sub("", seen))
+    for reading in readings:
+        other = _hide(reading, patterns)
+        if other.count(_MARK_START) > shown.count(_MARK_START):
+            shown = other
+    return shown
+
+
+def _hide(text: str, patterns: List[Pattern[str]]) -> str:
     for _ in range(MAX_PASSES):
         before = text
         text = hide_assigned(hide_known(text, _mark), _mark("secret"))
@@ -49,12 +100,20 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
 
 
 def skips(prompt: str) -> bool:
-    """Whether the turn of this prompt is not to be remembered."""
-    return _SKIP.search(prompt) is not None
+    """Whether the turn of this prompt is not to be remembered: it says so, or leaves `<private>` open."""
+    return _SKIP.search(prompt) is not None or leaves_open(prompt)
+
+
+def leaves_open(typed: str) -> bool:
+    """Whether a `<private>` in what a person typed is not closed there."""
+    depth = 0
+    for tag in _tags(visible(typed)):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+    return depth > 0
 
 
 def _mark(kind: str) -> str:
-    return "[redacted:{}]".format(kind)
+    return _MARK_START + kind + "]"
 
 
 def _hide_custom(text: str, pattern: Pattern[str]) -> str:
@@ -81,18 +140,43 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
 
 
 def without_private(text: str) -> str:
-    """Cut `<private>` parts, nested ones whole, an unclosed one to the end."""
-    if "<private>" not in text.lower():
-        return text
+    """Cut `<private>` parts of what a person typed: nested ones whole, an unclosed one to the end."""
+    text = visible(text)
     kept: List[str] = []
     depth = position = 0
-    for match in PRIVATE_TAG.finditer(text):
+    for match in _tags(text):
         closing = match.group(1) == "/"
         if depth == 0:
             kept.append(text[position : match.start()])
-            kept.append(match.group(0) if closing else "[redacted:private]")
+            kept.append(match.group(0) if closing else _mark("private"))
         depth = max(0, depth - 1) if closing else depth + 1
         position = match.end()
     if depth == 0:
         kept.append(text[position:])
     return "".join(kept)
+
+
+def without_unopened(prompt: str) -> str:
+    """`prompt` without what stands before a `</private>` that nothing in it opened.
+
+    It was typed into the middle of a turn, and began in what was typed before.
+    """
+    prompt = visible(prompt)
+    depth = end = 0
+    for tag in _tags(prompt):
+        if not tag[1]:
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            end = tag.end()
+    return _mark("private") + prompt[end:] if end else prompt
+
+
+@lru_cache(maxsize=None)
+def _compiled(pattern: str) -> Pattern[str]:
+    return re.compile(pattern)
+
+
+def _tags(text: str) -> Iterator[Match[str]]:
+    return _compiled(_PRIVATE_TAG).finditer(text) if "<" in text else iter(())

@@ -16,7 +16,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from memkit.capture.private_parts import close_private
 from memkit.errors import TranscriptError
 
 logger = logging.getLogger(__name__)
@@ -100,7 +99,7 @@ class Transcript:
         self.counts: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Entry]:
-        entries = close_private(self._entries())
+        entries = self._entries()
         return entries if self.hide is None else map(self.hide, entries)
 
     def _entries(self) -> Iterator[Entry]:

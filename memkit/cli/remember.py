@@ -29,7 +29,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     from memkit import pending
     from memkit.capture.journal import Journal
     from memkit.capture.note import make_note
-    from memkit.capture.redact import redact
+    from memkit.capture.redact import redact, without_private
     from memkit.cli.index import index_project
 
     if os.environ.get(DISABLE_VARIABLE):
@@ -43,7 +43,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
         text = sys.stdin.read()
     patterns = settings.capture.compiled_patterns()
     now = datetime.now(timezone.utc)
-    note = make_note(text, tags, now, lambda said: redact(said, patterns))
+    note = make_note(without_private(text), tags, now, lambda said: redact(said, patterns))
     journal = Journal(project, shared=settings.memory.shared)
     pending.mark(context.home, project.root)
     is_new = journal.add_note(note)
