@@ -21,6 +21,9 @@ from memkit.capture.secret_values import hide_assigned
 MAX_PASSES = 5
 """Of the search. What one pass hides can give the next a new neighbour; two are the usual."""
 
+NEAR = 1000
+"""Characters around a mark in which another pass looks."""
+
 SKIP = "#skip"
 """The word in a prompt that says: do not remember this turn."""
 
@@ -49,6 +52,8 @@ _NO_WIDTH = (
 )
 _HIDING = "(?<=[!-~]){0}|{0}(?=[!-~])".format(_NO_WIDTH)
 _UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
+# What counts as printable and is not seen.
+_UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10)))
 _PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
 
 
@@ -57,7 +62,10 @@ def visible(text: str, instead: str = "") -> str:
 
     Line ends and tabs stay. `instead` stands in the place of what goes.
     """
-    if text.isascii() and text.isprintable() or _compiled(_UNSEEN).search(text) is None:
+    plain = text.replace("\n", "").replace("\t", "").replace("\r", "")
+    if plain.isprintable() and (text.isascii() or not any(one in text for one in _UNSEEN_MARKS)):
+        return text
+    if _compiled(_UNSEEN).search(text) is None:
         return text
     text = _compiled(_ESCAPES).sub(instead, text)
     if "\x08" in text:
@@ -76,27 +84,48 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     shown = _hide(seen, patterns)
     # What cannot be seen may end a word or stand inside one, and not every reader ends a line at
     # the rarer line ends: whichever reading finds more counts.
-    readings = []
     if seen != text:
-        readings.append(_hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, ""))
+        parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
+        shown = max(shown, _hide(parted, patterns), key=lambda one: (one.count(_MARK_START), -len(one)))
     if _compiled(_LINE_ENDS).search(seen):
-        readings.append(_compiled(_LINE_ENDS).sub("", seen))
-    for reading in readings:
-        other = _hide(reading, patterns)
-        if other.count(_MARK_START) > shown.count(_MARK_START):
-            shown = other
+        joined = _hide(_compiled(_LINE_ENDS).sub("", seen), patterns)
+        shown = max(shown, joined, key=lambda one: one.count(_MARK_START))
     return shown
 
 
 def _hide(text: str, patterns: List[Pattern[str]]) -> str:
-    for _ in range(MAX_PASSES):
-        before = text
-        text = hide_assigned(hide_known(text, _mark), _mark("secret"))
-        for pattern in patterns:
-            text = _hide_custom(text, pattern)
-        if text == before:
+    shown = _hide_once(text, patterns)
+    for _ in range(MAX_PASSES - 1):
+        if shown == text:
             break
+        text, shown = shown, _hide_near_marks(shown, patterns)
+    return shown
+
+
+def _hide_once(text: str, patterns: List[Pattern[str]]) -> str:
+    text = hide_assigned(hide_known(text, _mark), _mark("secret"))
+    for pattern in patterns:
+        text = _hide_custom(text, pattern)
     return text
+
+
+def _hide_near_marks(text: str, patterns: List[Pattern[str]]) -> str:
+    """`text` searched again where a mark can have given something a new neighbour."""
+    kept: List[str] = []
+    done = 0
+    marks = MARK.finditer(text)
+    mark = next(marks, None)
+    while mark is not None:
+        start = text.rfind("\n", done, max(done, mark.start() - NEAR)) + 1 or done
+        end = mark.end()
+        while mark is not None and mark.start() - NEAR <= end:
+            end = text.find("\n", mark.end() + NEAR)
+            end = end if end >= 0 else len(text)
+            mark = next(marks, None)
+        kept += [text[done:start], _hide_once(text[start:end], patterns)]
+        done = end
+    kept.append(text[done:])
+    return "".join(kept)
 
 
 def skips(prompt: str) -> bool:

@@ -224,12 +224,14 @@ _WORDS = {
     "dt0s16.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
     "whsec_": r"[A-Za-z0-9+/]{24,}={0,2}",
 }
+_DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
 _WORD = (
     r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9;\[]m))"
-    r"([A-Za-z][A-Za-z0-9]{1,11})([_.~-])(?=[\w.~+/-]{14})"
+    r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
 )
+_WORD_ENDS = frozenset(word[-3:] for word in _WORDS)
 # A token of a provider that is not known: words, delimiters, and a tail of random letters and digits.
-_TAIL = r"(?<=[_-])[A-Za-z0-9]{24,200}(?![A-Za-z0-9+/=])"
+_TAIL = r"[_-]([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
 _BEFORE_TAIL = (
     r"(?:(?<![\w+/.%-])|(?<=\\[nrt])|(?<=^-)|(?<=%[0-9A-F][0-9A-F]))"
     r"(?:[a-z]{2,12}|[A-Z]{2,12}|[A-Z][a-z]{1,11})\d{0,2}(?:[_-][A-Za-z0-9]{1,12}){0,3}[_-]\Z"
@@ -254,6 +256,7 @@ _KEY_BLOCK = (
     + r"[A-Za-z0-9+/=\s\\]*)"
 )  # fmt: skip
 _KEY_LINE = r"(?:[\w./ -]{1,80}:)?(?:\s|[>+|-]|\d{1,6}[→:])*([A-Za-z0-9+/=]{1,80})\s*"
+_FIELD = r"\s*(?:[\w./ -]{1,80}:\s*(?:\d{1,6}:)?)?"
 _LINE_END = r"\\n|\n"
 
 
@@ -311,8 +314,7 @@ _FORMS = (
     Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", _whole),
     Form("token", ("_mmk",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])", _whole),
     Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", _whole),
-    Form("token", ("/",), r"[0-2]" + _ALONE + r"/\d{15,16}(?:/\d{15,16})?:[0-9a-f]{32}(?!\w)", _whole),
-    Form("token", ("2",), r"2" + _ALONE + r"[A-Za-z0-9]{26}_[A-Za-z0-9]{20,}(?![\w-])", _whole),
+    Form("token", ("/1",), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", _whole),
     Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}", _whole),
     Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}", _whole),
     Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}", _whole),
@@ -342,12 +344,6 @@ _FORMS = (
     Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}", _behind_first),
     Form(
         "discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", _whole
-    ),
-    Form(
-        "mailgun-key",
-        ("-",),
-        r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])",
-        _whole,
     ),
     Form(
         "terraform-token",
@@ -398,6 +394,8 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
         if prefix in text:
             start = re.escape(prefix)
             text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(mark("token"), text)
+    if "-" in text:
+        text = _hide_mailgun(text, mark("mailgun-key"))
     text = _hide_words(text, mark("token"))
     text = _hide_tails(text, mark("token"))
     for form in _FORMS:
@@ -407,14 +405,30 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
     return text
 
 
+def _hide_mailgun(text: str, mark: str) -> str:
+    kept = []
+    done = 0
+    for match in _compiled(r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])").finditer(text):
+        start = match.start() - 32
+        if start >= done and _compiled(r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-").match(text, start):
+            kept += [text[done:start], mark]
+            done = match.end()
+    kept.append(text[done:])
+    return "".join(kept)
+
+
 def _hide_words(text: str, mark: str) -> str:
     kept = []
     done = 0
-    for match in _compiled(_WORD).finditer(text):
-        rest = _WORDS.get(match.group(1).lower() + match.group(2))
-        found = _compiled(rest).match(text, match.end()) if rest else None
-        if found is not None and match.start() >= done:
-            kept += [text[done : match.start()], mark]
+    for match in _compiled(_DELIMITER).finditer(text):
+        at = match.start()
+        if text[max(0, at - 2) : at + 1].lower() not in _WORD_ENDS:
+            continue
+        word = _compiled(_WORD).search(text, max(0, at - 12), at)
+        rest = _WORDS.get(word.group().lower() + match.group()) if word else None
+        found = _compiled(rest).match(text, at + 1) if rest else None
+        if word is not None and found is not None and word.start() >= done:
+            kept += [text[done : word.start()], mark]
             done = found.end()
     kept.append(text[done:])
     return "".join(kept)
@@ -424,7 +438,7 @@ def _hide_tails(text: str, mark: str) -> str:
     kept = []
     done = 0
     for match in _compiled(_TAIL).finditer(text):
-        start = _start_of_token(text, match.start(), match.group())
+        start = _start_of_token(text, match.start(1), match.group(1))
         if start is not None and start >= done:
             kept += [text[done:start], mark]
             done = match.end()
@@ -438,11 +452,13 @@ def _start_of_token(text: str, start: int, tail: str) -> Optional[int]:
     is_hex = len(tail) >= 32 and not kinds[0] and min(kinds[1:]) > 2 and not tail.strip("0123456789abcdef")
     if not is_hex and (min(kinds) < 1 or not is_random(tail)):
         return None
-    before = _compiled(_BEFORE_TAIL).search(text, max(0, start - 32), start)
+    before = _compiled(_BEFORE_TAIL).search(text, max(0, start - 60), start)
+    if before is None and len(tail) >= 20 and _compiled(r"2" + _ALONE + r"[A-Za-z0-9]{26}_").match(text, max(0, start - 28)):
+        return start - 28
     if before is None or _compiled(_IS_PUBLIC).search(before.group()):
         return None
     tells = _compiled(_TELLS).search(before.group()) is not None
-    return before.start() if tells or (not is_hex and len(tail) >= MIN_UNTOLD) else None
+    return before.start() if (tells and len(tail) >= 24) or (not is_hex and len(tail) >= MIN_UNTOLD) else None
 
 
 @lru_cache(maxsize=None)
@@ -471,7 +487,8 @@ def _start_of_key(text: str, lowest: int, end: int) -> int:
     for start in reversed(starts):
         line = _compiled(_KEY_LINE).fullmatch(text[start:stop].replace("\\n", ""))
         is_short = line is None or len(line.group(1)) < SHORTEST_KEY_LINE
-        if is_short and (found < end or (text[start:stop].strip() and line is None)):
+        is_other = line is None and _compiled(_FIELD).fullmatch(text[start:stop]) is None
+        if is_short and (found < end or is_other):
             break
         stop = start
         if not is_short:

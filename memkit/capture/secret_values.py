@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import List, Match, Optional, Pattern, Tuple
+from typing import Iterator, List, Match, Optional, Pattern, Tuple
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -33,28 +33,30 @@ Random hexadecimal has 0.47, base64 0.6; names in camel case, a word's capital n
 JUDGED_CHARACTERS = 128
 """How much of a value is looked at. If it is a secret it goes as a whole."""
 
-# Looked for in lower-case text. What follows is compiled when it is first needed: hooks start often.
-_NAMES = (
-    r"secret|token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psw|psk)(?![a-z])|_pw(?![a-z])"
-    r"|rootpw|bindpw|masterauth|authtok|dockerconfigjson|api[_ -]?key|credential|authorization"
-    r"|(?:access|private|account|auth|encryption|signing|master|(?:pre)?-?shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
-    r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?key(?![a-z])"
-    r"|kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|mot[ _]de[ _]passe|palavra-passe|salasana|adgangskode"
-)
-_WEAK = (
-    r"(?<![a-z])(?:key|auth|sid|session|csrf|xsrf|otp|totp|mfa|mdp)(?![a-z])|sessid|session_?id(?![a-z])|csrf_?token|_session(?![a-z])|_key(?![a-z])"
-)
-"""Names that are often given something else: only what is random counts as their secret."""
+# Every name of a secret holds one of these words; a search for words is much faster than a regular expression.
+_STEMS = (
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
+    "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
+    "sleutel login creds log_in logged_in sign_in identifiants credenziali usuario benutzer"
+).split()
+_FOREIGN = (
+    "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
+    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰"
+).split()
+"""Names of secrets in other languages, in lower case. `_` is a blank, as above."""
 
-_FOREIGN = tuple(
-    word.replace("_", " ")
-    for word in (
-        "schlüssel geheimnis zugangsdaten clé jeton contraseñ contrasenya hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă"
-        " mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン"
-        " 비밀번호 암호 키 토큰 chave chiave sleutel passord"
-    ).split()
+# What a name is, from one of these words on. Those without a group of their own only count in a sentence.
+_NAME = r"""(?x)(?P<strong>secret|token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
+    |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
+    |(?P<key>key(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z]))
+    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
+_OPENS = (
+    r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
+    r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
 )
-"""The names of secrets in other languages, in lower case."""
+"""What stands before `key` where it is the key to something."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
@@ -79,24 +81,35 @@ _IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|ide
 _TOOL = r"(\b{0}\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
+_PGPASS = r"((?:\A|\n)[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:]{7,100})(?=\n|\Z)"
+_BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
+_SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?))([A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,5})"
+_HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
+_PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
+_FLAG_VALUE = (
+    r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
+    r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
+)
 _OPTIONS = (
     ("curl", r"(\bcurl\b[^\n|;]{0,200}?[ \t](?:-u|--user|--proxy-user|-U)[ =]?" + _USER),
-    ("http", r"(\bhttps?[ ][^\n|;]{0,100}?(?:-a|--auth)[ =]?" + _USER),
-    ("ab ", r"(\bab[ ][^\n|;]{0,100}?-[AP][ =]?" + _USER),
+    ("http -a", r"(\bhttps?[ ][^\n|;]{0,100}?(?:-a|--auth)[ =]?" + _USER),
+    ("ab -", r"(\bab[ ][^\n|;]{0,100}?-[AP][ =]?" + _USER),
     ("sshpass", _TOOL.format("sshpass", r"-p[ \t]{0,4}")),
     ("mysql", _TOOL.format(r"mysql\w{0,10}", "-p")),
     ("mariadb", _TOOL.format(r"mariadb[\w-]{0,10}", "-p")),
-    ("login", _TOOL.format("login", r"-p[ \t]{1,4}")),
+    ("login ", _TOOL.format("login", r"-p[ \t]{1,4}")),
     ("redis-cli", _TOOL.format("redis-cli", r"-a[ \t]{1,4}")),
-    ("7z", _TOOL.format("7z[ar]?", "-p(?!:)")),
-    ("rar", _TOOL.format("(?:un)?rar", "-h?p(?!:)")),
-    ("zip", _TOOL.format("(?:un)?zip", r"-P[ \t]{1,4}")),
+    *((name, _TOOL.format("7z[ar]?", "-p(?!:)")) for name in ("7z ", "7za ", "7zr ")),
+    ("rar ", _TOOL.format("(?:un)?rar", "-h?p(?!:)")),
+    ("zip -", _TOOL.format("(?:un)?zip", r"-P[ \t]{1,4}")),
     ("ldap", _TOOL.format(r"ldap\w{3,10}", r"-w[ \t]{0,4}")),
-    ("client", _TOOL.format("(?:smbclient|rpcclient)", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
+    ("smbclient", _TOOL.format("smbclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
+    ("rpcclient", _TOOL.format("rpcclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
     ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
     ("openssl", _TOOL.format("openssl", r"-[kK][ \t]{1,4}")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
-    ("lftp", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
+    ("lftp ", _TOOL.format("lftp ", r"-u[ \t]{1,4}[^\s,]{1,60},")),
     ("plink", _TOOL.format("(?:plink|pscp|psftp|putty)", r"-pw[ \t]{1,4}")),
     ("sqlplus", r"(\bsqlplus\b[^\n|;]{0,60}?[ \t][\"']?[\w.$]{1,60}/)([^\s\"'@/]{6,200})"),
     ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
@@ -108,42 +121,45 @@ _OPTIONS = (
     ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
     ("--from-literal", r"(--from-literal=[\w.-]{1,60}=[\"']?)([^\s\"'$]{6,200})"),
     # Any command: a password is told from a file, port or name by its letters.
-    (" -", r"((?<=\s)-(?:p|P|w|a|A|X|pass|pw|storepass|keypass)[ =]?[\"']?)((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"),
+    *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("<<<", r"((?i:secret|token|pass|login|auth)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?)([^\s\"'$]{6,200})"),
     ("identified", r"((?i:identified[ ](?:with[ ][\w\"'`-]{1,40}[ ])?(?:by|as)[ ](?:password[ ])?)[\"'])([^\s\"'$<]{6,200})"),
-    ("password", r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"),
+    ("password '", _SQL_PASSWORD),
+    ("password = '", _SQL_PASSWORD),
+    ("password n'", _SQL_PASSWORD),
     ("crypt(", r"((?i:\b(?:pgp_sym_(?:en|de)crypt|aes_(?:en|de)crypt|(?:en|de)crypt)\([^\n()']{0,80}?,[ ]{0,3})')([^\s'$<]{6,200})"),
     ("crypt(", r"((?i:\bcrypt\()')([^\s'$<]{6,200})"),
     ("community", r"((?i:\bcommunity)[ ])([^\s\"'<]{6,60})(?=[ ](?i:ro|rw)\b)"),
-    (" ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})"),
+    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
     ("-server", r"((?i:\b(?:tacacs|radius)-server[ ][^\n]{0,60}?key[ ](?:\d[ ])?))([^\s\"'<]{6,100})"),
     ("requirepass", r"((?i:\brequirepass)[ ][\"']?)([^\s\"']{6,200})"),
     ("masterauth", r"((?i:\bmasterauth)[ ][\"']?)([^\s\"']{6,200})"),
-    ("auth", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
-    (" on ", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
-    ("pw", r"((?:\A|\n)[ \t]{0,8}(?:bindpw|rootpw|olcRootPW:)[ \t]{1,8})([^\s{][^\s]{5,200})"),
-    ("psk", r"(\b(?:PSK|psk|wpa-psk)[ \t]{1,4}(?:ascii[ ]|\d[ ])?[\"']?)([^\s\"'<]{8,100})"),
+    ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
+    (" on >", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
+    ("bindpw", r"((?:\A|\n)[ \t]{0,8}bindpw[ \t]{1,8})([^\s{][^\s]{5,200})"),
+    ("rootpw", r"((?:\A|\n)[ \t]{0,8}(?i:rootpw|olcRootPW:)[ \t]{1,8})([^\s{][^\s]{5,200})"),
+    ("psk ", r"(\b(?:PSK|psk|wpa-psk)[ \t]{1,4}(?:ascii[ ]|\d[ ])?[\"']?)([^\s\"'<]{8,100})"),
     ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
     ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
     ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
     ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
-    (":", r"((?:\A|\n)[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:]{7,100})(?=\n|\Z)"),
+    (":*:", _PGPASS),
+    (":5432:", _PGPASS),
     ("credential(", r"(\bNetworkCredential\([ ]{0,3}[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$]{6,200})"),
-    ("auth", r"((?i:\b(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"),
+    *((word, _BASIC) for word in ("auth=(", "auth(", "auth = (", "auth: (")),
     ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
-    ("password", r"((?i:password)[ =:]{1,4}[\"']?)([a-z]{4} [a-z]{4} [a-z]{4} [a-z]{4})(?![ \w])"),
     ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
     ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
-    ("code", r"((?i:(?:recovery|backup|scratch|rescue)[ _-]codes?[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?))([A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,5})"),
+    *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
     ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
-    ("value", r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"),
+    *((sign, _PAIR) for sign in ('"value":', "value: ", '\\"value\\":')),
     ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
-    ("hash", r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"),
-    ("password", r"((?i:password)[ ]')(\*[0-9A-F]{40})(?=')"),
+    *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
+    ("password '*", r"((?i:password)[ ]')(\*[0-9A-F]{40})(?=')"),
 )  # fmt: skip
-_COOKIE = r"(?i)\bcookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|--cookie[ =][\"']?"
+_COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
 
 # Where a value ends: at its quote, at a space, at what no unquoted value holds.
@@ -186,43 +202,112 @@ _FLAG = r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z"
 _VARIABLE = r"(?:^|[\s;&|])(?:ENV|ARG|set|export|setenv|setx|config set|secrets? set|set -\w{1,3}) [A-Z][A-Z0-9_]{0,40}\Z"
 _RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
 _LOGIN = r"\blogin\s+\S{1,100}\s\Z"
+_APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def hide_assigned(text: str, mark: str) -> str:
     """`text` with `mark` in place of every value that the name before it makes a secret."""
     lowered = _lower(text)
+    shown = text
+    if " " in text:
+        shown = _hide_cookies(_hide_options(text, lowered, mark), mark)
+        if "insert" in lowered:
+            shown = _hide_inserted(shown, mark)
+        if "<th" in lowered:
+            shown = _hide_html(shown, mark)
+    positions = _positions(lowered) if shown is text else _positions(_lower(shown))
+    text = _hide_named(shown, positions, mark)
+    if text is not shown:
+        positions = _positions(_lower(text))
+    lines = _lines(text, positions)
+    shown = _hide_columns(text, lines, mark)
+    if shown is not text:
+        lines = _lines(shown, _positions(_lower(shown)))
+    return _hide_said(shown, lines, mark)
+
+
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
+def _positions(lowered: str) -> List[int]:
+    """Where in a text, in lower case, a word stands that can be of a secret's name."""
+    stems = _STEMS if lowered.isascii() else _STEMS + _FOREIGN
+    found: List[int] = []
+    for stem in stems:
+        found.extend(_occurrences(lowered, stem.replace("_", " ")))
+    return sorted(found)
+
+
+def _lines(text: str, positions: List[int]) -> List[Tuple[int, int]]:
+    """Start and end of each line that holds one of these positions; of a very long one what is near them."""
+    lines: List[Tuple[int, int]] = []
+    for position in positions:
+        if lines and position < lines[-1][1]:
+            continue
+        lowest = max(position - MAX_LINE, lines[-1][1] if lines else 0)
+        end = text.find("\n", position, position + MAX_LINE)
+        start = text.rfind("\n", lowest, position) + 1 or lowest
+        lines.append((start, end if end >= 0 else min(len(text), position + MAX_LINE)))
+    return lines
+
+
+def _hide_options(text: str, lowered: str, mark: str) -> str:
     for literal, pattern in _OPTIONS:
-        if literal in lowered:
-            text = _compiled(pattern).sub(lambda match: _hide_option(match, mark), text)
-    if "cookie" in lowered or " -b" in lowered:
-        text = _hide_cookies(text, mark)
-    lowered = _lower(text)
-    foreign = [word for word in _FOREIGN if word in lowered]
-    text = _hide_named(text, lowered, foreign, mark)
-    text = _hide_columns(text, mark)
-    return _hide_said(text, foreign, mark)
+        found = text if literal.isupper() else lowered
+        if literal in found:
+            shown = _hide_near(text, found, literal, pattern, mark)
+            if shown is not text:
+                text, lowered = shown, _lower(shown)
+    return text
 
 
-def _names(foreign: List[str]) -> Pattern[str]:
-    return _compiled("|".join([_NAMES, *(re.escape(word) for word in foreign)]))
-
-
-def _hide_named(text: str, lowered: str, foreign: List[str], mark: str) -> str:
-    names = _compiled("(?P<strong>{})|{}".format(_names(foreign).pattern, _WEAK))
+def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> str:
+    """Apply `pattern` to the lines of `text` that hold `literal` in `found`."""
     kept = []
-    done = position = 0
-    while True:
-        name = names.search(lowered, position)
-        if name is None:
-            break
-        position = name.end()
-        value = _value(text, name, name.group("strong") is None)
+    done = stop = 0
+    for at in _occurrences(found, literal):
+        if at < stop:
+            continue
+        start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
+        end = at + 600 if pattern is _PAIR else text.find("\n", at, at + MAX_LINE)
+        stop = min(len(text), end if end >= 0 else at + MAX_LINE)
+        for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
+            shown = _hide_option(match, mark)
+            if shown != match.group():
+                kept += [text[done : match.start()], shown]
+                done = match.end()
+        stop = max(stop, done)
+    return _joined(kept, text, done)
+
+
+def _hide_named(text: str, positions: List[int], mark: str) -> str:
+    lowered = _lower(text)
+    kept = []
+    done = 0
+    for position in positions:
+        if position < done:
+            continue
+        name = _name_at(lowered, position)
+        if name is None or name.lastgroup == "talk":
+            continue
+        is_weak = name.lastgroup == "weak"
+        if name.lastgroup == "key":
+            is_weak = _compiled(_OPENS).search(lowered, max(0, position - 16), position) is None
+        value = _value(text, name, is_weak)
         if value is not None:
             kept += [text[done : value[0]], mark]
-            done = position = value[1]
-    kept.append(text[done:])
-    return "".join(kept)
+            done = value[1]
+    return _joined(kept, text, done)
+
+
+def _joined(kept: List[str], text: str, done: int) -> str:
+    """`kept` and what follows it in `text`; `text` itself if nothing was replaced."""
+    return "".join([*kept, text[done:]]) if kept else text
 
 
 def _lower(text: str) -> str:
@@ -258,7 +343,8 @@ def _value(text: str, name: Match[str], is_weak: bool) -> Optional[Tuple[int, in
         text, start
     )
     if found is None:
-        return None
+        words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
+        return words.span() if words and behind.group("given") else None
     before = text[max(0, name.start() - 80) : name.start()]
     if _compiled(_RESOURCE).search(before):
         return None
@@ -335,7 +421,7 @@ def _is_said(value: str) -> bool:
 
 
 def _is_hex_key(value: str) -> bool:
-    return len(value) >= 32 and not value.strip("0123456789abcdef")
+    return len(value) >= 32 and len(value) not in (40, 64) and not value.strip("0123456789abcdef")
 
 
 def _is_key(value: str) -> bool:
@@ -363,10 +449,13 @@ def _is_code(value: str, following: str, sign: str) -> bool:
 
 
 def _hide_cookies(text: str, mark: str) -> str:
+    lowered = _lower(text)
+    heads = [at for word in ("cookie", " -b") for at in _occurrences(lowered, word)]
     kept = []
     done = 0
-    for head in _compiled(_COOKIE).finditer(text):
-        if head.end() < done:
+    for at in sorted(heads):
+        head = _compiled(_COOKIE).match(text, at)
+        if head is None or head.end() < done:
             continue
         line_end = text.find("\n", head.end())
         stop = min(len(text) if line_end < 0 else line_end, head.end() + 8000)
@@ -375,9 +464,11 @@ def _hide_cookies(text: str, mark: str) -> str:
             if is_random(value[:JUDGED_CHARACTERS]) and not _compiled(_MARK).search(value):
                 kept += [text[done : pair.start(2)], mark]
                 done = pair.end()
-    kept.append(text[done:])
-    return "".join(kept)
+    return _joined(kept, text, done)
 
+
+MAX_LINE = 2000
+"""Characters of a line that are looked at around a word."""
 
 MAX_ROWS = 1000
 """Rows of a table below its heading."""
@@ -387,30 +478,35 @@ _ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,
 _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
-def _hide_columns(text: str, mark: str) -> str:
-    """Hide what stands in a table's column, or in the place of a statement, that a heading makes secret."""
-    if "nsert" in text or "NSERT" in text:
-        text = _hide_inserted(text, mark)
-    if "<th" in text:
-        text = _hide_html(text, mark)
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines) - 1:
-        columns, delimiter = _secret_columns(lines[number])
-        number += 1
+def _hide_columns(text: str, headings: List[Tuple[int, int]], mark: str) -> str:
+    """Hide what stands in a column of a table, or of comma-separated values, that its heading makes secret."""
+    kept = []
+    done = 0
+    for start, end in headings:
+        if start < done or text[end : end + 1] != "\n":
+            continue
+        columns, delimiter = _secret_columns(text[start:end])
         if not columns:
             continue
-        cells = lines[number - 1].count(delimiter)
-        first = number
-        while number < len(lines) and number - first < MAX_ROWS:
-            line = lines[number]
-            if line.count(delimiter) != cells:
-                if not line.startswith("+") and not line.strip("-+| \t") == "":
-                    break
-            else:
-                lines[number] = _hide_cells(line, delimiter, columns, mark)
-            number += 1
-    return "\n".join(lines)
+        cells = text.count(delimiter, start, end)
+        for _ in range(MAX_ROWS):
+            start = end + 1
+            end = text.find("\n", start, start + MAX_LINE)
+            end = end if end >= 0 else min(len(text), start + MAX_LINE)
+            row = text[start:end]
+            if row.count(delimiter) == cells:
+                shown = _hide_cells(row, delimiter, columns, mark)
+                if shown != row:
+                    kept += [text[done:start], shown]
+                    done = end
+            elif not row or row.strip("-+| \t"):
+                break
+            if end >= len(text):
+                break
+        if done < start:
+            kept.append(text[done:start])
+            done = start
+    return _joined(kept, text, done)
 
 
 def _secret_columns(line: str) -> Tuple[List[int], str]:
@@ -437,12 +533,21 @@ def _hide_cells(line: str, delimiter: str, columns: List[int], mark: str) -> str
     return delimiter.join(cells)
 
 
+def _names_secret(text: str) -> bool:
+    lowered = _lower(text)
+    for at in _positions(lowered):
+        name = _name_at(lowered, at)
+        if name is not None and name.lastgroup in ("strong", "key"):
+            return True
+    return False
+
+
 def _hide_inserted(text: str, mark: str) -> str:
     kept = []
     done = 0
     for head in _compiled(_INSERT).finditer(text):
         names = [name.strip(" \t\n\"`[]") for name in head.group(1).split(",")]
-        secret = {at for at, name in enumerate(names) if _compiled(_names([])).search(name.lower())}
+        secret = {at for at, name in enumerate(names) if _names_secret(name)}
         position = head.end()
         while position >= done:
             row = _compiled(_ROW).match(text, position)
@@ -456,9 +561,8 @@ def _hide_inserted(text: str, mark: str) -> str:
                     begin = row.start(1) + value.start(1 if value.group(1) else 2)
                     kept += [text[done:begin], mark]
                     done = begin + len(quoted)
-                is_named = bool(_compiled(_names([])).search(quoted.lower())) and len(quoted) < 60
-    kept.append(text[done:])
-    return "".join(kept)
+                is_named = len(quoted) < 60 and _names_secret(quoted)
+    return _joined(kept, text, done)
 
 
 def _hide_html(text: str, mark: str) -> str:
@@ -481,46 +585,59 @@ def _hide_html(text: str, mark: str) -> str:
             kept += [text[done : cell.start(2)], mark]
             done = cell.end(2)
         at += 1
-    kept.append(text[done:])
-    return "".join(kept)
+    return _joined(kept, text, done)
 
 
 # A word with a digit, as long as a password, that begins behind a blank, quote or sign.
 _CANDIDATE = r"(?:(?<![^\s\"'`“「『:：→是为為はと,，])|\A)(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
-_TALK = r"|login|log in|logged in|sign in|(?<![a-z])creds(?![a-z])|(?<![a-z])key(?![a-z])|passcode|identifiants|credenziali|mot de passe|mdp|usuario|benutzer|wachtwoord|chiave|chave|lozinka"
+_COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
 _AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
 
 
-def _hide_said(text: str, foreign: List[str], mark: str) -> str:
+def _hide_said(text: str, lines: List[Tuple[int, int]], mark: str) -> str:
     """Hide what looks like a password in a sentence that speaks of one."""
-    names = _compiled(_names(foreign).pattern + _TALK)
     kept = []
     done = 0
-    for candidate in _compiled(_CANDIDATE).finditer(text):
-        value = candidate.group().rstrip(".:!?)）」")
-        if len(value) < MIN_LENGTH or not _is_password(value):
-            continue
-        start, end = candidate.start(), candidate.start() + len(value)
-        line = max(text.rfind("\n", max(0, start - 100), start) + 1, start - 100, 0)
-        before = _lower(text[line:start])
-        name = None
-        for name in names.finditer(before):
-            pass
+    for start, end in lines:
+        for candidate in _compiled(_CANDIDATE).finditer(text, max(start, done), end):
+            value = candidate.group().rstrip(".:!?)）」")
+            stop = candidate.start() + len(value)
+            if len(value) < MIN_LENGTH or not (_is_password(value) or _is_hex_key(value)):
+                continue
+            if _is_spoken_of(text, start, candidate.start(), stop):
+                kept += [text[done : candidate.start()], mark]
+                done = stop
+    return _joined(kept, text, done)
+
+
+def _is_spoken_of(text: str, line: int, start: int, end: int) -> bool:
+    """Whether the sentence names a secret before the value, or says `as the password` behind it."""
+    before = _lower(text[max(line, start - 100) : start])
+    for at in reversed(_positions(before)):
+        name = _name_at(before, at)
         if name is not None:
             gap = before[name.end() :]
-            is_told = _compiled(_TALK_GAP).fullmatch(gap) is not None and ". " not in gap
-            is_told = is_told and gap[:1] not in ("_", "-", ".")
-        else:
-            is_told = False
-        if not is_told:
-            behind = _compiled(_AS).match(text, end)
-            is_told = behind is not None and names.match(_lower(text[behind.end() : behind.end() + 30])) is not None
-        if is_told:
-            kept += [text[done:start], mark]
-            done = end
-    kept.append(text[done:])
-    return "".join(kept)
+            if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
+                break
+            if _compiled(_TALK_GAP).fullmatch(gap) and ". " not in gap and gap[:1] not in ("_", "-", "."):
+                return True
+            break
+    behind = _compiled(_AS).match(text, end)
+    following = _lower(text[behind.end() : behind.end() + 30]) if behind else ""
+    return bool(following) and _name_at(following, 0) is not None
+
+
+def _name_at(lowered: str, position: int) -> Optional[Match[str]]:
+    name = _compiled(_NAME).match(lowered, position)
+    if name is None and (not lowered.isascii() or lowered.startswith("kata", position)):
+        name = _compiled(_foreign_names()).match(lowered, position)
+    return name
+
+
+@lru_cache(maxsize=None)
+def _foreign_names() -> str:
+    return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
 
 
 def _is_password(value: str) -> bool:

@@ -82,7 +82,7 @@ PROVIDERS = {
     "scalingo": "tk·-us-⟨W48⟩", "segment": "sg·p_⟨H40⟩", "settlemint": "sm·_pat_⟨A16⟩", "shippo": "ship·po_live_⟨H40⟩", "sonar": "sq·u_⟨H40⟩", "square": "sq·0atp-⟨W22⟩",
     "square access": "EA·AAE⟨W59⟩", "typeform": "tf·p_⟨W44⟩_⟨A14⟩", "vercel": "vc·p_⟨A56⟩", "yandex": "AQ·VN⟨W36⟩", "yandex iam": "t1·.9eu⟨W80⟩.⟨W86⟩", "zapier webhook": "https://hooks.zapier.com/hooks/catch/⟨D7⟩/⟨L7⟩/",
     "langsmith": "lsv2·_pt_⟨H32⟩_⟨H10⟩", "langfuse": "sk·-lf-⟨H8⟩-⟨H4⟩-⟨H4⟩-⟨H4⟩-⟨H12⟩", "deepseek": "sk·-⟨H32⟩", "cohere-like": "co_⟨A40⟩", "fireworks": "fw·_⟨A24⟩", "tavily": "tv·ly-dev-⟨A32⟩", "pinecone": "pc·sk_⟨A6⟩_⟨A63⟩",
-    "neon": "na·pi_⟨L64⟩", "upstash-like": "AX⟨A40⟩ASQg⟨A30⟩==", "workos": "sk·_live_⟨W60⟩", "clerk": "sk·_live_⟨A40⟩", "cursor": "key·_⟨H64⟩", "asana": "2/⟨D16⟩/⟨D16⟩:⟨H32⟩", "trello": "ATT·A⟨H64⟩⟨X8⟩",
+    "neon": "na·pi_⟨L64⟩", "upstash-like": "AX⟨A40⟩ASQg⟨A30⟩==", "workos": "sk·_live_⟨W60⟩", "clerk": "sk·_live_⟨A40⟩", "cursor": "key·_⟨H64⟩", "asana": "2/1⟨D15⟩/1⟨D15⟩:⟨H32⟩", "trello": "ATT·A⟨H64⟩⟨X8⟩",
     "confluent": "cf·lt⟨B60⟩", "databento": "db·-⟨A29⟩", "hubspot": "pa·t-na1-⟨H8⟩-⟨H4⟩-⟨H4⟩-⟨H4⟩-⟨H12⟩", "launchdarkly": "sd·k-⟨H8⟩-⟨H4⟩-⟨H4⟩-⟨H4⟩-⟨H12⟩",
     "mercury": "secret-token:mercury_production_rma_⟨A40⟩_yrucrem", "ngrok": "2⟨A26⟩_⟨A21⟩", "okta": "00⟨W40⟩ as the SSWS token", "paystack": "sk·_live_⟨H40⟩", "razorpay": "rz·p_live_⟨A14⟩", "sumologic": "su⟨A12⟩ and ⟨A64⟩",
     "svix": "wh·sec_⟨B32⟩", "temporal-like": "tmp·rl_⟨A43⟩", "unkey": "un·key_⟨A24⟩", "wakatime": "wa·ka_⟨H8⟩-⟨H4⟩-⟨H4⟩-⟨H4⟩-⟨H12⟩", "zuplo": "zp·ka_⟨H32⟩_⟨H8⟩", "acme": "acme_live_⟨A32⟩", "acme token": "acmetok-⟨A40⟩",
