@@ -43,6 +43,7 @@ DEFAULT_SETTINGS = {
     "inject": "pointers",
     "service": True,
     "redact": [],
+    "redact_financial": False,
     "exclude": [],
 }  # type: Dict[str, Any]
 """Used until the settings' module has written `run/hooks.json` for the first time."""
@@ -121,9 +122,11 @@ def spool_event(
     """
     from memkit.capture import launch, spool
     from memkit.capture.redact import SKIP, redact, skips, without_private, without_unopened
+    from memkit.financial import FINANCIAL
 
     settings = _settings(home)
-    patterns = _patterns(settings["redact"])
+    financial = [FINANCIAL] if settings["redact_financial"] else []
+    patterns = _patterns([*settings["redact"], *financial])
     record: Dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
     for name, field in _KEPT.items():
         if _text(data.get(field)):

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from functools import lru_cache
-from typing import Iterable, Iterator, List, Match, Pattern
+from typing import Iterable, Iterator, List, Match, Pattern, Tuple
 
 from memkit.capture.secret_formats import hide_known
 from memkit.capture.secret_values import hide_assigned
+from memkit.financial import FINANCIAL, numbers
 
 MAX_PASSES = 5
 """Of the search. What one pass hides can give the next a new neighbour; two are the usual."""
@@ -41,7 +42,7 @@ _ESCAPES = (
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"  # titles, links
     r"|\x1b[ -/]{0,8}[0-~]"
 )
-_OVERSTRUCK = r"_\x08|([^\n])\x08(?=\1)"
+_OVERSTRUCK = r"([^\n])\x08(?=\1)"
 _CONTROLS = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
 _LINE_ENDS = r"\r(?!\n)|[\x0b\x0c\x85\u2028\u2029]"
 _BIDI = r"[\u202a-\u202e\u2066-\u2069]"
@@ -70,7 +71,7 @@ def visible(text: str, instead: str = "") -> str:
     text = _compiled(_ESCAPES).sub(instead, text)
     if "\x08" in text:
         text = _compiled(_OVERSTRUCK).sub("", text)
-    text = _compiled(_CONTROLS).sub(lambda match: instead if match.group() != _GAP else _GAP, text)
+    text = _compiled(_CONTROLS).sub(instead, text)
     return _compiled(_HIDING).sub(instead, _compiled(_BIDI).sub(instead, text))
 
 
@@ -86,11 +87,16 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     # the rarer line ends: whichever reading finds more counts.
     if seen != text:
         parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
-        shown = max(shown, _hide(parted, patterns), key=lambda one: (one.count(_MARK_START), -len(one)))
+        shown = max(shown, _hide(parted, patterns), key=_how_much)
     if _compiled(_LINE_ENDS).search(seen):
         joined = _hide(_compiled(_LINE_ENDS).sub("", seen), patterns)
         shown = max(shown, joined, key=lambda one: one.count(_MARK_START))
     return shown
+
+
+def _how_much(shown: str) -> Tuple[int, int]:
+    """How much is hidden in a reading of a text, to compare it with another reading."""
+    return shown.count(_MARK_START), -len(MARK.sub("", shown))
 
 
 def _hide(text: str, patterns: List[Pattern[str]]) -> str:
@@ -147,7 +153,11 @@ def _mark(kind: str) -> str:
 
 def _hide_custom(text: str, pattern: Pattern[str]) -> str:
     """Hide what a user's pattern matches, but not a part of what already stands for a secret."""
-    found = [match.span() for match in pattern.finditer(text) if match.group()]
+    is_financial = pattern.pattern == FINANCIAL
+    if is_financial:
+        found = [span for match in pattern.finditer(text) for span in numbers(match)]
+    else:
+        found = [match.span() for match in pattern.finditer(text) if match.group()]
     if not found:
         return text
     marks = deque(match.span() for match in MARK.finditer(text))
@@ -162,7 +172,7 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
             start, end = min(start, marks[0][0]), max(end, marks[0][1])
             marks.popleft()
         if start >= done:  # else it is a part of the mark that the one before took with it
-            kept += [text[done:start], _mark("custom")]
+            kept += [text[done:start], _mark("financial" if is_financial else "custom")]
         done = max(done, end)
     kept.append(text[done:])
     return "".join(kept)

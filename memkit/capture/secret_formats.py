@@ -88,7 +88,7 @@ _PREFIXED = (
     Prefixed("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"[A-Fa-f0-9]{32,}"),
     Prefixed("model-key", ("gsk_", "xai-", "pplx-", "r8_"), r"[A-Za-z0-9]{37,}"),
     Prefixed("figma-token", ("figd_", "figo_"), r"[\w-]{36,}"),
-    Prefixed("grafana-token", ("glsa_", "glc_"), r"\w{32,}={0,2}"),
+    Prefixed("grafana-token", ("glsa_", "glc_"), r"[\w+/]{32,}={0,3}"),
     Prefixed("atlassian-token", ("ATATT3x", "ATCTT3x", "ATBB"), r"[\w=-]{28,}"),
     Prefixed("newrelic-key", ("NRAK-", "NRJS-", "NRII-"), r"[\w-]{19,}"),
     Prefixed("docker-token", ("dckr_pat_", "dckr_oat_"), r"[\w-]{24,}"),

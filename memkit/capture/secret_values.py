@@ -109,7 +109,7 @@ _OPTIONS = (
     ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
     ("openssl", _TOOL.format("openssl", r"-[kK][ \t]{1,4}")),
     ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
-    ("lftp ", _TOOL.format("lftp ", r"-u[ \t]{1,4}[^\s,]{1,60},")),
+    ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
     ("plink", _TOOL.format("(?:plink|pscp|psftp|putty)", r"-pw[ \t]{1,4}")),
     ("sqlplus", r"(\bsqlplus\b[^\n|;]{0,60}?[ \t][\"']?[\w.$]{1,60}/)([^\s\"'@/]{6,200})"),
     ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
@@ -210,7 +210,7 @@ def hide_assigned(text: str, mark: str) -> str:
     """`text` with `mark` in place of every value that the name before it makes a secret."""
     lowered = _lower(text)
     shown = text
-    if " " in text:
+    if " " in text or ":" in text:
         shown = _hide_cookies(_hide_options(text, lowered, mark), mark)
         if "insert" in lowered:
             shown = _hide_inserted(shown, mark)

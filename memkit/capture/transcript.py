@@ -264,8 +264,11 @@ def _string(value: object) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` as it can be written to a UTF-8 file: lone surrogates and NUL replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+    """`text` as it can be written to a UTF-8 file: lone surrogates replaced, NUL taken out.
+
+    NUL leaves nothing in its place, so that it cannot hide a secret from redaction.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
 
 
 def parse_time(value: object) -> datetime | None:
