@@ -27,7 +27,8 @@ def numbers(match: Match[str]) -> Iterator[Tuple[int, int]]:
         return
     for end in range(len(said), 14, -1):  # words in capitals can follow an IBAN
         iban = said[:end].replace(" ", "")
-        if said[end - 1] != " " and len(iban) >= 15 and not said[end : end + 1].isalnum():
-            if int("".join(str(int(one, 36)) for one in iban[4:] + iban[:4])) % 97 == 1:
-                yield start, start + end
-                return
+        if said[end - 1] == " " or len(iban) < 15 or said[end : end + 1].isalnum():
+            continue
+        if int("".join(str(int(one, 36)) for one in iban[4:] + iban[:4])) % 97 == 1:
+            yield start, start + end
+            return

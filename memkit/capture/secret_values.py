@@ -328,7 +328,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> Optional[Tuple[int, in
     behind = _compiled(_BEHIND).match(text, name.end())
     if behind is None:
         return None
-    way, quote, start = behind.lastgroup, behind.group("quote"), behind.end()
+    quote, start = behind.group("quote"), behind.end()
     if is_weak and not (behind.group("given") or behind.group("pair") or behind.group("passed")):
         return None
     if quote[:1] == "\\":
@@ -452,10 +452,12 @@ def _hide_cookies(text: str, mark: str) -> str:
     lowered = _lower(text)
     heads = [at for word in ("cookie", " -b") for at in _occurrences(lowered, word)]
     kept = []
-    done = 0
+    done = stop = 0
     for at in sorted(heads):
+        if at < stop:  # looked through with the one before
+            continue
         head = _compiled(_COOKIE).match(text, at)
-        if head is None or head.end() < done:
+        if head is None:
             continue
         line_end = text.find("\n", head.end())
         stop = min(len(text) if line_end < 0 else line_end, head.end() + 8000)

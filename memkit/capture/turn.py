@@ -17,7 +17,14 @@ from typing import Any
 
 from memkit.capture.hidden import asks_memory
 from memkit.capture.prompt import INTERRUPTED, human_text
-from memkit.capture.redact import leaves_open, redact, skips, visible, without_private, without_unopened
+from memkit.capture.redact import (
+    leaves_open,
+    redact,
+    skips,
+    visible,
+    without_private,
+    without_unopened,
+)
 from memkit.capture.transcript import Block, Entry, Transcript
 from memkit.capture.transcript_files import subagent_path
 
