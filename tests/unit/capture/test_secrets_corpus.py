@@ -6,13 +6,17 @@ import re
 
 import pytest
 
-from memkit.capture.audit_places import TextFile
+from memkit.capture.archive import Archive
+from memkit.capture.capture import Capture
 from memkit.capture.findings import Finder
 from memkit.capture.redact import redact, visible
+from memkit.config import Settings
 from memkit.financial import FINANCIAL
 
+from ..remember.builders import Lines
 from . import secrets_corpus
 from .secrets_made import Maker
+from .stage import Stage, prompt_id
 
 GOALS = {"forms": 0.99, "other providers": 0.85, "colored": 0.98, "named": 0.92, "other languages": 0.85}
 
@@ -67,13 +71,23 @@ def test_text_of_other_scripts_stays() -> None:
         assert redact(text) == text
 
 
-def test_audit_sees_a_colored_token_and_takes_no_color_for_a_secret(tmp_path: object) -> None:
+def test_audit_sees_a_colored_token_and_takes_no_color_for_a_secret() -> None:
     finder = Finder(redact)
     finder.lines_of("journal", "a")(1, "\x1b[32mfine\x1b[0m\nand so on\u200b")
     assert finder.found == []
     finder.lines_of("journal", "a")(1, f"\x1b[32mfine\x1b[0m\nkey \x1b[1m{TOKEN[:8]}\x1b[0m{TOKEN[8:]}")
     assert [(one.line, one.kind) for one in finder.found] == [(2, "github-token")]
-    assert TextFile
+
+
+def test_no_colored_token_reaches_a_file(stage: Stage) -> None:
+    colored = f"\x1b[32m{TOKEN[:9]}\x1b[0m\x1b[1m{TOKEN[9:]}\x1b[0m\nlast line {TOKEN[:4]}\u200b{TOKEN[4:]}"
+    lines = Lines().prompt(f"Look: \x1b[31m{TOKEN}", prompt_id(1)).call(f"mcp__{TOKEN}", "a", command=f"echo {colored}")
+    stage.write(lines.result("a", colored).answer(f"It is \x1b[1m{TOKEN[:20]}\x00{TOKEN[20:]}."))
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    archive = Archive(stage.home)
+    kept = stage.journal + str([archive.turns(session) for session in archive.sessions()])
+    assert "a1B2" not in kept
+    assert kept.count("[redacted:github-token]") >= 6
 
 
 def test_card_numbers_and_ibans_are_redacted_if_asked_for() -> None:
