@@ -54,7 +54,9 @@ _NO_WIDTH = (
 _HIDING = "(?<=[!-~]){0}|{0}(?=[!-~])".format(_NO_WIDTH)
 _UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
 # What counts as printable and is not seen.
-_UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10)))
+_UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
+    map(chr, range(0xFE00, 0xFE10))
+)
 _PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
 
 

@@ -64,7 +64,9 @@ _PREFIXED = (
     Prefixed("slack-token", ("xoxe.xox", "xox"), r"[abceoprs]-[A-Za-z0-9-]{10,}"),
     Prefixed("slack-token", ("xapp-",), r"\d-[A-Za-z0-9-]{10,}"),
     Prefixed("slack-webhook", ("https://hooks.slack.com/",), r"[a-z]{4,12}/[A-Za-z0-9/]{20,}"),
-    Prefixed("stripe-key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[A-Za-z0-9]{16,}[\w-]*"),
+    Prefixed(
+        "stripe-key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[A-Za-z0-9]{16,}[\w-]*"
+    ),
     Prefixed("stripe-key", ("whsec_",), r"[A-Za-z0-9+/]{24,}={0,2}"),
     Prefixed("npm-token", ("npm_",), r"[A-Za-z0-9]{36,}"),
     Prefixed("pypi-token", ("pypi-",), r"[\w-]{50,}"),
@@ -159,7 +161,9 @@ _WORDS = {
     "cfpat-": r"[\w-]{40,}",
     "duffel_": r"(?:live|test)_[\w=-]{40,}",
     "sk_": r"(?:[0-9a-f]{40,}|(?:live|test|prod)_(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Z])[\w-]{24,})",
-    "sk-": r"(?:lf-" + _HEX_ID + r"|[a-z]{2,12}-(?=[\w-]{0,40}\d)(?=[\w-]{0,60}[A-Z0-9])[A-Za-z0-9]{24,})",
+    "sk-": r"(?:lf-"
+    + _HEX_ID
+    + r"|[a-z]{2,12}-(?=[\w-]{0,40}\d)(?=[\w-]{0,60}[A-Z0-9])[A-Za-z0-9]{24,})",
     "sk.": r"eyJ[\w-]{30,}\.[\w-]{16,}",
     "tk.": r"eyJ[\w-]{30,}\.[\w-]{16,}",
     "flwseck-": r"[0-9a-zA-Z]{12,}(?:-X)?",
@@ -294,7 +298,11 @@ def _url(match: Match[str], mark: str) -> str:
 def _base64_block(match: Match[str], mark: str) -> str:
     import base64
 
-    start = base64.b64decode(match.group()[:64].encode("ascii"), b"-_") if len(match.group()) >= 64 else b""
+    start = (
+        base64.b64decode(match.group()[:64].encode("ascii"), b"-_")
+        if len(match.group()) >= 64
+        else b""
+    )
     return mark if b"PRIVATE KEY" in start else match.group()
 
 
@@ -312,21 +320,76 @@ def _is_credentials(text: str) -> bool:
 
 _FORMS = (
     Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", _whole),
-    Form("token", ("_mmk",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])", _whole),
+    Form(
+        "token",
+        ("_mmk",),
+        r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])",
+        _whole,
+    ),
     Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", _whole),
-    Form("token", ("/1",), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", _whole),
-    Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}", _whole),
-    Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}", _whole),
+    Form(
+        "token",
+        ("/1",),
+        r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)",
+        _whole,
+    ),
+    Form(
+        "webhook",
+        ("://hooks.zapier.com/",),
+        r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}",
+        _whole,
+    ),
+    Form(
+        "webhook",
+        (".webhook.office.com/",),
+        r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}",
+        _whole,
+    ),
     Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}", _whole),
-    Form("password-hash", ("$",), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}", _whole),
+    Form(
+        "password-hash",
+        ("$",),
+        r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}",
+        _whole,
+    ),
     Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}", _whole),
-    Form("password-hash", ("pbkdf2", "scrypt", "argon2", "bcrypt"), r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", _whole),
+    Form(
+        "password-hash",
+        ("pbkdf2", "scrypt", "argon2", "bcrypt"),
+        r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}",
+        _whole,
+    ),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}", _whole),
-    Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}", _whole),
-    Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)", _behind_first),
-    Form("private-key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}", _base64_block),
-    Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}", _behind_first),
-    Form("private-key", ('"kty"', '"kty\\"'), r"(\\*\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}", _behind_first),
+    Form(
+        "password-hash",
+        ("SHA", "MD5", "CRYPT", "PBKDF2"),
+        r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}",
+        _whole,
+    ),
+    Form(
+        "password-hash",
+        ("aad3b435b51404ee", ":::"),
+        r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)",
+        _behind_first,
+    ),
+    Form(
+        "private-key",
+        ("LS0tLS1CRUdJTi",),
+        r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}",
+        _base64_block,
+    ),
+    Form(
+        "private-key",
+        ("Private-Lines:",),
+        r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}",
+        _behind_first,
+    ),
+    Form(
+        "private-key",
+        ('"kty"', '"kty\\"'),
+        r"(\\*\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}",
+        _behind_first,
+    ),
     Form(
         "azure-key",
         ("AccountKey=", "SharedAccessKey="),
@@ -393,7 +456,9 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
     for prefix, rest in _OTHERS:
         if prefix in text:
             start = re.escape(prefix)
-            text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(mark("token"), text)
+            text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(
+                mark("token"), text
+            )
     if "-" in text:
         text = _hide_mailgun(text, mark("mailgun-key"))
     text = _hide_words(text, mark("token"))
@@ -449,16 +514,29 @@ def _hide_tails(text: str, mark: str) -> str:
 def _start_of_token(text: str, start: int, tail: str) -> Optional[int]:
     """Where the token begins whose random part is `tail`; None if it is none."""
     kinds = [sum(map(test, tail)) for test in (str.isupper, str.islower, str.isdigit)]
-    is_hex = len(tail) >= 32 and not kinds[0] and min(kinds[1:]) > 2 and not tail.strip("0123456789abcdef")
+    is_hex = (
+        len(tail) >= 32
+        and not kinds[0]
+        and min(kinds[1:]) > 2
+        and not tail.strip("0123456789abcdef")
+    )
     if not is_hex and (min(kinds) < 1 or not is_random(tail)):
         return None
     before = _compiled(_BEFORE_TAIL).search(text, max(0, start - 60), start)
-    if before is None and len(tail) >= 20 and _compiled(r"2" + _ALONE + r"[A-Za-z0-9]{26}_").match(text, max(0, start - 28)):
+    if (
+        before is None
+        and len(tail) >= 20
+        and _compiled(r"2" + _ALONE + r"[A-Za-z0-9]{26}_").match(text, max(0, start - 28))
+    ):
         return start - 28
     if before is None or _compiled(_IS_PUBLIC).search(before.group()):
         return None
     tells = _compiled(_TELLS).search(before.group()) is not None
-    return before.start() if (tells and len(tail) >= 24) or (not is_hex and len(tail) >= MIN_UNTOLD) else None
+    return (
+        before.start()
+        if (tells and len(tail) >= 24) or (not is_hex and len(tail) >= MIN_UNTOLD)
+        else None
+    )
 
 
 @lru_cache(maxsize=None)

@@ -318,7 +318,9 @@ def _lower(text: str) -> str:
 def _hide_option(match: Match[str], mark: str) -> str:
     value = match.group(2)
     plain = value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY
-    if plain or value.startswith(("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")):
+    if plain or value.startswith(
+        ("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
+    ):
         return match.group(0)
     return match.group(1) + mark
 
@@ -430,12 +432,19 @@ def _is_key(value: str) -> bool:
         return False
     if value.strip("0123456789abcdef") == "":
         return len(value) >= 32 and len(value) not in (40, 64)
-    return bool(re.search("[a-z]", value)) + bool(re.search("[A-Z]", value)) + bool(re.search("[0-9]", value)) == 3
+    return (
+        bool(re.search("[a-z]", value))
+        + bool(re.search("[A-Z]", value))
+        + bool(re.search("[0-9]", value))
+        == 3
+    )
 
 
 def _is_code(value: str, following: str, sign: str) -> bool:
     """Whether an unquoted value is an expression of a program."""
-    if following == "(" or re.match(r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value):
+    if following == "(" or re.match(
+        r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value
+    ):
         return True
     name = _compiled(_IDENTIFIER).match(value)
     if name is None or is_random(value):
@@ -519,7 +528,9 @@ def _secret_columns(line: str) -> Tuple[List[int], str]:
         if delimiter in line:
             cells = line.split(delimiter)
             found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
-            if found and all(len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells):
+            if found and all(
+                len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells
+            ):
                 return found, delimiter
             return [], ""
     return [], ""
@@ -530,7 +541,12 @@ def _hide_cells(line: str, delimiter: str, columns: List[int], mark: str) -> str
     for at in columns:
         cell = cells[at]
         value = cell.strip(" \t\r*`\"'")
-        if value and " " not in value and _looks_secret(value, True) and (_is_said(value) or _is_hex_key(value)):
+        if (
+            value
+            and " " not in value
+            and _looks_secret(value, True)
+            and (_is_said(value) or _is_hex_key(value))
+        ):
             cells[at] = cell.replace(value, mark)
     return delimiter.join(cells)
 
@@ -548,7 +564,7 @@ def _hide_inserted(text: str, mark: str) -> str:
     kept = []
     done = 0
     for head in _compiled(_INSERT).finditer(text):
-        names = [name.strip(" \t\n\"`[]") for name in head.group(1).split(",")]
+        names = [name.strip(' \t\n"`[]') for name in head.group(1).split(",")]
         secret = {at for at, name in enumerate(names) if _names_secret(name)}
         position = head.end()
         while position >= done:
@@ -557,7 +573,9 @@ def _hide_inserted(text: str, mark: str) -> str:
                 break
             position = row.end()
             is_named = False
-            for at, value in enumerate(re.finditer(r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)", row.group(1))):
+            for at, value in enumerate(
+                re.finditer(r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)", row.group(1))
+            ):
                 quoted = value.group(1) or value.group(2) or ""
                 if quoted and (at in secret or is_named) and _looks_secret(quoted, True):
                     begin = row.start(1) + value.start(1 if value.group(1) else 2)
@@ -573,7 +591,9 @@ def _hide_html(text: str, mark: str) -> str:
     done = 0
     columns: List[int] = []
     at = 0
-    for cell in _compiled(r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})").finditer(text):
+    for cell in _compiled(
+        r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})"
+    ).finditer(text):
         kind, value = cell.group(1).lower(), cell.group(2).strip()
         if kind == "tr":
             at = 0
@@ -583,7 +603,13 @@ def _hide_html(text: str, mark: str) -> str:
                 columns = []
             if _compiled(_HEADING).fullmatch(cell.group(2)):
                 columns.append(at)
-        elif at in columns and value and " " not in value and _looks_secret(value, True) and _is_said(value):
+        elif (
+            at in columns
+            and value
+            and " " not in value
+            and _looks_secret(value, True)
+            and _is_said(value)
+        ):
             kept += [text[done : cell.start(2)], mark]
             done = cell.end(2)
         at += 1
@@ -622,7 +648,11 @@ def _is_spoken_of(text: str, line: int, start: int, end: int) -> bool:
             gap = before[name.end() :]
             if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
                 break
-            if _compiled(_TALK_GAP).fullmatch(gap) and ". " not in gap and gap[:1] not in ("_", "-", "."):
+            if (
+                _compiled(_TALK_GAP).fullmatch(gap)
+                and ". " not in gap
+                and gap[:1] not in ("_", "-", ".")
+            ):
                 return True
             break
     behind = _compiled(_AS).match(text, end)
@@ -646,7 +676,9 @@ def _is_password(value: str) -> bool:
     """Whether a word of running text is no word, name, path, address or hash."""
     if _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF"):
         return False
-    if _compiled(r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({=\[]|[\w-]+\.\w{1,4}\Z|[A-Z][a-z]+\d+[A-Z][a-z]+\Z").match(value):
+    if _compiled(
+        r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({=\[]|[\w-]+\.\w{1,4}\Z|[A-Z][a-z]+\d+[A-Z][a-z]+\Z"
+    ).match(value):
         return False
     return _looks_secret(value) and _is_said(value)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.capture.transcript import Transcript
-from memkit.capture.turn import EXCERPT_CHARACTERS, Turn, read_turns
+from memkit.capture.turn import Turn, read_turns
 
 from ..remember.builders import Lines
 from .places import RECORDED
