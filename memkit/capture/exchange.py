@@ -144,8 +144,11 @@ def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [redacted(item, redact, depth + 1) for item in value]
+    # `{"name": "DB_PASSWORD", "value": …}`: the name of the value is a value itself.
+    names = [value[key] for key in value if key.lower() in ("name", "key") and value[key]]
+    name = names[0][:100] if names and isinstance(names[0], str) else "value"
     return {
-        redact(key): _redacted_field(key, item, redact)
+        redact(key): _redacted_field(name if key.lower() == "value" else key, item, redact)
         if isinstance(item, str)
         else redacted(item, redact, depth + 1)
         for key, item in value.items()

@@ -8,6 +8,7 @@ import pytest
 
 from memkit.capture.archive import Archive
 from memkit.capture.capture import Capture
+from memkit.capture.exchange import redacted
 from memkit.capture.findings import Finder
 from memkit.capture.redact import redact, visible
 from memkit.config import Settings
@@ -88,6 +89,13 @@ def test_no_colored_token_reaches_a_file(stage: Stage) -> None:
     kept = stage.journal + str([archive.turns(session) for session in archive.sessions()])
     assert "a1B2" not in kept
     assert kept.count("[redacted:github-token]") >= 6
+
+
+def test_a_pair_of_name_and_value_in_a_tools_input() -> None:
+    given = {"env": [{"name": "DB_PASSWORD", "value": "Xk9!mQ2zL7wp"}, {"name": "PORT", "value": "8080"}]}
+    shown = redacted(given, redact)
+    assert shown["env"][0] == {"name": "DB_PASSWORD", "value": "[redacted:secret]"}
+    assert shown["env"][1] == given["env"][1]
 
 
 def test_card_numbers_and_ibans_are_redacted_if_asked_for() -> None:
