@@ -237,6 +237,7 @@ def publish_hook_settings(home: Home) -> None:
         "inject": recall.inject,
         "service": settings.service.enabled,
         "redact": settings.capture.redact,
+        "redact_financial": settings.capture.redact_financial,
         "exclude": settings.capture.exclude,
     }
     path = Path(home.hook_settings)

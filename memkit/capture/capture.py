@@ -25,7 +25,7 @@ from memkit.capture.hidden import Hidden
 from memkit.capture.journal import Journal
 from memkit.capture.live import LiveSessions
 from memkit.capture.own_entries import note_own, own_file
-from memkit.capture.redact import redact, skips
+from memkit.capture.redact import redact
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.spool import PROMPT_EVENT, time_of
 from memkit.capture.told import Told, shows
@@ -185,7 +185,7 @@ class Capture:
         elif not is_late and (message or (own is None and record["event"] == "Stop")):
             raise NotYet
         elif own is not None and message:
-            if not skips(own.prompt) and not self._is_forgotten(own.id, session, own.time):
+            if not own.is_skipped and not self._is_forgotten(own.id, session, own.time):
                 session.answers[own.id] = [message, section_hash(own.answer)]
         elif message:  # its prompt is kept: the event may be handled again
             turns.append(told.as_turn(session))

@@ -64,21 +64,22 @@ class Digest:
 
 
 def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
-    """The digest of `turn`; all text passes `redact` first.
+    """The digest of `turn`. All text passes `redact` first, and again after each change to it: folding
+    blanks, taking tags out, or cutting can join what was apart.
 
     Paths below `root`, or below the directory the turn ran in, are shown relative.
     """
     when = local_time(turn.time)
     prompt, answer = redact(turn.prompt), redact(turn.answer)
-    title = one_line(prompt or answer, TITLE_CHARACTERS) or "(no text)"
+    title = redact(one_line(prompt or answer, TITLE_CHARACTERS)) or "(no text)"
     minute = when.strftime("%H:%M")
     parts = []
     if prompt:
-        parts.append(_prose("**Asked**", prompt, PROMPT_CHARACTERS, turn.id))
+        parts.append(_prose("**Asked**", prompt, PROMPT_CHARACTERS, turn.id, redact))
     if turn.tools:
         parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
     if answer:
-        parts.append(_prose("**Answered**", answer, ANSWER_CHARACTERS, turn.id))
+        parts.append(_prose("**Answered**", answer, ANSWER_CHARACTERS, turn.id, redact))
     elif turn.interrupted:
         parts.append("**Interrupted**")
     between = "\n\n" if any("\n" in part for part in parts) else "\n"
@@ -100,12 +101,21 @@ def local_time(time: datetime | None) -> datetime:
     return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
 
 
-def _prose(label: str, text: str, limit: int, turn: str) -> str:
+def _prose(
+    label: str, text: str, limit: int, turn: str, redact: Callable[[str], str]
+) -> str:
     text = cut_middle(text, limit, f"`memkit transcript --turn {turn}`").lstrip("\r\n")
     # What must begin a line (a fence, list, table, quote, indented code) cannot follow the label.
     if _OWN_LINE.match(text):
-        return f"{label}\n\n{safe_block(text)}"
-    return safe_block(f"{label} {text}")  # made safe where it stands: the label changes what a line is
+        return f"{label}\n\n{_safe(text, redact)}"
+    # Made safe where it stands: the label changes what a line is.
+    return _safe(f"{label} {text}", redact)
+
+
+def _safe(text: str, redact: Callable[[str], str]) -> str:
+    safe = safe_block(text)
+    redacted = redact(safe)
+    return safe if redacted == safe else safe_block(redacted)
 
 
 def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
@@ -125,13 +135,13 @@ def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str
     for root in roots:
         if root and given.startswith(root + os.sep):
             given = os.path.relpath(given, root)
-    shown = one_line(redact(given), INPUT_CHARACTERS)
+    shown = redact(one_line(redact(given), INPUT_CHARACTERS))
     if shown and call.name not in FILE_TOOLS:
         shown = _code(shown)
     agent = "↳ " if call.by_agent else ""
-    name = _NO_NAME.sub("_", call.name)[:60] or "tool"
+    name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
     line = f"{agent}{name} {shown}".rstrip()
-    outcome = _outcome(call, redact)
+    outcome = redact(_outcome(call, redact))
     return f"{line} → {outcome}" if outcome else line
 
 

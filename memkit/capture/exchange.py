@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.prompt import human_text
+from memkit.capture.redact import without_private, without_unopened
 from memkit.capture.transcript import MAX_DEPTH, Entry, Transcript
 from memkit.capture.turn import Turn
 
@@ -109,8 +110,10 @@ def message_of(
             name = names.get(block.tool_id, "tool")
             tools.append(ToolUse(name, result=redact(block.text), is_error=block.is_error))
     typed = human_text(entry)
+    if typed is not None:
+        typed = without_private(without_unopened(typed) if entry.queued else typed)
     is_silent = entry.is_meta or (entry.role == "user" and typed is None)
-    text = "" if is_silent and not tools else redact(typed or entry.text)
+    text = "" if is_silent and not tools else redact(entry.text if typed is None else typed)
     role = "tool" if entry.role == "user" and tools else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
 
@@ -138,8 +141,11 @@ def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [redacted(item, redact, depth + 1) for item in value]
+    # `{"name": "DB_PASSWORD", "value": …}`: the name of the value is a value itself.
+    names = [value[key] for key in value if key.lower() in ("name", "key") and value[key]]
+    name = names[0][:100] if names and isinstance(names[0], str) else "value"
     return {
-        redact(key): _redacted_field(key, item, redact)
+        redact(key): _redacted_field(name if key.lower() == "value" else key, item, redact)
         if isinstance(item, str)
         else redacted(item, redact, depth + 1)
         for key, item in value.items()

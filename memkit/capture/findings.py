@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memkit.capture.redact import MARK
+from memkit.capture.redact import MARK, visible
 
 Redact = Callable[[str], str]
 
@@ -52,6 +52,7 @@ class Finder:
 
     def _note(self, text: str, make: Callable[[int, str], Finding]) -> str:
         redacted = self._redact(text)
+        text = visible(text)  # a color is no secret
         if redacted != text:
             self.found += [make(offset, kind) for offset, kind in added_marks(text, redacted)]
         return redacted

@@ -19,6 +19,7 @@ from typing import Any
 from memkit import anchors
 from memkit.capture.archive import Archive
 from memkit.capture.digest import local_time
+from memkit.capture.redact import leaves_open, without_private
 from memkit.capture.sessions import Sessions
 from memkit.capture.transcript import clean, parse_time
 from memkit.capture.turn import Turn, turn_id
@@ -49,11 +50,12 @@ class TypedPrompt:
         return Turn(
             id=turn_id(session, "", "", key),
             session=session,
-            prompt=self.text,
+            prompt=without_private(self.text),
             time=self.time,
             start=0,
             end=0,
             cwd=self.cwd,
+            is_private=leaves_open(self.text),
         )
 
     @property

@@ -43,6 +43,7 @@ DEFAULT_SETTINGS = {
     "inject": "pointers",
     "service": True,
     "redact": [],
+    "redact_financial": False,
     "exclude": [],
     "known": True,
 }  # type: Dict[str, Any]
@@ -52,6 +53,7 @@ _SECTIONS = {
     "session_characters": "recall",
     "inject": "recall",
     "redact": "capture",
+    "redact_financial": "capture",
     "exclude": "capture",
 }
 
@@ -141,12 +143,13 @@ def spool_event(
     Raises `OSError`.
     """
     from memkit.capture import launch, spool
-    from memkit.capture.private_parts import without_unopened
-    from memkit.capture.redact import SKIP, redact, skips
+    from memkit.capture.redact import SKIP, redact, skips, without_private, without_unopened
+    from memkit.financial import FINANCIAL
 
     settings = _settings(home)
+    financial = [FINANCIAL] if settings["redact_financial"] else []
     try:
-        patterns = _patterns(settings["redact"])
+        patterns = _patterns([*settings["redact"], *financial])
     except ValueError as error:
         log_failure("settings", error)
         settings["known"], patterns = False, []
@@ -161,10 +164,11 @@ def spool_event(
         record.update((name, value) for name, value in found._asdict().items() if value)
     for name, field in _KEPT_TEXT.items():
         if _text(data.get(field)):
-            # The word alone tells the worker; what else was said is written nowhere.
-            is_skipped = name == "prompt" and skips(data[field])
-            said = without_unopened(data[field]) if name == "prompt" else data[field]
-            if is_skipped:
+            said = data[field]
+            if name == "prompt":  # only a person's own tags count
+                # The word alone tells the worker; what else was said is written nowhere.
+                said = SKIP if skips(said) else without_private(without_unopened(said))
+            if said == SKIP:
                 record[name] = SKIP
             elif settings["known"]:  # else the worker takes it from the transcript, by the new settings
                 record[name] = redact(said, patterns)

@@ -11,14 +11,12 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
+from memkit.capture.redact import visible
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-# Colours and links of a terminal whole, then any other control character.
-_CONTROL = re.compile(
-    r"\x1b\[[0-9;:?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0e-\x1f\x7f]"
-)
 _OTHER_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _ANCHOR_OPENER = re.compile(r"<!--(?=\s+[a-z]+:)")
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
@@ -39,8 +37,8 @@ def _parsers() -> tuple[MarkdownIt, ...]:
 
 
 def printable(text: str) -> str:
-    """`text` with line feeds as its only line ends, and without control characters."""
-    return _CONTROL.sub("", _OTHER_LINE_ENDS.sub("\n", text))
+    """`text` with line feeds as its only line ends, as far as it is `visible`."""
+    return visible(_OTHER_LINE_ENDS.sub("\n", text))
 
 
 def safe_block(text: str) -> str:

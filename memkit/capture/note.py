@@ -46,10 +46,12 @@ def make_note(
             "and `memkit index` that"
         )
     block = safe_block(redact(text))
-    title = one_line(block, TITLE_CHARACTERS)
+    redacted = redact(block)  # making it safe can join what was apart
+    block = block if redacted == block else safe_block(redacted)
+    title = redact(one_line(block, TITLE_CHARACTERS))
     if not title:
         raise MemkitError("there is no text to remember")
-    named = [one_line(redact(tag), MAX_TAG_CHARACTERS) for tag in tags]
+    named = [redact(one_line(redact(tag), MAX_TAG_CHARACTERS)) for tag in tags]
     named = list(dict.fromkeys(filter(None, named)))
     when = local_time(now)
     day, minute = when.date().isoformat(), when.strftime("%H:%M")

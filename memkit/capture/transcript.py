@@ -17,7 +17,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
-from memkit.capture.private_parts import close_private
 from memkit.errors import TranscriptError
 from memkit.safe_files import open_regular
 
@@ -127,7 +126,7 @@ class Transcript:
         self._has_lost_prompt = False
 
     def __iter__(self) -> Iterator[Entry]:
-        entries = close_private(self._entries())
+        entries = self._entries()
         return entries if self.hide is None else map(self.hide, entries)
 
     def _entries(self) -> Iterator[Entry]:
@@ -379,8 +378,11 @@ def _string(value: object) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` as it can be written to a UTF-8 file: lone surrogates and NUL replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+    """`text` as it can be written to a UTF-8 file: lone surrogates replaced, NUL taken out.
+
+    NUL leaves nothing in its place, so that it cannot hide a secret from redaction.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
 
 
 def parse_time(value: object) -> datetime | None:

@@ -18,7 +18,14 @@ from typing import Any
 
 from memkit.capture.hidden import asks_memory
 from memkit.capture.prompt import INTERRUPTED, human_text
-from memkit.capture.redact import skips, without_private
+from memkit.capture.redact import (
+    leaves_open,
+    redact,
+    skips,
+    visible,
+    without_private,
+    without_unopened,
+)
 from memkit.capture.transcript import Block, Entry, Transcript
 from memkit.capture.transcript_files import subagent_path
 from memkit.errors import TranscriptError
@@ -27,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 EXCERPT_CHARACTERS = 2000
 """Kept of each end of a tool's input and output; the digest shows a line of either."""
+
+_CUT_CONTEXT = 1000
+"""Characters behind a cut that can tell what stands before it."""
 
 _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
 # A question to the memory is no memory: it would be the best match of the same question next time.
@@ -62,7 +72,8 @@ class Turn:
     sent during the turn, such as the news that a background task has finished. `entries` are the
     byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
     transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
-    `lost_parent` is as for `Entry`.
+    `lost_parent` is as for `Entry`. `is_private` says that the person left a `<private>` open in something
+    typed.
     `commit` begins the hash that was checked out when the turn ended, known of live sessions only:
     transcripts do not tell.
     """
@@ -86,14 +97,15 @@ class Turn:
     worked_since: bool = False
     is_told: bool = False
     is_compacted: bool = False
+    is_private: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
     lost_parent: str = ""
 
     @property
     def is_memory(self) -> bool:
-        """Whether there is something to remember; the word `#skip` in a prompt leaves its turn out."""
-        if skips(self.prompt) or _OWN_SKILL.match(self.prompt):
+        """Whether there is something to remember and the person has not said to skip it."""
+        if self.is_skipped or _OWN_SKILL.match(self.prompt):
             return False
         if self.answer or self.tools:
             return True
@@ -101,6 +113,11 @@ class Turn:
         # one that was taken back, or a command the client handled itself, is not.
         is_command = self.is_command or _SLASH_COMMAND.match(self.prompt)
         return bool(self.prompt) and not self.interrupted and not is_command
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the person wrote `#skip`, or left a `<private>` open."""
+        return self.is_private or skips(self.prompt)
 
     @property
     def files(self) -> list[str]:
@@ -170,7 +187,9 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         if entry.prompt_id and entry.text.startswith("<task-notification>"):
             current.other_prompt_ids.add(entry.prompt_id)
         if text is not None:
-            current.prompt = f"{current.prompt}\n\n{text}" if current.prompt else text
+            current.is_private |= leaves_open(text)
+            typed = without_private(without_unopened(text))
+            current.prompt = f"{current.prompt}\n\n{typed}" if current.prompt else typed
         else:
             _follow(current, entry, pending, transcript)
             current.is_compacted |= entry.is_compact_summary
@@ -206,7 +225,7 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
     return Turn(
         id=turn_id(session, entry.prompt_id, entry.uuid, f"{entry.time}\0{text}"),
         session=session,
-        prompt=text,
+        prompt=without_private(text),
         time=entry.time,
         start=entry.start,
         end=entry.end,
@@ -215,6 +234,7 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
         cwd=entry.cwd,
         branch="" if entry.branch == "HEAD" else entry.branch,
         finished=entry.time,
+        is_private=leaves_open(text),
         is_command=entry.text.lstrip().startswith("<command-"),
         entries=[entry.start],
         lost_parent=entry.lost_parent,
@@ -266,15 +286,17 @@ def _call(block: Block, *, by_agent: bool) -> ToolCall:
 def _excerpt(text: str) -> str:
     """The start and end of a long text: a turn may have read a hundred files, and stays in memory.
 
-    No private part and no key is cut in two, for redaction would not know its halves.
+    They are redacted before the cut, with some of what the cut takes away: redaction would not know
+    half a key, or a value without its name.
     """
-    if len(text) > 2 * EXCERPT_CHARACTERS:
-        text = without_private(text)
+    text = visible(text)
     if len(text) <= 2 * EXCERPT_CHARACTERS:
         return text
-    head = text[:EXCERPT_CHARACTERS]
+    near = EXCERPT_CHARACTERS + _CUT_CONTEXT
+    head = redact(re.sub(r"\S{1,200}\Z", "", text[:near]))[:EXCERPT_CHARACTERS]
+    tail = redact(re.sub(r"\A\S{1,200}", "", text[-near:]))[-EXCERPT_CHARACTERS:]
     head = head[:-200] + re.sub(r"\S+\Z", "", head[-200:])  # over all of it it would be slow
-    tail = re.sub(r"\A\S{1,200}", "", text[-EXCERPT_CHARACTERS:])
+    tail = re.sub(r"\A\S{1,200}", "", tail)
     return f"{head}\n…\n{tail}"
 
 

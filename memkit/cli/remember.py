@@ -32,7 +32,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     from memkit import pending
     from memkit.capture.journal import Journal
     from memkit.capture.note import make_note
-    from memkit.capture.redact import redact
+    from memkit.capture.redact import redact, without_private
 
     if os.environ.get(DISABLE_VARIABLE):
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it first")
@@ -45,7 +45,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
         text = sys.stdin.read()
     patterns = settings.capture.compiled_patterns()
     now = datetime.now(timezone.utc)
-    note = make_note(text, tags, now, lambda said: redact(said, patterns))
+    note = make_note(without_private(text), tags, now, lambda said: redact(said, patterns))
     journal = Journal(project, shared=settings.memory.shared, home=context.home)
     pending.mark(context.home, project.root)
     is_new = journal.add_note(note)

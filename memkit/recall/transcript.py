@@ -162,7 +162,7 @@ def read_messages(
 ) -> Iterator[Message]:
     """All that was said in a transcript, in order, redacted; entries repeated by a resume once.
 
-    Turns that are `forgotten` are left out.
+    Turns that are `forgotten`, or left `<private>` open, are left out.
 
     Raises `TranscriptError`.
     """
@@ -179,7 +179,7 @@ def read_messages(
             seen.add(entry.uuid)
         while upcoming is not None and entry.start >= upcoming.start:
             current, upcoming = upcoming, next(turns, None)
-            is_gone = _is_gone(current, forgotten)
+            is_gone = _is_gone(current, forgotten) or current.is_private
         message = message_of(entry, current.id if current else "", names, redact)
         if (message.text or message.tools) and not is_gone:
             yield message

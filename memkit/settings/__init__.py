@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
+from memkit.financial import FINANCIAL
 from memkit.paths import MEMORY_DIRECTORY
 from memkit.settings.error import SettingError
 from memkit.settings.search import SearchSettings
@@ -79,6 +80,9 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         list[str],
         Meta(description="regular expressions of your own; what they match is not written"),
     ] = []
+    redact_financial: Annotated[
+        bool, Meta(description="redact card numbers and IBANs with right check digits as well")
+    ] = False
     exclude: Annotated[
         list[str],
         Meta(
@@ -96,8 +100,9 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise SettingError(reason, "redact") from error
 
     def compiled_patterns(self) -> list[re.Pattern[str]]:
-        """The user's own patterns, compiled."""
-        return [re.compile(pattern) for pattern in self.redact]
+        """The user's own patterns, and the one for financial numbers if it is asked for, compiled."""
+        financial = [FINANCIAL] if self.redact_financial else []
+        return [re.compile(pattern) for pattern in [*self.redact, *financial]]
 
 
 class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

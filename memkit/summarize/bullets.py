@@ -124,7 +124,7 @@ def _read_bullet(
         return None
     place = known[0][0]
     turns = tuple(dict.fromkeys(turn for its, turn in known if its == place))[:MAX_TURNS]
-    text = sentence(redact(text))
+    text = redact(sentence(redact(text)))  # joining its lines can join a secret
     if not text:
         return None
     is_verified = is_proved(text, [evidence(turn) for turn in turns])

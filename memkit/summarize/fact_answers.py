@@ -143,7 +143,7 @@ def _read_answer(
         return None
     replaced = [one for one in _named(item.get("replaces"), sources) if isinstance(one, Statement)]
     cited = [*_named(item.get("sources"), sources), *replaced]
-    text = sentence(redact(item["text"]))
+    text = redact(sentence(redact(item["text"])))
     if not text or all(isinstance(one, Statement) and one.is_own for one in cited):
         return None  # a person's own words need not be said again
     citations = Citations.joined(_citations(one) for one in cited)

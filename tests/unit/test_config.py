@@ -488,7 +488,7 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
     config.publish_hook_settings(home)
     path = Path(home.hook_settings)
-    wanted = {"source": file_version(home.config_file), "session_characters": 10, "inject": "off", "service": True, "redact": [], "exclude": []}
+    wanted = {"source": file_version(home.config_file), "session_characters": 10, "inject": "off", "service": True, "redact": [], "redact_financial": False, "exclude": []}
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")

@@ -201,21 +201,11 @@ def test_hand_edits_and_what_others_wrote_stay(audited: Audited) -> None:
     audited.add_pattern()
     report = audited.fix()
     expected = re.sub(f"(?i){WORD}", "[redacted:custom]", text)
-    note = "\nMy own note [redacted:private] here, and [redacted:custom].\n"
+    note = "\nMy own note <private>on\n\nthis</private> here, and [redacted:custom].\n"
     assert day.read_text() == expected + note
     assert docs.read_text() == f"# Notes\n\nThe {WORD}.\n"
     assert [(one.where, one.line) for one in report.left if one.where != "index"] == [("markdown", 3)]
     assert {one.place for one in report.left if one.where == "index"} == {".memkit/memory/notes.md"}
-
-
-def test_an_open_private_part_ends_with_its_entry(audited: Audited) -> None:
-    lines = Lines().prompt("First question?", prompt_id(1)).answer("First answer.")
-    audited.remember(lines.prompt("Second question?", prompt_id(2)).answer("Second answer."))
-    (day,) = Path(audited.stage.project.memory).glob("*.md")
-    day.write_text(day.read_text().replace("First answer.", "<private> First answer."))
-    audited.fix()
-    assert "**Answered** [redacted:private]\n### 10:00 Second question? <!-- turn:" in day.read_text()
-    assert "**Answered** Second answer." in day.read_text()
 
 
 def test_a_turn_that_was_redacted_goes_on_growing(audited: Audited) -> None:

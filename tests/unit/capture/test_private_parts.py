@@ -1,28 +1,22 @@
-"""A private part that begins in one piece of a conversation and ends in another stays private."""
+"""`<private>` counts in what the person typed, and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memkit.capture.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.private_parts import MAX_ENTRIES, without_unopened
-from memkit.capture.transcript import Transcript
+from memkit.capture.redact import leaves_open, without_private, without_unopened
 from memkit.config import Settings
+from memkit.recall.transcript import read_messages
 
 from ..remember.builders import Lines
 from .stage import Stage, prompt_id
 
 WORD = "zqhorseradishzq"
-OPEN, CLOSED = f"before <private>\n{WORD}", f"{WORD}\n</private> after"
-PEM = ("-----BEGIN RSA PRIVATE ", "KEY-----", "-----END RSA PRIVATE ")
-
-
-def asked() -> Lines:
-    return Lines().prompt("Read it", prompt_id(1))
+OPENINGS = ("<private>", "<private >", "<PRIVATE>", '<private reason="x">', "< private>", "<private\n>", "<pri\u200bvate>")
 
 
 def shell(lines: Lines, name: str, output: str, command: str = "make") -> Lines:
@@ -33,88 +27,90 @@ def queued(lines: Lines, prompt: str) -> Lines:
     return lines.add("attachment", attachment={"type": "queued_command", "prompt": prompt})
 
 
-def text_blocks(*texts: str) -> list[dict[str, str]]:
-    return [{"type": "text", "text": text} for text in texts]
-
-
-def result_of(*texts: str) -> list[dict[str, object]]:
-    return [{"type": "tool_result", "tool_use_id": "a", "content": text_blocks(*texts)}]
-
-
-ATTACKS: dict[str, Callable[[], Lines]] = {
-    "two results": lambda: shell(shell(asked(), "a", OPEN), "b", CLOSED),
-    "three results": lambda: shell(shell(shell(asked(), "a", OPEN), "b", WORD), "c", CLOSED),
-    "nested in three": lambda: shell(
-        shell(shell(asked(), "a", OPEN), "b", f"</private>{OPEN}"), "c", f"{OPEN}</private>{WORD}</private>"
-    ),
-    "call and result": lambda: shell(asked(), "a", CLOSED, command=f"echo '{OPEN}'"),
-    "result and answer": lambda: shell(asked(), "a", OPEN).answer(CLOSED),
-    "two answers": lambda: asked().answer(OPEN).answer(CLOSED),
-    "typed while it worked": lambda: queued(Lines().prompt(OPEN, prompt_id(1)), CLOSED),
-    "prompt and result": lambda: shell(Lines().prompt(OPEN, prompt_id(1)), "a", CLOSED),
-    "blocks of a prompt": lambda: Lines().add("user", text_blocks(OPEN, CLOSED), promptId=prompt_id(1)),
-    "blocks of a result": lambda: (
-        asked().call("Bash", "a", command="x").add("user", result_of(OPEN, CLOSED))
-    ),
-    "parts of an input": lambda: asked().call("MultiEdit", "a", edits=[{"a": OPEN}, {"b": [WORD, CLOSED]}]),
-    "ends and begins": lambda: shell(shell(shell(asked(), "a", OPEN), "b", f"{CLOSED} {OPEN}"), "c", CLOSED),
-    "never ends": lambda: shell(asked(), "a", f"{OPEN} {WORD}"),
-    "a long result": lambda: shell(shell(asked(), "a", OPEN + f"\n{WORD}" * 900), "b", CLOSED),
-    "a long prompt": lambda: Lines().prompt(f"{'q ' * 900}{OPEN}{WORD * 300}</private>{' e' * 900}", prompt_id(1)),
-    "a long key": lambda: shell(
-        asked(), "a", "\n".join([PEM[0] + PEM[1], *[(WORD + "A1b2" * 16)[:64]] * 200, PEM[2] + PEM[1]])
-    ),
-    "skipped while it worked": lambda: queued(Lines().prompt(WORD, prompt_id(1)), f"{WORD} #skip"),
-}
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_nothing_private_is_kept(stage: Stage, attack: str) -> None:
-    stage.write(ATTACKS[attack]().answer("All done."))
-    stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="All done.")
+def kept(stage: Stage) -> str:
+    """Everything that is kept of the session."""
     archive = Archive(stage.home)
     archived = str([archive.turns(session) for session in archive.sessions()])
     state = "".join(path.read_text() for path in Path(stage.home.sessions).iterdir())
-    assert WORD not in stage.journal + archived + state
-    if "skip" not in attack:
-        assert "All done." in stage.journal
+    return stage.journal + archived + state
 
 
-def test_what_follows_a_part_that_never_ends_is_kept(stage: Stage) -> None:
-    lines = shell(shell(asked(), "a", "see <private> in the README"), "b", "12 passed").answer("Seen.")
-    stage.write(lines.prompt("And </private> now?", prompt_id(2)).answer("Now too."))
+def captured(stage: Stage, lines: Lines) -> str:
+    stage.write(lines)
     Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
-    assert "12 passed" in stage.journal
-    assert "And </private> now?" in stage.journal
+    return kept(stage)
 
 
-def test_entries_stay_in_order_and_whole(tmp_path: Path) -> None:
-    lines = shell(shell(asked(), "a", "<private>"), "b", "no tag").answer("x")
-    lines.prompt("<private> y", prompt_id(2)).answer("z")
-    read = list(Transcript(lines.write(tmp_path)))
-    assert [entry.uuid for entry in read] == [entry["uuid"] for entry in lines.entries]
-    assert [block.text for entry in read for block in entry.blocks if block.kind == "tool_result"] == ["<private>", "no tag"]
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_a_closed_part_of_a_prompt_is_cut(stage: Stage, opening: str) -> None:
+    lines = Lines().prompt(f"Use {opening}{WORD}</private > for it", prompt_id(1)).answer("All done.")
+    text = captured(stage, lines)
+    assert WORD not in text
+    assert "All done." in text
+    assert "Use [redacted:private] for it" in text
 
 
-def test_a_long_turn_is_not_held_for_ever(tmp_path: Path) -> None:
-    lines = shell(asked(), "a", "<private>" * 5000)
-    for number in range(MAX_ENTRIES):
-        shell(lines, f"t{number}", "<private>" * 300)
-    path = lines.write(tmp_path)
-    entries = iter(Transcript(path))
-    for _ in range(MAX_ENTRIES):
-        next(entries)
-    assert len(list(entries)) == 3 + 2 * MAX_ENTRIES - MAX_ENTRIES
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_an_unclosed_tag_hides_the_whole_turn(stage: Stage, opening: str) -> None:
+    lines = shell(Lines().prompt(f"Look {opening} at it", prompt_id(1)), "a", WORD).answer(f"It is {WORD}.")
+    lines.prompt("And then?", prompt_id(2)).answer("Then nothing.")
+    text = captured(stage, lines)
+    assert WORD not in text
+    assert "Look" not in text
+    assert "Then nothing." in text
+
+
+def test_a_tool_result_cannot_close_the_tag(stage: Stage) -> None:
+    lines = Lines().prompt(f"before <private> {WORD}", prompt_id(1))
+    lines = shell(shell(lines, "a", f"</private> {WORD}"), "b", WORD).answer(f"</private>{WORD}")
+    assert WORD not in captured(stage, lines)
+
+
+def test_a_tag_typed_while_claude_works_hides_the_whole_turn(stage: Stage) -> None:
+    lines = shell(Lines().prompt("Read it", prompt_id(1)), "a", WORD)
+    assert WORD not in captured(stage, queued(lines, "<private> more").answer(WORD))
+
+
+def test_a_tool_result_cannot_erase_what_claude_did(stage: Stage) -> None:
+    lines = shell(Lines().prompt("Read it", prompt_id(1)), "a", "see <private> in this README")
+    lines = shell(lines, "b", "gone", command="rm -rf build").answer("Read.")
+    shell(lines, "c", "</private>")
+    text = captured(stage, lines.answer("Done <private>so far</private>."))
+    assert "rm -rf build" in text
+    assert "see <private> in this README" in text
+    assert "so far" in text
+
+
+def test_the_hook_spools_nothing_of_an_unclosed_part(stage: Stage) -> None:
+    from memkit.capture.hook import spool_event
+
+    data = {"session_id": "s", "prompt": f"hello <private > {WORD}", "prompt_id": prompt_id(1), "cwd": stage.project.root}
+    record = spool_event(stage.home, "UserPromptSubmit", data, stage.project)
+    assert record["prompt"] == "#skip"
+
+
+def test_the_original_transcript_shows_nothing_of_such_a_turn(tmp_path: Path) -> None:
+    lines = shell(Lines().prompt(f"<private> {WORD}", prompt_id(1)), "a", WORD).answer(WORD)
+    path = lines.prompt("Next?", prompt_id(2)).answer("Yes.").write(tmp_path)
+    said = [text for message in read_messages(path, str) for text in message.texts()]
+    assert said == ["Next?", "Yes."]
 
 
 @pytest.mark.parametrize(
-    ("prompt", "kept"),
+    ("prompt", "rest", "is_open"),
     [
-        (CLOSED, "[redacted:private] after"),
-        (f"<private>{WORD}</private> b", f"<private>{WORD}</private> b"),
-        (f"{WORD}</private>{WORD}</private> c", "[redacted:private] c"),
-        ("plain", "plain"),
+        ("a<private>b</private>c", "a[redacted:private]c", False),
+        ("a<private>b", "a[redacted:private]", True),
+        ("<private><private></private>x", "[redacted:private]", True),
+        ("a</private>b", "a</private>b", False),
+        ("<private-key> <privateKey> <private_x> a < privates", "<private-key> <privateKey> <private_x> a < privates", False),
+        ("plain", "plain", False),
     ],
 )
-def test_a_prompt_by_itself(prompt: str, kept: str) -> None:
-    assert without_unopened(prompt) == kept
+def test_a_prompt_by_itself(prompt: str, rest: str, is_open: bool) -> None:
+    assert without_private(prompt) == rest
+    assert leaves_open(prompt) == is_open
+
+
+def test_what_stands_before_an_unopened_end_was_private() -> None:
+    assert without_unopened(f"{WORD}\n</private> after") == "[redacted:private] after"

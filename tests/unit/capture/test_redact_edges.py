@@ -109,7 +109,7 @@ def test_ordinary_text_stays(text: str) -> None:
         ("<private><private></private></private>x", "[redacted:private]x"),
         ("<private></private></private>x", "[redacted:private]</private>x"),
         ("x<private><private>y</private>z", "x[redacted:private]"),
-        ("< private >stays</ private >", "< private >stays</ private >"),
+        ("< private >goes</ private > <private-key>", "[redacted:private] <private-key>"),
         ("", ""),
     ],
 )

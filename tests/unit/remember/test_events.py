@@ -121,9 +121,9 @@ def test_import_and_live_capture_do_not_double(stage: Stage) -> None:
 
 def test_no_secret_reaches_the_journal(stage: Stage) -> None:
     key = "ghp_" + "a1B2" * 9
-    Lines().prompt(f"use {key}", PROMPT_ID).call("Bash", "t", command=f"curl -H {key}").result(
+    Lines().prompt(f"use {key} <private>mine</private>", PROMPT_ID).call("Bash", "t", command=f"curl -H {key}").result(
         "t", f"token {key}"
-    ).answer(f"<private>mine</private> and {key}").write(stage.root)
+    ).answer(f"Yes, and {key}").write(stage.root)
     stage.handle("Stop", prompt_id=PROMPT_ID, message="")
     assert key not in stage.journal
     assert "mine" not in stage.journal
