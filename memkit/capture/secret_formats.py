@@ -115,7 +115,7 @@ _AT_START = (
 )
 
 # Prefixes without a delimiter, of providers that are met less often. The forms of these and of `_WORDS` were
-# compared with the rules of gitleaks (MIT license), detect-secrets, and the providers' documentation.
+# compared with the rules of gitleaks (MIT license).
 _OTHERS = (
     ("AAAA", r"[\w-]{7}:APA91b[\w-]{100,}"),
     ("A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
