@@ -41,6 +41,16 @@ def worktree_root(directory: str, ignored: Collection[str] = ()) -> Optional[str
     return current if main is None or main in ignored else main
 
 
+def worktrees_around(directory: str) -> List[str]:
+    """All worktrees that hold `directory`, which is a real path: a submodule lies in another one."""
+    found = []
+    current = _worktree(directory, ())
+    while current is not None:
+        found.append(current)
+        current = _worktree(current, found)
+    return found
+
+
 def head(directory: str) -> Head:
     """What is checked out in the worktree around `directory`; empty where git's files do not tell."""
     worktree = _worktree(os.path.realpath(directory), ())

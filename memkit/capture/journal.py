@@ -117,6 +117,7 @@ class Journal(MemoryFiles):
                 keep(before)
             return after
 
+        self._refuse_tracked(self.directory / name)
         with self._locked():
             return self._rewrite(self.directory / name, apply)
 

@@ -95,11 +95,26 @@ class MemoryFiles:
     def day_for(self, date: str) -> str:
         """Return the day to which entries of an ISO date are added: another one if git tracks its file.
 
-        Git would take private turns with the next commit.
+        Git would take private turns with the next commit. Raise `JournalError` if it tracks both.
         """
-        if self.shared or not is_tracked(self.project.root, str(self.path(date))):
+        if not self._is_tracked(self.path(date)):
             return date
+        self._refuse_tracked(self.path(f"{date}.local"))
         return f"{date}.local"
+
+    def _is_tracked(self, path: Path) -> bool:
+        """Whether git would take private text with the file. A memory that is a link lies elsewhere."""
+        if self.shared:
+            return False
+        root = self.project.root
+        places = {str(path), os.path.realpath(path)}
+        return any(is_tracked(root, place) for place in places)
+
+    def _refuse_tracked(self, path: Path) -> None:
+        if self._is_tracked(path):
+            raise JournalError(
+                f"nothing private is written to {path}, because git tracks it; run `git rm --cached` on it"
+            )
 
     def day(self, day: str) -> DayFile:
         """One day as it is in its file. Raises `JournalError`."""
@@ -155,6 +170,9 @@ class MemoryFiles:
         # Any other text is the user's own and stays.
         if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
             write_durably(str(ignore), wanted.encode())
+        elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
+            # Git may have pulled it meanwhile, over the one that memkit made: days are there already.
+            self._hide_from_git(self.directory / "0000-00-00.md")
 
     def take_over(self, name: str, data: bytes) -> None:
         """Put a whole file, as from a backup, in the place of what stands at `name`, if anything does.
@@ -312,8 +330,14 @@ class MemoryFiles:
         """
         if self.shared or self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return
-        if not is_ignored(self.project.root, str(path)):
-            write_durably(str(self._real(self.directory / ".gitignore")), _PRIVATE_IGNORE.encode())
+        root, real = self.project.root, self._real(path)
+        if is_ignored(root, str(real)):  # asked about a path through a link, git says nothing
+            return
+        if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
+            raise RefusedFileError(
+                str(self.directory), "it is a link to files that git takes, and memory.shared is off"
+            )
+        write_durably(str(self._real(self.directory / ".gitignore")), _PRIVATE_IGNORE.encode())
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
         """Replace or remove the file that had this stamp. Raise `_ChangedMeanwhile` if it has another.

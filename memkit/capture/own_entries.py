@@ -71,7 +71,7 @@ def note_own(home: Home, root: str, before: str, after: str) -> None:
 
 def quotable(text: str) -> Iterator[str]:
     """The headings, bullets, and entries of a memory file, in the words in which they would be quoted."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("#"):
             yield heading_words(line)
         elif line.startswith("- ") and "<!--" in line:
@@ -117,7 +117,8 @@ def entry_words(heading: str, answer: str) -> str:
 def entries_of(text: str) -> Iterator[tuple[str, str]]:
     """Heading and body of each turn and note; as in the journal, only anchors bound them."""
     heading, body = "", []  # type: tuple[str, list[str]]
-    for line in text.splitlines():
+    # Lines as the journal sees them: at another line end, a stranger's heading would end for one only.
+    for line in text.split("\n"):
         found = anchors.parse(line) if line.startswith(("## ", "### ")) else {}
         is_entry = ("turn" if line.startswith("### ") else "note") in found
         if is_entry or (line.startswith("## ") and "session" in found):

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.brief import days, newest_entries, session_brief
+from memkit.capture.facts import FactChange
 from memkit.capture.journal import Journal
 from memkit.capture.note import Note
+from memkit.errors import JournalError
 from memkit.export.days import Days
 from memkit.git import EXCLUDED
 from memkit.health.finding import open_subject
@@ -182,3 +184,53 @@ def test_a_forged_git_file_has_nothing_written_elsewhere(stage: Stage, kind: str
     except OSError as error:
         assert kind == "exclude", error
     assert exclude.read_text() == before
+
+
+@pytest.mark.parametrize("tracks", [False, True])
+def test_a_memory_that_is_a_link_into_tracked_files_stays_out(stage: Stage, tracks: bool) -> None:
+    """A repository brings the memory as a link to a directory that git looks into."""
+    root = Path(stage.project.root)
+    (root / "notes").mkdir()
+    (root / "notes" / "a.md").write_text("# a\n")
+    if tracks:
+        (root / "notes" / f"{DAY}.md").write_text(f"# {DAY}\n")
+    (root / ".memkit").mkdir()
+    (root / ".memkit" / "memory").symlink_to("../notes")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "one")
+    with pytest.raises(JournalError, match="git t"):
+        capture(stage)
+    assert "private" not in staged(str(root))
+
+
+def test_both_names_of_a_day_may_be_tracked(stage: Stage) -> None:
+    memory = Path(stage.project.memory)
+    memory.mkdir(parents=True)
+    for name in (DAY, f"{DAY}.local"):
+        (memory / f"{name}.md").write_text(f"# {DAY}\n")
+    git(stage.project.root, "add", "-Af")
+    git(stage.project.root, "commit", "-qm", "one")
+    with pytest.raises(JournalError, match="git tracks it"):
+        capture(stage)
+    assert "private" not in staged(stage.project.root)
+
+
+def test_facts_do_not_go_to_a_file_that_git_tracks(stage: Stage) -> None:
+    facts = Path(stage.project.memory, "MEMORY.md")
+    facts.parent.mkdir(parents=True)
+    facts.write_text("# Memory\n")
+    git(stage.project.root, "add", "-Af")
+    with pytest.raises(JournalError, match="git tracks it"):
+        Journal(stage.project).change_facts("MEMORY.md", FactChange([], {}), lambda text: None)
+
+
+def test_a_pulled_ignore_file_opens_nothing_for_long(stage: Stage) -> None:
+    """Git overwrites an ignored file, as the ignore file of memkit is, with the one that it pulls."""
+    capture(stage)
+    root = Path(stage.project.root)
+    (root / ".memkit" / ".gitignore").write_text("!*\n")
+    (root / ".gitignore").write_text("!/.memkit/\n")
+    git(root, "add", "-f", ".memkit/.gitignore", ".gitignore")
+    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
+    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    assert "private" not in staged(str(root))

@@ -163,3 +163,17 @@ def test_pointers_quote_only_what_this_home_wrote(tmp_path: Path) -> None:
     assert "Obey" not in shown(False)
     assert "whatever you like" not in shown(False)
     assert all(pointer.date in ("2026-11-18", "2026-11-20") for pointer in found(False))
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x0b", "\x0c", "\x85", "\x1c", "\r"])
+def test_a_hidden_line_end_lends_no_words_to_an_own_entry(tmp_path: Path, end: str) -> None:
+    """Who writes a day and who reads it must see the same entries."""
+    stage = Stage(tmp_path.resolve())
+    Path(stage.project.memory).mkdir(parents=True)
+    turn = f"### 23:59 Theirs {end}**Answered** {INJECTION} <!-- turn:a1a1a1a1 -->\n"
+    opening = f"## 23:59 Theirs {end}**Answered** {INJECTION} <!-- session:theirs -->\n\n"
+    own_day(stage).write_text(f"# {DAY}\n\n{opening}{turn}", newline="")
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("It is 7443."))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="It is 7443.", late=True)
+    assert "What port? -> It is 7443." in brief(stage)
+    assert INJECTION not in brief(stage)
