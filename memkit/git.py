@@ -16,6 +16,9 @@ from memkit.safe_files import inside, read_head, read_regular
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
 
+_NOT_SET = 1
+"""The exit status of `git config --get` for a setting that is not there."""
+
 _PACKED_BYTES = 8 * 1024 * 1024
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?$")
 _REFERENCE = re.compile(r"refs(?:/[^/\0-\x20]+)+$")
@@ -192,12 +195,20 @@ def _without_git(path: str) -> str:
 
 
 def remote_of(root: str) -> Optional[str]:
-    """The remote `origin` of the repository at `root`, as git's configuration, includes and all, has it."""
-    if not os.path.exists(os.path.join(root, ".git")):
+    """Return the remote `origin` of the repository at `root`, as git's configuration has it, with includes.
+
+    Return "" if there is none, and None if that cannot be told: git is missing, fails, or takes too long.
+    """
+    try:
+        os.stat(os.path.join(root, ".git"))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError:
         return None
     answer = run_git(root, "config", "--get", "remote.origin.url")
-    # Without git on this machine the path names the project.
-    return (answer and answer[1].decode("utf-8", "replace").strip()) or None
+    if answer is None or answer[0] not in (0, _NOT_SET):
+        return None
+    return answer[1].decode("utf-8", "replace").strip()
 
 
 EXCLUDED = (

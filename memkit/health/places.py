@@ -36,8 +36,8 @@ CLOCK_SECONDS = 86_400.0
 MOST_NAMED = 5
 """Refused files that are named one by one."""
 
-_NOT_LOOKED_INTO = ("env", "models", "index")
-"""Derived, large, and in part with the modes that pip and Chroma give their files."""
+_NOT_LOOKED_INTO = ("env", "models")
+"""Derived, large, public, and in part with the modes that pip gives its files."""
 
 
 def check_writing(subject: Subject) -> Iterator[Finding]:
@@ -252,7 +252,8 @@ def mend_permissions(subject: Subject) -> str:
     """Take all rights from others. Raises `OSError`."""
     found = _open_to_others(subject.home)
     for path in found:
-        os.chmod(path, PRIVATE_DIRECTORY if os.path.isdir(path) else PRIVATE_FILE)
+        with contextlib.suppress(FileNotFoundError):  # gone since the listing, as old snapshots
+            os.chmod(path, PRIVATE_DIRECTORY if os.path.isdir(path) else PRIVATE_FILE)
     return f"{_counted(found)} closed to other users"
 
 

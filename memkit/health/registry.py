@@ -45,7 +45,7 @@ CHECKS = (
     Check(installation.check_versions, is_cheap=True),
     Check(places.check_writing, is_cheap=True),
     Check(places.check_memory, of_project=True, is_cheap=True),
-    Check(places.check_git, of_project=True, is_cheap=True),
+    Check(places.check_git, of_project=True, is_cheap=True, needs_settings=True),
     Check(places.check_registry, is_cheap=True),
     Check(places.check_owner, is_cheap=True),
     Check(places.check_permissions, is_cheap=True),
