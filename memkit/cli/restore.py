@@ -40,9 +40,11 @@ def restore_command(
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
     from memkit.index.lock import index_lock
+    from memkit.service.asking import end_if_hung
     from memkit.summarize.calls import calls_lock
     from memkit.upkeep.restore import open_backup
 
+    end_if_hung(context.home, context.say)
     with (
         calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),

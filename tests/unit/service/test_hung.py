@@ -29,14 +29,19 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.fixture
 def stopped(service: RunningService) -> Iterator[RunningService]:
     """A warm service that holds the index lock, stopped as by SIGSTOP."""
+    stop_with_the_lock(service)
+    yield service
+    end_successor(service)
+
+
+def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     service.found("port")
     assert service.process is not None
     service.ask("index")  # it keeps the lock for a moment after a task
     service.process.send_signal(signal.SIGSTOP)
     process = psutil.Process(service.process.pid)
     wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
-    yield service
-    end_successor(service)
+    return service.process
 
 
 def end_successor(service: RunningService) -> None:
@@ -66,6 +71,26 @@ def test_commands_do_not_wait_for_its_lock(
         assert "quagga" in stopped.memkit("search", "--all", "quagga").stdout
     assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["forget --since 2026-11-18 --yes", "audit --fix", "backup FILE", "restore FILE --yes", "index --rebuild"],
+)
+def test_commands_that_take_the_lock_themselves_end_it(
+    service: RunningService, tmp_path: Path, words: str
+) -> None:
+    file = str(tmp_path / "memkit.tar.zst")
+    if words.startswith("restore"):
+        assert service.memkit("backup", file).returncode == 0
+    process = stop_with_the_lock(service)
+    done = service.memkit(*words.replace("FILE", file).split())
+    assert done.returncode == 0, done.stderr
+    said = f"the service, process {process.pid}, hung; ended it"
+    assert done.stderr.count(said) == 1
+    assert "waiting for another" not in done.stderr
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    end_successor(service)
 
 
 def test_recall_says_so(stopped: RunningService) -> None:
