@@ -95,11 +95,13 @@ class MemoryFiles:
     def day_for(self, date: str) -> str:
         """Return the day to which entries of an ISO date are added: another one if git tracks its file.
 
-        Git would take private turns with the next commit.
+        Git would take private turns with the next commit. `MEMORY`, without suffix, works like a day.
         """
-        if self.shared or not is_tracked(self.project.root, str(self.path(date))):
-            return date
-        return f"{date}.local"
+        return f"{date}.local" if self.is_public(date) else date
+
+    def is_public(self, day: str) -> bool:
+        """Return whether git tracks the file of a day although the memory is not shared."""
+        return not self.shared and is_tracked(self.project.root, str(self.path(day)))
 
     def day(self, day: str) -> DayFile:
         """One day as it is in its file. Raises `JournalError`."""
