@@ -106,6 +106,8 @@ def _show(found: Restore, force: bool) -> None:
     for named, project in zip(found.header.projects, found.projects, strict=True):
         to = "" if named.root == project.root else f" to {project.root}"
         click.echo(plain(f"The memory of {named.root}{to}"))
+    for path in found.added_paths:
+        click.echo(plain(f"Markdown to be indexed as well: {path}"))
     count = {"new": 0, "same": 0, "differs": 0}
     for step in found.steps:
         count[step.state] += 1
