@@ -296,10 +296,11 @@ class FactFile:
 
     def _make_section(self) -> None:
         heading = f"{_NEW_HEADING} {anchors.render(compacted=_NO_DAY)}"
-        day = self.name.removesuffix(".md")
+        stem = self.name.removesuffix(".md").removesuffix(".local")
+        is_memory = f"{stem}.md" == MEMORY_FILE
         if not self.lines:
-            self.lines = ["# Memory" if self.name == MEMORY_FILE else f"# {day}"]
-        sections = [] if self.name == MEMORY_FILE else DayFile("\n".join(self.lines)).sections
+            self.lines = ["# Memory" if is_memory else f"# {stem}"]
+        sections = [] if is_memory else DayFile("\n".join(self.lines)).sections
         if sections:
             # Below a session it would be a part of its last turn.
             place = sections[0].start

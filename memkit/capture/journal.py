@@ -118,8 +118,11 @@ class Journal(MemoryFiles):
     def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
         """Put the bullets of a segment, a line each, above its turns; see `DayFile.summarize`.
 
-        Durable when it returns. Raises `JournalError`.
+        Durable when it returns. Raises `JournalError`, also for a day that git tracks while the memory is
+        not shared: bullets stand above their turns, so they can go nowhere else.
         """
+        if self.is_public(day):
+            raise JournalError(f"git tracks {self.path(day)}, and memory.shared is off: it gets no bullets")
         with self._locked():
             return self._change_day(
                 self.path(day),
@@ -244,21 +247,34 @@ class Journal(MemoryFiles):
         content.replace(present, count, digest.section)
         return True
 
-    def _renamed_turns(self) -> set[str]:
-        """Return the turns in files that are no days: a person may rename a day, or move it to a folder."""
-        found: set[str] = set()
+    def renamed_days(self, *, skips_unreadable: bool = False) -> list[str]:
+        """Return the files that are no days but hold turns, notes, or bullets, sorted, without their suffix.
+
+        A person may rename a day, or move it to a folder. All methods take such a name for a day. Raises
+        `JournalError` for a file that cannot be read, unless that is skipped.
+        """
+        found = []
         days = {self.path(day) for day in self.days()}
         for path in self.markdown():
+            name = path.relative_to(self.directory).as_posix()
             if path not in days:
                 try:
-                    text = self.text_at(path)
-                except JournalError as error:  # another file's trouble must not stop this one
+                    text = self.text_if_used(name)
+                except JournalError as error:
+                    if not skips_unreadable:
+                        raise
                     logger.warning("%s", error)
                     continue
-                if "turn:" in text:
-                    pairs = (section.pairs for section in DayFile(text).sections)
-                    found.update(one["turn"] for one in pairs if "turn" in one)
+                if any(mark in text for mark in ("turn:", "note:", "grip:")):
+                    found.append(name.removesuffix(".md"))
         return found
+
+    def _renamed_turns(self) -> set[str]:
+        """Return the turns in files that are no days."""
+        # A file that cannot be read must not stop the capture of another one.
+        contents = map(self.day, self.renamed_days(skips_unreadable=True))
+        sections = (section for content in contents for section in content.sections)
+        return {section.pairs["turn"] for section in sections if "turn" in section.pairs}
 
 
 class _FilesBeside:

@@ -100,12 +100,17 @@ class MemoryFiles:
     def day_for(self, date: str) -> str:
         """Return the day to which entries of an ISO date are added: another one if git tracks its file.
 
-        Git would take private turns with the next commit. Raise `JournalError` if it tracks both.
+        Git would take private turns with the next commit. `MEMORY`, without suffix, works like a day. Raise
+        `JournalError` if it tracks both.
         """
-        if not self._is_tracked(self.path(date)):
+        if not self.is_public(date):
             return date
         self._refuse_tracked(self.path(f"{date}.local"))
         return f"{date}.local"
+
+    def is_public(self, day: str) -> bool:
+        """Return whether git tracks the file of a day although the memory is not shared."""
+        return self._is_tracked(self.path(day))
 
     def _is_tracked(self, path: Path) -> bool:
         """Whether git would take private text with the file. A memory that is a link lies elsewhere."""

@@ -32,6 +32,7 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     """
     from memkit.capture.audit import Audit
     from memkit.index.lock import index_lock
+    from memkit.service.asking import end_if_hung
 
     audit = Audit(
         context.home,
@@ -40,6 +41,7 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
         context.say,
     )
     if fix:
+        end_if_hung(context.home, context.say)
         with index_lock(context.home, LOCK_SECONDS, context.say):
             report = audit.fix()
     else:

@@ -26,11 +26,13 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     """
     from memkit.capture.known import projects_with_memory
     from memkit.index.lock import index_lock
+    from memkit.service.asking import end_if_hung
     from memkit.upkeep.backup import back_up
 
     path = Path(file).absolute()
     if path.exists() and not yes:
         raise BackupError(f"{path} is there already; name another file, or --yes replaces it")
+    end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
         projects = projects_with_memory(context.home, [context.project])
         report = back_up(context.home, projects, path)

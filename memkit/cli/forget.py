@@ -135,9 +135,11 @@ def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
 def _finish(context: Context, selection: Selection, holdings: Holdings | None) -> None:
     from memkit.forget.erasing import forget
     from memkit.index.lock import index_lock
+    from memkit.service.asking import end_if_hung
     from memkit.summarize.calls import calls_lock
 
     settings_of = functools.cache(context.settings_of)
+    end_if_hung(context.home, context.say)
     with (
         calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),

@@ -126,8 +126,10 @@ def run_import(context: Context, selection: Selection) -> tuple[ImportReport, li
     from memkit.cli.progress import counting, reading
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
+    from memkit.service.asking import end_if_hung
 
     settings = context.settings()
+    end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
         running = Import(selection, settings)
         with reading(context, "reading sessions", selection.size) as read:

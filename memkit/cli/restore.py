@@ -40,9 +40,11 @@ def restore_command(
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
     from memkit.index.lock import index_lock
+    from memkit.service.asking import end_if_hung
     from memkit.summarize.calls import calls_lock
     from memkit.upkeep.restore import open_backup
 
+    end_if_hung(context.home, context.say)
     with (
         calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),
@@ -104,6 +106,8 @@ def _show(found: Restore, force: bool) -> None:
     for named, project in zip(found.header.projects, found.projects, strict=True):
         to = "" if named.root == project.root else f" to {project.root}"
         click.echo(plain(f"The memory of {named.root}{to}"))
+    for path in found.added_paths:
+        click.echo(plain(f"Markdown to be indexed as well: {path}"))
     count = {"new": 0, "same": 0, "differs": 0}
     for step in found.steps:
         count[step.state] += 1

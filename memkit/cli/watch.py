@@ -107,8 +107,10 @@ def _index(context: Context) -> None:
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
+    from memkit.service.asking import end_if_hung
 
     project, home, settings = context.project, context.home, context.settings()
+    end_if_hung(home, context.say)
     with index_lock(home, LOCK_SECONDS, context.say), counting(context, "embedding") as progress:
         report = sync_project(project, home, settings, announce=context.say, progress=progress)
     print_report(context, report)

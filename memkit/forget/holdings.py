@@ -25,6 +25,7 @@ from memkit.forget.facts import FactHolding, find_facts
 from memkit.forget.old_versions import old_versions
 from memkit.forget.periods import is_of_period
 from memkit.forget.selection import Passage, Selection
+from memkit.index.sections import is_iso_date
 from memkit.paths import Home
 from memkit.project import Project
 
@@ -144,7 +145,7 @@ class _Search:
         covered = {
             (journal, day): self._covered(journal.project, day, journal.day(day))
             for journal in journals
-            for day in days(journal.project)
+            for day in (*days(journal.project), *journal.renamed_days())
         }
         self._look_into_states()
         self._share()
@@ -274,9 +275,10 @@ class _Search:
     ) -> tuple[list[Section], list[Section], bool]:
         """The turns and notes of a day that are forgotten, and whether all of it is."""
         turns, notes, session, stay = [], [], "", 0
+        date = _date(day, content)
         for section in content.sections:
             session = section.pairs.get("session", "" if section.is_opening else session)
-            began = _began(day, section)
+            began = _began(date, section)
             if "turn" in section.pairs:
                 name = section.pairs["turn"]
                 self._holders.setdefault(name, set()).add(project.root)
@@ -298,15 +300,18 @@ class _Search:
                         self._add_own(project.root, Ids(notes=frozenset({name})))
                 else:
                     stay += 1
-        start = datetime.fromisoformat(day[:10]).timestamp()
-        whole = not stay and any(
+        is_day = day == f"{date}.local" or day == date
+        start = datetime.fromisoformat(date).timestamp() if is_day else 0.0
+        whole = is_day and not stay and any(
             period.project == project.root and not period.session
             and period.since <= start < period.until
             for period in self._forgotten.periods
         )  # fmt: skip
         return turns, notes, whole
 
-    def _covers_note(self, project: Project, began: datetime) -> bool:
+    def _covers_note(self, project: Project, began: datetime | None) -> bool:
+        if began is None:
+            return False
         periods = (period for period in self._forgotten.periods if not period.session)
         return any(one.covers(project.root, "", began.timestamp()) for one in periods)
 
@@ -327,6 +332,7 @@ class _Search:
             self._add_own(root, Ids(grips=frozenset(named - self._grips)))
         # A turn that another day, project or the archive has named.
         known = {section.pairs["turn"] for section in turns}
+        date = _date(day, content)
         session = ""
         for section in content.sections:
             session = section.pairs.get("session", "" if section.is_opening else session)
@@ -336,7 +342,7 @@ class _Search:
                     turns.append(section)
                 if name in self._turns:
                     self._found.sessions.add(session)
-                    self._note(_began(day, section) if section.minute else None)
+                    self._note(_began(date, section) if section.minute else None)
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             noted = tuple(_entry(day, section, "note") for section in notes)
@@ -365,8 +371,17 @@ class _Search:
                 self._found.events.append(path)
 
 
-def _began(day: str, section: Section) -> datetime:
-    return datetime.fromisoformat(f"{day[:10]} {section.minute or '00:00'}").astimezone()
+def _date(day: str, content: DayFile) -> str:
+    """Return the ISO date of a day, which a person may have renamed; "" if its name and title do not tell."""
+    title = content.lines[0].removeprefix("# ") if content.lines else ""
+    return next((text[:10] for text in (Path(day).name, title) if is_iso_date(text[:10])), "")
+
+
+def _began(date: str, section: Section) -> datetime | None:
+    """Return when a section began; None if its date is not known."""
+    if not date:
+        return None
+    return datetime.fromisoformat(f"{date} {section.minute or '00:00'}").astimezone()
 
 
 def _entry(day: str, section: Section, key: str) -> Entry:

@@ -98,7 +98,8 @@ def of_session(project: Project, home: Home, name: str, now: float) -> Selection
     """
     known = {anchors.safe(state.id) for state in Sessions(home)} | set(Archive(home).sessions())
     journal = Journal(project)
-    known |= {session for day in days(project) for session in journal.day(day).sessions()}
+    names = (*days(project), *journal.renamed_days())
+    known |= {session for day in names for session in journal.day(day).sessions()}
     found = {name} & known or {session for session in known if name and session.startswith(name)}
     if not found:
         raise NotFoundError(f"no session {name!r} is remembered")
@@ -153,7 +154,8 @@ class _Memory:
         self._chunks = open_chunks(project, home, settings)
         self._directory = Path(project.memory)
         self._journal = Journal(project)
-        self._days = {day: self._journal.day(day) for day in self._journal.days()}
+        names = (*self._journal.days(), *self._journal.renamed_days())
+        self._days = {name: self._journal.day(name) for name in names}
 
     def written(self, name: str) -> Forgotten | None:
         """What in the journal, or the facts, has exactly this id."""
@@ -201,8 +203,9 @@ class _Memory:
     def _notes(self, chunk: Chunk) -> Iterator[str]:
         """The notes that memkit wrote on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
-        content = self._days.get(path.stem, DayFile(""))
-        if path.parent == self._directory:
+        if path.is_relative_to(self._directory):
+            name = path.relative_to(self._directory).as_posix().removesuffix(".md")
+            content = self._days.get(name, DayFile(""))
             for section in content.sections:
                 if section.start < chunk.end_line and chunk.start_line <= section.end:
                     yield from filter(None, [section.pairs.get("note")])

@@ -17,7 +17,7 @@ from memkit.index.current import index_key
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall.answers import Answer, Request
-from memkit.service.client import RequestRefused, ServiceUnavailable, request
+from memkit.service.client import RequestRefused, ServiceUnavailable, is_alive, request
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
@@ -74,6 +74,12 @@ def end_hung_service(home: Home, announce: Callable[[str], None]) -> None:
             f"the service, process {process_of(home)}, gives no sign of life; went on without it. "
             "`memkit service restart` ends it"
         )
+
+
+def end_if_hung(home: Home, announce: Callable[[str], None]) -> None:
+    """End the service if it hangs, before waiting for a lock that it may hold."""
+    if launch.service_is_running(home) and not is_alive(home):
+        end_hung_service(home, announce)
 
 
 class Asker:

@@ -150,7 +150,8 @@ class Compaction:
         """What is to be condensed. With nothing selected that is all from the day on which the last such
         compaction was, or without one from `since` on. Raises `JournalError`.
         """
-        name = MEMORY_FILE if target == MEMORY_FILE else f"{self._today}.md"
+        stem = MEMORY_FILE.removesuffix(".md") if target == MEMORY_FILE else self._today
+        name = f"{self._journal.day_for(stem)}.md"
         is_all = selection == Selection()
         if is_all:
             selection = Selection(since=self.compacted(target) or since)
@@ -161,7 +162,7 @@ class Compaction:
 
     def compacted(self, target: Target) -> str:
         """The day (ISO) of the last compaction of all memory; "" if there was none."""
-        names = [MEMORY_FILE]
+        names = [f"{self._journal.day_for(MEMORY_FILE.removesuffix('.md'))}.md", MEMORY_FILE]
         if target != MEMORY_FILE:
             names = [f"{day}.md" for day in reversed(self._journal.days())]
         days = (FactFile(self._journal.text(name), name).compacted for name in names)

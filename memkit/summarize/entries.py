@@ -20,7 +20,8 @@ from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.project import Project
 from memkit.summarize.segments import estimate_tokens
 
-_TARGET = PurePath(MEMORY_DIRECTORY, MEMORY_FILE).as_posix()
+_NAMES = (MEMORY_FILE, f"{MEMORY_FILE.removesuffix('.md')}.local.md")
+_TARGETS = frozenset(PurePath(MEMORY_DIRECTORY, name).as_posix() for name in _NAMES)
 
 SHOWN_CHARACTERS = 8_000
 """Of an entry, at most: the start and the end of a longer one (a chunk of code is not cut)."""
@@ -81,7 +82,7 @@ def find_entries(
     summarized = _summarized(Journal(project))
     found: list[tuple[tuple[str, str, int], Entry]] = []
     for file in read_files(project, home, settings).values():
-        if file.source == _TARGET:
+        if file.source in _TARGETS:
             continue
         for chunk in _chunks(file, settings):
             if selection.admits(chunk) and not (chunk.kind == "turn" and summarized & set(chunk.turns)):

@@ -208,6 +208,9 @@ class Summarizer:
     def _segments(
         self, journal: Journal, session: str, day: str, settings: Settings
     ) -> list[Segment]:
+        if not settings.memory.shared and journal.is_public(day):
+            logger.info("%s gets no bullets: git tracks it, and memory.shared is off", journal.path(day))
+            return []
         unanswered = Sessions(self.home).load(session).prompts
         return find_segments(
             journal, self._archive, session, day, settings.summarize, unanswered

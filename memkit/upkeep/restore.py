@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
+import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from memkit import pending
+from memkit.capture.client_files import client_projects
 from memkit.capture.journal import Journal
 from memkit.capture.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.config import Settings, decisive_changes
@@ -32,12 +36,16 @@ from memkit.paths import (
 )
 from memkit.project import Project, is_bare_place
 from memkit.registry_changes import changing
+from memkit.safe_files import RefusedFileError, inside
+from memkit.safe_json import parse_json
 from memkit.upkeep.backup_file import BackedUpProject, Unpacked, unpack
 
 logger = logging.getLogger(__name__)
 
 _FORGOTTEN = "home/forgotten.json"
 _SETTINGS = "home/config.toml"
+_SESSIONS = "home/sessions/"
+_ADDED_PATHS = re.compile(r"home/projects/[^/]+\.paths\.json")
 _STAGING = ".restore-"
 _MARKERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
 
@@ -83,6 +91,9 @@ class Restore:
         self._home = home
         self._backup = backup
         self.header = backup.header
+        for name, path in backup.members.items():
+            if name.startswith(_SESSIONS):
+                _drop_foreign_transcript(path, {one.root for one in self.header.projects})
         forgotten = backup.members.get(_FORGOTTEN)
         self._forgotten = Forgotten() if forgotten is None else read_forgotten(forgotten)
         self.projects: list[Project] = []
@@ -100,6 +111,16 @@ class Restore:
             for one in named
             if not one.under_home and not one.is_user and not os.path.isdir(one.root)
         ]
+
+    @property
+    def added_paths(self) -> list[str]:
+        """The paths outside of the memories that the backup would have indexed."""
+        paths: set[str] = set()
+        for step in self.steps:
+            if _ADDED_PATHS.fullmatch(step.member) and step.state != "same":
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # it is read as damaged later
+                    paths.update(map(str, parse_json(step.source.read_bytes())["paths"]))
+        return sorted(paths)
 
     def move(self, moved: Mapping[str, str]) -> None:
         """Compare the backup with what there is; `moved` maps roots in it to where they lie now.
@@ -238,6 +259,26 @@ def open_backup(home: Home, path: Path) -> Iterator[Restore]:
         shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=_STAGING, dir=home.root) as staging:
         yield Restore(home, unpack(path, Path(staging)))
+
+
+def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
+    """Take the transcript's path out of an unpacked session state if it is none of Claude Code's here.
+
+    What it names would be read into the memory of the state's project, so that must be one of `roots`, which
+    the user is shown. The next event of the session tells the path again.
+    """
+    try:
+        state = parse_json(path.read_bytes())
+        transcript = state.get("transcript", "")
+    except (ValueError, AttributeError):  # damaged: no path of it is ever used
+        return
+    try:
+        if transcript and state.get("project", "") not in (*roots, ""):
+            raise RefusedFileError(str(path), "it is of another project")
+        if transcript:
+            inside(transcript, str(client_projects()))
+    except (RefusedFileError, ValueError, TypeError):  # the last two: it is no path
+        path.write_text(json.dumps({**state, "transcript": ""}), encoding="ascii")
 
 
 def _compared(

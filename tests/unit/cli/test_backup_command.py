@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from memkit.capture import memory_files
 from memkit.capture.archive import Archive
 from memkit.capture.archived_turn import ArchivedTurn
+from memkit.capture.client_files import client_projects
 from memkit.capture.replaced import keep_replaced, replaced_files
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.tombstones import Tombstones
@@ -51,7 +52,8 @@ def fill(memory: Memory) -> None:
     """Put something of each kind into the home."""
     memory.write("notes/deep/idea.md", "# An idea\n\nA quagga for the logo of the billing service.\n")
     memory.write("picture.png", b"\x89PNG\x00")
-    Sessions(memory.home).save(Session("5e550001", "/gone.jsonl", memory.project.root, offset=7))
+    gone = str(client_projects() / "shop" / "gone.jsonl")
+    Sessions(memory.home).save(Session("5e550001", gone, memory.project.root, offset=7))
     Archive(memory.home).append("5e550001", [ArchivedTurn("8ad3df7f", (), project=memory.project.root)])
     Path(memory.home.ledger).write_text('{"id": "a"}\n')
 
@@ -372,6 +374,40 @@ def test_a_backup_writes_into_no_place_that_is_not_a_project(
     with open_backup(memory.home, backup) as found:
         found.move({root: memory.project.root})
         assert found.projects == [memory.project]
+
+
+def test_session_states_name_no_file_but_transcripts_of_this_user(
+    run_lexical: Run, memory: Memory, tmp_path: Path
+) -> None:
+    own = client_projects() / "shop"
+    own.mkdir(parents=True)
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text("mine\n")
+    (own / "link.jsonl").symlink_to(secret)
+    root = memory.project.root
+    named = {
+        "5e550001": (str(own / "5e550001.jsonl"), root, True),
+        "5e550002": (str(secret), root, False),
+        "5e550003": (str(own / ".." / ".." / ".." / "secret.jsonl"), root, False),
+        "5e550004": (str(own / "link.jsonl"), root, False),
+        "5e550005": (str(own / "5e550005.jsonl"), str(tmp_path / "elsewhere"), False),
+        "5e550006": ("a\0b", root, False),
+    }
+    for name, (transcript, project, _) in named.items():
+        Sessions(memory.home).save(Session(name, transcript, project, offset=7))
+    outside = str(tmp_path / "outside")
+    added = Path(memory.home.projects, "0123456789abcdef.paths.json")
+    added.parent.mkdir(exist_ok=True)
+    added.write_text(json.dumps({"version": 1, "paths": [outside]}))
+    backup = tmp_path / "b.tar.zst"
+    back_up(memory.home, [memory.project], backup)
+    shutil.rmtree(memory.home.root)
+    said = run_lexical(memory, "restore", str(backup), "--yes")
+    assert said.status == 0, said.errors
+    assert f"Markdown to be indexed as well: {outside}" in said.output
+    for name, (transcript, _, is_kept) in named.items():
+        state = Sessions(memory.home).load(name)
+        assert (state.transcript, state.offset) == (transcript if is_kept else "", 7), name
 
 
 def test_a_marker_that_is_a_link_is_not_followed(memory: Memory, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,41 @@ def test_a_turn_goes_from_every_file_and_no_import_brings_it_back(remembered: Re
     assert (captured.turns, captured.written, captured.left_out) == (2, 0, 1)
     assert remembered.holders() == []
     assert remembered.holders("parsnip") != []
+
+
+@pytest.mark.parametrize("name", ["cellar/2026-03-04.md", "cellar/deep/kept.md", "the cellar.md"])
+@pytest.mark.parametrize("by", ["id", "chunk", "days", "session", "everything"])
+def test_a_day_that_a_person_renamed_or_moved(remembered: Remembered, name: str, by: str) -> None:
+    """Also a copy: the turn stands in two files then."""
+    turn = remembered.turns[1]
+    target = remembered.journal.directory / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    note = make_note(f"The {WORD} again", [], datetime(2026, 3, 4, 11).astimezone(), str)
+    remembered.journal.add_note(note)
+    if by in ("id", "days"):
+        shutil.copy(remembered.day, target)
+    else:
+        remembered.day.rename(target)
+    remembered.sync()
+    home, project = remembered.stage.home, remembered.stage.project
+    if by == "id":
+        selection = remembered.select(turn, note.id)
+    elif by == "chunk":
+        chunks = open_chunks(project, home, remembered.settings)
+        assert chunks is not None
+        places = [place for place in range(len(chunks)) if WORD in chunks.chunk(place).content]
+        selection = remembered.select(*(chunks.id(place)[:12] for place in places))
+    elif by == "days":
+        selection = of_days(project, home, DAY, DAY, LATER)
+    elif by == "session":
+        selection = of_session(project, home, SESSION, LATER)
+        selection.forgotten |= remembered.select(note.id).forgotten
+    else:
+        selection = of_everything(project, home, LATER)
+    assert remembered.forget(selection) == []
+    assert remembered.holders() == []
+    if by in ("id", "chunk"):
+        assert "parsnip" in target.read_text()
 
 
 def _sections(remembered: Remembered) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -29,14 +30,19 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.fixture
 def stopped(service: RunningService) -> Iterator[RunningService]:
     """A warm service that holds the index lock, stopped as by SIGSTOP."""
+    stop_with_the_lock(service)
+    yield service
+    end_successor(service)
+
+
+def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
     service.found("port")
     assert service.process is not None
     service.ask("index")  # it keeps the lock for a moment after a task
     service.process.send_signal(signal.SIGSTOP)
     process = psutil.Process(service.process.pid)
     wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
-    yield service
-    end_successor(service)
+    return service.process
 
 
 def end_successor(service: RunningService) -> None:
@@ -66,6 +72,26 @@ def test_commands_do_not_wait_for_its_lock(
         assert "quagga" in stopped.memkit("search", "--all", "quagga").stdout
     assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["forget --since 2026-11-18 --yes", "audit --fix", "backup FILE", "restore FILE --yes", "index --rebuild"],
+)
+def test_commands_that_take_the_lock_themselves_end_it(
+    service: RunningService, tmp_path: Path, words: str
+) -> None:
+    file = str(tmp_path / "memkit.tar.zst")
+    if words.startswith("restore"):
+        assert service.memkit("backup", file).returncode == 0
+    process = stop_with_the_lock(service)
+    done = service.memkit(*words.replace("FILE", file).split())
+    assert done.returncode == 0, done.stderr
+    said = f"the service, process {process.pid}, hung; ended it"
+    assert done.stderr.count(said) == 1
+    assert "waiting for another" not in done.stderr
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    end_successor(service)
 
 
 def test_recall_says_so(stopped: RunningService) -> None:
@@ -193,6 +219,39 @@ def test_who_is_told_to_end_has_no_successor(service: RunningService, how: str) 
     assert log.read_text().count("listens") == 1
     with pytest.raises(ServiceUnavailable):
         request(home, "status", {}, 1.0)
+
+
+def test_a_service_without_idle_time_is_not_started_again_and_again(
+    memory: Memory, tmp_path: Path
+) -> None:
+    """Hooks, services, and workers as whole processes; the index cannot be written."""
+    home, root = memory.home, memory.project.root
+    Path(home.root, "config.toml").write_text("[service]\nidle_minutes = 0\n")
+    Path(home.index).write_text("no directory")
+    starts = tmp_path / "starts"
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {starts}\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    environment = {**RunningService(memory).environment, "MEMKIT_PYTHON": str(program)}
+    pending.mark(home, root)
+    event = json.dumps({"session_id": "5e55bbbb", "cwd": root, "source": "startup"})
+    hooks = 8
+    for _ in range(hooks):
+        words = [sys.executable, str(REPOSITORY / "hooks" / "pre_compact.py")]
+        subprocess.run(words, input=event.encode(), env=environment, check=True, capture_output=True)
+        # Until all that it started, and what that started, has ended.
+        wait_until(
+            lambda: not [p for p in psutil.process_iter(["environ"]) if _is_of(p, home.root)],
+            "the started processes to end",
+        )
+    lines = starts.read_text().splitlines()
+    begun = [line for line in lines if "service" in line or "work" in line]
+    assert begun
+    # Each hook has a new event, so it may start one process; none of these has a successor.
+    assert len(begun) <= hooks, lines
+    assert pending.roots(home) == [root]
+    assert not launch.hand_over(home, with_service=True)  # nothing is new, and the back-off holds
+    assert starts.read_text().splitlines() == lines
 
 
 def _is_of(process: psutil.Process, root: str) -> bool:

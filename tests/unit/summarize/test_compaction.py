@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -37,6 +38,11 @@ MEMORY = "MEMORY.md"
 @pytest.fixture
 def stage(tmp_path: Path) -> SummaryStage:
     return SummaryStage(tmp_path)
+
+
+def git(directory: str, *arguments: str) -> str:
+    command = ["git", "-C", directory, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def compaction(stage: SummaryStage) -> Compaction:
@@ -111,6 +117,28 @@ def test_a_fact_cites_the_turn_it_rests_on(stage: SummaryStage) -> None:
     assert os.stat(stage.journal.directory / MEMORY).st_mode & 0o777 == 0o600
     (call,) = Ledger(stage.home).calls()
     assert (call.purpose, call.project, call.outcome) == ("compact", stage.project.root, "ok")
+
+
+@pytest.mark.parametrize("into", ["MEMORY.md", "journal"])
+def test_a_file_that_git_tracks_gets_no_facts(stage: SummaryStage, into: Target) -> None:
+    name = MEMORY if into == MEMORY else f"{DAY}.md"
+    stage.add_turn(0, "Which port?", "The gateway takes port 7443, since 443 is taken.")
+    theirs = stage.journal.directory / name
+    if into == MEMORY:
+        theirs.write_text("# Memory\n\nTheirs.\n")
+    git(stage.project.root, "init", "-q")
+    git(stage.project.root, "add", "-f", str(theirs))
+    before = theirs.read_text()
+    stage.provider.answer = said("port 7443", "The gateway listens on 7443, because 443 is taken.")
+    compact(stage, into=into)
+    assert theirs.read_text() == before
+    local = theirs.with_name(name.replace(".md", ".local.md"))
+    assert "listens on 7443" in local.read_text()
+    assert local.read_text().startswith("# Memory\n" if into == MEMORY else f"# {DAY}\n")
+    assert compaction(stage).compacted(into) == DAY
+    assert len(compaction(stage).find_work(into, Selection()).known) == 1
+    git(stage.project.root, "add", "-A")
+    assert "7443, because" not in git(stage.project.root, "diff", "--cached")
 
 
 def test_bullets_stand_for_their_turns_and_lend_their_grips(stage: SummaryStage) -> None:

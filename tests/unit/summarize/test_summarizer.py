@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from memkit.capture.day_file import DayFile
 from memkit.capture.live import LiveSessions
+from memkit.errors import JournalError
 from memkit.summarize.ledger import Ledger, total
 from memkit.summarize.model import (
     NotConfiguredError,
@@ -34,6 +36,11 @@ def stage(tmp_path: Path) -> SummaryStage:
     return SummaryStage(tmp_path)
 
 
+def git(directory: str, *arguments: str) -> str:
+    command = ["git", "-C", directory, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     first = stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
     stage.add_turn(2)
@@ -52,6 +59,20 @@ def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     assert not list(WaitingSessions(stage.home)) or stage.run(11).calls == 0
     assert stage.run(700).calls == 0
     assert not WaitingSessions(stage.home)
+
+
+def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
+    """Nobody pays for bullets that could only be written into a file of the repository."""
+    turn = stage.add_turn(0)
+    git(stage.project.root, "init", "-q")
+    git(stage.project.root, "add", "-f", str(stage.journal.path("2026-11-20")))
+    before = stage.text
+    assert stage.run(10).calls == 0
+    assert not stage.provider.tasks
+    assert not WaitingSessions(stage.home)  # not looked at each minute
+    with pytest.raises(JournalError, match="git tracks"):
+        stage.journal.summarize("2026-11-20", [turn], ["- Fact: x <!-- grip:ab12cd34 -->"])
+    assert stage.text == before
 
 
 def test_what_was_imported_waits_for_a_persons_word(stage: SummaryStage) -> None:

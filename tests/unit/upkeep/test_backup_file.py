@@ -100,6 +100,7 @@ def test_a_backup_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     [
         "../evil", "/etc/passwd", "home/../evil", "home/archive/../../evil", "home/archive/a/b",
         "home/run/service.json", "home/env/x", "home/config.toml/x", "home/projects/x/y.json",
+        "home/spool/new/a.json", "home/run/live/a.json",
         "projects/0/memory/../off", "projects/0/memory//a.md", "projects/0/memory/a\\..\\b",
         "projects/0/memory/.", "projects/1/memory/a.md", "projects/0/journal.lock", "projects/0/memory",
     ],
