@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import make_private_directory, write_durably
@@ -206,6 +207,13 @@ EXCLUDED = (
 )
 """What `keep_out_of_git` adds."""
 
+GIT_SECONDS = 5.0
+"""How long git may take to answer."""
+
+_SILENCE_SECONDS = 60.0
+"""How long git is not asked about a repository in which it did not answer."""
+
+_silent_until: Dict[str, float] = {}
 _tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], bool]] = {}
 
 
@@ -241,7 +249,9 @@ def is_ignored(root: str, path: str) -> bool:
     if _git_directory(root) is None:
         return True
     answer = run_git(root, "check-ignore", "-q", "--no-index", path)
-    return answer is None or answer[0] != 1
+    if answer is None:  # without git nobody adds files; one that did not answer in time proves nothing
+        return find_program("git") is None
+    return answer[0] != 1
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
@@ -298,7 +308,7 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     import subprocess  # not needed by hooks, which count milliseconds
 
     git = find_program("git")
-    if git is None:
+    if git is None or time.monotonic() < _silent_until.get(root, 0.0):
         return None
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
@@ -308,12 +318,15 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
             [git, *options, "-C", root, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=5,
+            timeout=GIT_SECONDS,
             check=False,
             env=environment,
             **quiet(),
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
+        return None
+    except subprocess.TimeoutExpired:  # a pipe among git's files, say; a command asks more than once
+        _silent_until[root] = time.monotonic() + _SILENCE_SECONDS
         return None
     return answer.returncode, answer.stdout
 
