@@ -18,6 +18,7 @@ from memkit.errors import ConfigError
 from memkit.paths import Home, file_version, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.safe_files import RefusedFileError, inside
+from memkit.safe_json import parse_json
 from memkit.settings import SearchSettings, Settings
 from memkit.settings_file import read_settings
 from memkit.validation import (
@@ -242,7 +243,7 @@ def publish_hook_settings(home: Home) -> None:
     }
     path = Path(home.hook_settings)
     try:
-        if json.loads(path.read_bytes()) == wanted:
+        if parse_json(path.read_bytes()) == wanted:
             return
     except (OSError, ValueError):  # missing or damaged: written below
         pass

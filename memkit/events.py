@@ -14,6 +14,7 @@ import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.safe_json import parse_json
 
 MOST_BYTES = 1024 * 1024
 """A log that is longer becomes `events.jsonl.1`, in place of the one before."""
@@ -87,7 +88,7 @@ def _read(home: Home) -> Iterator[Dict[str, Any]]:
             continue
         for line in lines:
             try:
-                value = json.loads(line)
+                value = parse_json(line)
             except ValueError:  # cut off by a full disk
                 continue
             if isinstance(value, dict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import make_private_directory, write_durably
 from memkit.processes import find_program, quiet
@@ -16,6 +16,9 @@ from memkit.safe_files import inside, read_head, read_regular
 
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
+
+_NOT_SET = 1
+"""The exit status of `git config --get` for a setting that is not there."""
 
 _PACKED_BYTES = 8 * 1024 * 1024
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?$")
@@ -193,12 +196,20 @@ def _without_git(path: str) -> str:
 
 
 def remote_of(root: str) -> Optional[str]:
-    """The remote `origin` of the repository at `root`, as git's configuration, includes and all, has it."""
-    if not os.path.exists(os.path.join(root, ".git")):
+    """Return the remote `origin` of the repository at `root`, as git's configuration has it, with includes.
+
+    Return "" if there is none, and None if that cannot be told: git is missing, fails, or takes too long.
+    """
+    try:
+        os.stat(os.path.join(root, ".git"))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError:
         return None
     answer = run_git(root, "config", "--get", "remote.origin.url")
-    # Without git on this machine the path names the project.
-    return (answer and answer[1].decode("utf-8", "replace").strip()) or None
+    if answer is None or answer[0] not in (0, _NOT_SET):
+        return None
+    return answer[1].decode("utf-8", "replace").strip()
 
 
 EXCLUDED = (
@@ -214,7 +225,7 @@ _SILENCE_SECONDS = 60.0
 """How long git is not asked about a repository in which it did not answer."""
 
 _silent_until: Dict[str, float] = {}
-_tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], bool]] = {}
+_tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], FrozenSet[str]]] = {}
 
 
 def is_tracked(root: str, path: str) -> bool:
@@ -230,10 +241,15 @@ def is_tracked(root: str, path: str) -> bool:
     except OSError:  # nothing was ever added
         return False
     state = status.st_mtime_ns, status.st_size
-    known = _tracked.get((root, path))
+    directory, name = os.path.split(path)
+    known = _tracked.get((root, directory))
     if known is None or known[0] != state:
-        known = _tracked[root, path] = (state, bool(tracked_below(root, path)))
-    return known[1]
+        # All of the directory at once: an import writes hundreds of days.
+        below = os.path.relpath(os.path.realpath(directory), os.path.realpath(root))
+        found = [os.path.split(one) for one in tracked_below(root, directory)]
+        names = frozenset(last for first, last in found if os.path.normpath(first) == below)
+        known = _tracked[root, directory] = (state, names)
+    return name in known[1]
 
 
 def tracked_below(root: str, path: str) -> List[str]:
@@ -245,13 +261,14 @@ def tracked_below(root: str, path: str) -> List[str]:
 
 
 def is_ignored(root: str, path: str) -> bool:
-    """Return whether git ignores `path` in the repository at `root`, or there is none. Runs git."""
+    """Return whether git ignores `path` in the repository at `root`, or there is none. Runs git.
+
+    False if git does not answer.
+    """
     if _git_directory(root) is None:
         return True
     answer = run_git(root, "check-ignore", "-q", "--no-index", path)
-    if answer is None:  # without git nobody adds files; one that did not answer in time proves nothing
-        return find_program("git") is None
-    return answer[0] != 1
+    return answer is not None and answer[0] == 0
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
@@ -311,8 +328,12 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     if git is None or time.monotonic() < _silent_until.get(root, 0.0):
         return None
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
-    options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
+    environment.update(
+        GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C"
+    )
+    settings = ["core.fsmonitor=false", "core.hooksPath=" + os.devnull, "protocol.allow=never"]
+    settings.append("safe.directory=*")  # in a container the repository can be another user's
+    options = [part for setting in settings for part in ("-c", setting)]
     try:
         answer = subprocess.run(
             [git, *options, "-C", root, *arguments],

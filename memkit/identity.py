@@ -6,6 +6,7 @@ import glob
 import json
 import logging
 import os
+import re
 
 from memkit.errors import RegistryError
 from memkit.git import normalise_remote, remote_of
@@ -13,8 +14,15 @@ from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project, digest16
 from memkit.registry import path_of as registry_path
 from memkit.registry_changes import changing
+from memkit.safe_files import read_head
+from memkit.safe_json import parse_json
 
 logger = logging.getLogger(__name__)
+
+LAST_SUFFIX = ".identity"
+"""Ends the files that note the last name of a project, each named after its root."""
+
+_NAME = re.compile(r"[0-9a-f]{16}")
 
 
 def identity(project: Project, home: Home) -> str:
@@ -23,13 +31,43 @@ def identity(project: Project, home: Home) -> str:
     It comes from the normalised git remote, so that a moved project keeps its index, else from the
     root's path. A second clone on the same machine gets a name of its own: `MEMKIT_HOME/projects`
     records which root holds which name, and a name passes on only when its root is gone.
+
+    If git cannot tell the remote now, the last name stays: with another one, all would be embedded again.
     """
+    by_path = digest16("path:" + project.root)
+    last = os.path.join(home.projects, by_path + LAST_SUFFIX)
     remote = remote_of(project.root)
+    if remote is None:
+        name = _read_last(last)
+        if holder_of(home, name) != project.root:  # another one has taken it over
+            name = by_path
+        logger.warning("git cannot tell the remote of %s; its index stays %s", project.root, name)
+        return name
+    name = by_path
     if remote:
-        name = digest16("remote:" + normalise_remote(remote))
-        if _claim(home, name, project.root):
-            return name
-    return digest16("path:" + project.root)
+        by_remote = digest16("remote:" + normalise_remote(remote))
+        if _claim(home, by_remote, project.root):
+            name = by_remote
+    if name != (_read_last(last) or by_path):
+        _note_last(home, last, name)
+    return name
+
+
+def _read_last(path: str) -> str:
+    """Return the name that was noted last; "" if none was."""
+    try:
+        name = read_head(path, 100).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+    return name if _NAME.fullmatch(name) else ""
+
+
+def _note_last(home: Home, path: str, name: str) -> None:
+    try:
+        make_private_directory(home.projects)
+        write_durably(path, name.encode("ascii"))
+    except OSError as error:  # the name is known now; only a later failure of git would miss it
+        logger.warning("cannot note the name of an index in %s: %s", path, error)
 
 
 def _claim(home: Home, name: str, root: str) -> bool:
@@ -66,7 +104,7 @@ def recorded_roots(home: Home) -> list[str]:
 def _root_in(path: str) -> str | None:
     try:
         with open(path, encoding="utf-8") as file:
-            root = json.load(file)["root"]
+            root = parse_json(file.read())["root"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return root if isinstance(root, str) else None

@@ -13,6 +13,7 @@ import os
 from typing import List
 
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 
 
 def _directory(home: Home) -> str:
@@ -54,7 +55,7 @@ def roots(home: Home) -> List[str]:
         path = os.path.join(_directory(home), name)
         try:
             with open(path, encoding="ascii") as file:
-                root = json.load(file)["root"]
+                root = parse_json(file.read())["root"]
         except FileNotFoundError:  # cleared since the listing
             continue
         except (OSError, ValueError, KeyError, TypeError):

@@ -13,6 +13,7 @@ from typing import Any, Dict, List
 
 from memkit.errors import NewerFileError
 from memkit.paths import Home, write_durably
+from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 
 VERSION = 1
@@ -39,7 +40,7 @@ class Registry:
         path = path_of(home)
         try:
             with open(path, encoding="utf-8") as file:
-                value = json.load(file)
+                value = parse_json(file.read())
             check_version(path, value, VERSION)
             tables = {name: _table(value[name]) for name in _MAPS}
         except NewerFileError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from memkit.errors import ConfigError
+from memkit.safe_json import parse_json
 from memkit.settings import SettingError, Settings
 
 SHOWN_CHARACTERS = 80
@@ -91,8 +91,8 @@ def parse_text(key: Key, text: str) -> Any:
         return text
     if text.lstrip().startswith("["):
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return parse_json(text)
+        except ValueError:
             return text
     return [part.strip() for part in text.split(",") if part.strip()]
 

@@ -18,6 +18,7 @@ import msgspec
 
 from memkit.errors import NewerFileError
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ class WaitingSessions:
 
     def _read(self, path: Path) -> Waiting | None:
         try:
-            value = json.loads(path.read_bytes())
+            value = parse_json(path.read_bytes())
             check_version(path, value, VERSION)
             return msgspec.convert(value, Waiting)
         except FileNotFoundError:

@@ -24,6 +24,7 @@ from memkit.capture.archived_turn import ArchivedTurn
 from memkit.capture.transcript import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
 from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.safe_json import parse_json
 from memkit.versions import check_version
 
 if TYPE_CHECKING:
@@ -341,8 +342,8 @@ def _json_line(value: dict[str, Any]) -> bytes:
 def _decode(line: bytes) -> dict[str, Any]:
     """The object in a line; empty if there is none."""
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parse_json(line)
+    except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -22,6 +22,7 @@ from memkit.errors import MemkitError
 from memkit.index.chunker import decode
 from memkit.paths import Home
 from memkit.safe_files import read_regular
+from memkit.safe_json import parse_json
 
 
 class Place(Protocol):
@@ -187,8 +188,8 @@ class TextFile:
 def _parsed(line: str) -> tuple[str, dict[str, Any] | None]:
     """A line, and the object in it if it is one of JSON."""
     try:
-        value = json.loads(line) if line.startswith("{") else None
-    except (ValueError, RecursionError):
+        value = parse_json(line) if line.startswith("{") else None
+    except ValueError:
         return line, None
     return line, value if isinstance(value, dict) else None
 

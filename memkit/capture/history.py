@@ -8,7 +8,6 @@ prompts of sessions whose transcript the client has deleted; nothing else of the
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from memkit.capture.turn import Turn, turn_id
 from memkit.errors import ArchiveError, TranscriptError
 from memkit.paths import Home
 from memkit.project import Project
+from memkit.safe_json import parse_json
 
 SESSION_PREFIX = "history-"
 """Begins the name of a session that is made of a day's prompts, because the client named none."""
@@ -133,8 +133,8 @@ def _holds_sessions(day: Path) -> bool:
 
 def _prompt(line: bytes) -> TypedPrompt | None:
     try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        value = parse_json(line.decode("utf-8", "replace"))
+    except ValueError:
         return None
     if not isinstance(value, dict):
         return None

@@ -21,6 +21,7 @@ from memkit.errors import unwritable
 from memkit.git import head
 from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, file_version, make_private_directory
 from memkit.project import Project, digest16
+from memkit.safe_json import parse_json
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
@@ -98,7 +99,7 @@ def run(event: str) -> None:
 def read_input() -> Dict[str, Any]:
     """The event on stdin; raises `ValueError` if there is none or it is not a JSON object."""
     data = sys.stdin.buffer.read(MAX_INPUT_BYTES) if sys.stdin is not None else b""
-    value = json.loads(data.decode("utf-8", "replace") or "null")
+    value = parse_json(data.decode("utf-8", "replace") or "null")
     if not isinstance(value, dict):
         raise ValueError("no JSON object on stdin")
     return value
@@ -346,7 +347,7 @@ def _settings(home: Home) -> Dict[str, Any]:
 def _published(home: Home) -> Dict[str, Any]:
     try:
         with open(home.hook_settings, encoding="utf-8") as file:
-            published = json.load(file)
+            published = parse_json(file.read())
     except (OSError, ValueError):  # not written yet, or damaged: it counts as out of date
         return {}
     return published if isinstance(published, dict) else {}

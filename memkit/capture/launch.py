@@ -22,6 +22,7 @@ from memkit.paths import (
     make_private_directory,
     write_durably,
 )
+from memkit.safe_json import parse_json
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The directory that holds the package: the plugin's root, or site-packages."""
@@ -117,8 +118,8 @@ def _is_postponed(item: spool.Item) -> bool:
 def _read_left(home: Home) -> Dict[str, Any]:
     try:
         with open(home.left, encoding="ascii") as file:
-            record = json.load(file)
-    except (OSError, ValueError, RecursionError):  # nothing is left, or it is damaged: all is due
+            record = parse_json(file.read())
+    except (OSError, ValueError):  # nothing is left, or it is damaged: all is due
         return {}
     return record if isinstance(record, dict) else {}
 

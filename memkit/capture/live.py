@@ -16,6 +16,7 @@ import psutil
 
 from memkit.index.chunk import digest
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 
 SAME_SECONDS = 2.0
 """Times of creation are told by the clock of the day, which is set now and then."""
@@ -61,7 +62,7 @@ class LiveSessions:
     def __iter__(self) -> Iterator[LiveSession]:
         for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else ():
             try:
-                found = LiveSession(**json.loads(path.read_bytes()))
+                found = LiveSession(**parse_json(path.read_bytes()))
                 is_alive = found.is_alive
             except FileNotFoundError:  # ended since the listing
                 continue

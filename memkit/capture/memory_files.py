@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from memkit.capture.brief import DAY_FILE
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_removal import is_empty
@@ -45,6 +46,10 @@ LOCK_SECONDS = 30.0
 
 _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
+
+
+Record = Callable[[str, str], None]
+"""Called with the text of a file before and after a change."""
 
 
 class _Stamp(NamedTuple):
@@ -160,10 +165,18 @@ class MemoryFiles:
         make_private_directory(str(self.directory))
         if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return  # the user's own memory lies in the memory home, which is no project
-        keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        try:
+            keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        except OSError as error:  # one safeguard of several; the doctor tells if git takes the memory
+            logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
         deeper = self._real(self.directory / ".gitignore")
-        if self.shared and read_file(deeper) == _PRIVATE_IGNORE:
-            deeper.unlink()
+        patterns = read_file(deeper)
+        if self.shared and patterns.endswith(_PRIVATE_IGNORE):
+            kept = patterns[: -len(_PRIVATE_IGNORE)]
+            if kept:
+                write_durably(str(deeper), encoded(kept))
+            else:
+                deeper.unlink()
         ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
@@ -181,6 +194,8 @@ class MemoryFiles:
         `JournalError`, also for a name that leads outside of the memory.
         """
         path = self.directory.joinpath(*name.split("/"))
+        if DAY_FILE.match(name):
+            path = self.path(self.day_for(path.stem))
         with self._locked():
             try:
                 real = self._real(path)
@@ -189,7 +204,8 @@ class MemoryFiles:
             if real == Path(os.path.realpath(self.directory)):
                 raise JournalError(f"{path} is not inside the memory {self.directory}")
             make_private_directory(str(real.parent))
-            self._rewrite(path, lambda text: data.decode("utf-8", "surrogateescape"), create=True)
+            text = data.decode("utf-8", "surrogateescape")
+            self._rewrite(path, lambda before: text, create=True, record=self._note_own)
 
     def add_file(self, name: Path, data: bytes) -> bool:
         """Put a file that is no day's into the memory; False if it is there.
@@ -274,13 +290,23 @@ class MemoryFiles:
                 f"cannot write memory in {self.directory}: {error.strerror or error}"
             ) from error
 
+    def _note_own(self, before: str, after: str) -> None:
+        """Record that this home wrote what `after` adds to `before`."""
+        if self.home is not None:
+            note_own(self.home, self.project.root, before, after)
+
     def _change_day(
-        self, path: Path, change: Callable[[DayFile], object], *, may_vanish: bool = False
+        self,
+        path: Path,
+        change: Callable[[DayFile], object],
+        *,
+        may_vanish: bool = False,
+        record: Record | None = None,
     ) -> bool:
         """Have `change` work on a day file; return whether that changed it.
 
         `change` is called again if somebody else changed the file meanwhile. With `may_vanish` a file
-        in which nothing is left is removed. The caller holds the lock.
+        in which nothing is left is removed. `record` is as for `_rewrite`. The caller holds the lock.
         """
 
         def apply(text: str) -> str | None:
@@ -291,14 +317,20 @@ class MemoryFiles:
                 return text
             return None if may_vanish and is_empty(content) else content.render()
 
-        return self._rewrite(path, apply)
+        return self._rewrite(path, apply, record=record)
 
     def _rewrite(
-        self, path: Path, change: Callable[[str], str | None], *, create: bool = False
+        self,
+        path: Path,
+        change: Callable[[str], str | None],
+        *,
+        create: bool = False,
+        record: Record | None = None,
     ) -> bool:
         """Replace the text of a file by what `change` makes of it; None removes the file.
 
         Return whether that is something else. With `create` a missing file is made even if it is empty.
+        `record` gets the old and the new text before it is written, to note what of it is this home's own.
         `change` is called again if somebody else changed the file meanwhile. The caller holds the lock,
         which keeps out memkit's own processes, but no editor.
         """
@@ -311,8 +343,8 @@ class MemoryFiles:
             after = change(before)
             if after == before and not (create and stamp is None):
                 return False
-            if self.home is not None and after is not None:
-                note_own(self.home, self.project.root, before, after)
+            if record is not None and after is not None:
+                record(before, after)
             if stamp is None:
                 self._hide_from_git(path)
             try:
@@ -337,7 +369,11 @@ class MemoryFiles:
             raise RefusedFileError(
                 str(self.directory), "it is a link to files that git takes, and memory.shared is off"
             )
-        write_durably(str(self._real(self.directory / ".gitignore")), _PRIVATE_IGNORE.encode())
+        ignore = self._real(self.directory / ".gitignore")
+        present = read_file(ignore)  # patterns of the user's own stay; the last one that fits decides
+        if not present.endswith(_PRIVATE_IGNORE):
+            text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
+            write_durably(str(ignore), encoded(text))
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
         """Replace or remove the file that had this stamp. Raise `_ChangedMeanwhile` if it has another.

@@ -13,6 +13,7 @@ import os
 from typing import List, NamedTuple, Tuple
 
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 
 MOST_AT_ONCE = 3
 """What is more waits for the session after."""
@@ -59,7 +60,7 @@ def take(home: Home, root: str) -> List[str]:
             continue
         try:
             with open(path + _WAITING, encoding="ascii") as file:
-                value = json.load(file)
+                value = parse_json(file.read())
             if value["root"] in ("", root):
                 os.replace(path + _WAITING, path + _SAID)
                 lines.append(str(value["line"]))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from memkit.errors import NewerFileError
 from memkit.paths import Home, is_plain_name, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
@@ -252,7 +253,7 @@ def _is_gone(path: str) -> bool:
 
 def _read(path: Path) -> Session | None:
     try:
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
         check_version(path, value, VERSION)
         session = Session("")
         for name in {field.name for field in dataclasses.fields(Session)} & value.keys():
@@ -264,6 +265,6 @@ def _read(path: Path) -> Session | None:
         return session
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         logger.warning("session file %s is damaged and read as new: %s", path, error)
         return None

@@ -15,6 +15,7 @@ import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, put_in_place, sync_directory
+from memkit.safe_json import parse_json
 
 SCHEMA = 1
 """Version of the files' format. A worker refuses files of a newer one."""
@@ -181,10 +182,7 @@ def remove_unreadable(home: Home, names: List[str]) -> None:
 def _read(path: str) -> Dict[str, Any]:
     """The record in a file; raises `OSError`, or `ValueError` if there is none in it."""
     with open(path, encoding="utf-8") as file:
-        try:
-            record = json.load(file)
-        except RecursionError as error:
-            raise ValueError("nested too deep") from error
+        record = parse_json(file.read())
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     return record

@@ -16,6 +16,7 @@ import msgspec
 from memkit import anchors
 from memkit.errors import TombstoneError
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 from memkit.versions import check_version
 
 VERSION = 1
@@ -208,7 +209,7 @@ def read_forgotten(path: Path) -> Forgotten:
 
 def _read(path: Path) -> _Content:
     try:
-        value: Any = json.loads(path.read_bytes())
+        value: Any = parse_json(path.read_bytes())
         check_version(path, value, VERSION)
         return msgspec.convert(value, _Content)
     except FileNotFoundError:

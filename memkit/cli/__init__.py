@@ -6,6 +6,8 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -55,8 +57,29 @@ _COMMANDS = {
 """Each command with the module of this package that holds it, and its line in the group's help."""
 
 
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """End with status 0 if the reader of the output leaves, as `head` does; click itself would end with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise click.exceptions.Exit(0) from None
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module only when that command is wanted; help of the group wants none."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse the arguments, which may print a help page."""
+        with _reader_may_leave():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _reader_may_leave():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -120,7 +143,7 @@ def main() -> NoReturn:
             stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
     try:
         # What a command asked for with click's `Exit` is returned.
-        status = cli(prog_name="memkit", standalone_mode=False) or 0
+        status: str | int | None = cli(prog_name="memkit", standalone_mode=False) or 0
     except click.Abort:
         _complain("interrupted")
         status = 130
@@ -130,8 +153,10 @@ def main() -> NoReturn:
     except MemkitError as error:
         _complain(str(error))
         status = 1
-    except (BrokenPipeError, SystemExit):  # the reader left, as `head` does; click makes it an exit
+    except BrokenPipeError:  # the reader of a completion left
         status = 0
+    except SystemExit as error:  # a completion has ended, or something else wants this status
+        status = error.code
     except Exception as error:  # noqa: BLE001 - a person gets one line, the log the rest
         _complain(unexpected(error))
         status = 1

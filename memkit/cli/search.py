@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import click
 from memkit.cli.context import Context, command, day_named, plain, styled
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
+from memkit.safe_json import parse_json
 
 if TYPE_CHECKING:
     from memkit.config import Key
@@ -157,10 +157,10 @@ def _queries(batch: TextIO) -> Iterator[tuple[int, str]]:
             yield number, text
             continue
         try:
-            query = json.loads(text)["query"]
+            query = parse_json(text)["query"]
             if not isinstance(query, str):
                 raise TypeError
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise MemkitError(
                 f'--batch, line {number}: expected {{"query": "…"}} or plain text'
             ) from error

@@ -192,11 +192,11 @@ def failure_file(home_root: str) -> str:
 
 def last_failure(home_root: str) -> Failure | None:
     """Why the last try to make the environment failed; None if it did not, or none was made."""
-    import json  # needed only where something went wrong
+    from memkit.safe_json import parse_json  # needed only where something went wrong
 
     try:
         with open(failure_file(home_root), encoding="utf-8") as file:
-            record = json.load(file)
+            record = parse_json(file.read())
         return Failure(float(record["time"]), str(record["message"]))
     except (OSError, ValueError, KeyError, TypeError):  # absent, or cut short by a full disk
         return None

@@ -5,12 +5,12 @@ Standard library only, Python 3.9 syntax.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 
 from memkit.errors import MemkitError
 from memkit.processes import find_program, quiet
+from memkit.safe_json import parse_json
 
 PLUGIN = "memkit@memkit"
 """Plugin and marketplace."""
@@ -45,7 +45,7 @@ class Client:
     def has_plugin(self) -> bool:
         """Whether memkit is installed as its plugin and enabled. Raises `ClientError`."""
         try:
-            listed = json.loads(self._run("plugin", "list", "--json"))
+            listed = parse_json(self._run("plugin", "list", "--json"))
             return any(one["id"] == PLUGIN and one.get("enabled", True) for one in listed)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ClientError(

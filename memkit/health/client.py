@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 from memkit.capture.client_files import client_projects
 from memkit.project import Project
+from memkit.safe_json import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -79,10 +79,10 @@ def plugin_version(directory: Path) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """The JSON object in a file of the client's; empty if there is none."""
     try:
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         logger.info("%s cannot be read: %s", path, error)
         return {}
     return value if isinstance(value, dict) else {}

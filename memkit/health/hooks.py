@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from memkit.errors import MemkitError
 from memkit.health.client import transcripts
 from memkit.health.finding import MEND, Finding, Subject
 from memkit.paths import Home
+from memkit.safe_json import parse_json
 
 RECENT_SECONDS = 7 * 86_400.0
 """Errors of hooks are told for so long."""
@@ -103,7 +103,7 @@ def _recent_errors(subject: Subject) -> Iterator[str]:
         return
     for line in lines:
         try:
-            value = json.loads(line)
+            value = parse_json(line)
             when = datetime.strptime(value["time"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
             said = f"{value['event']}: {value['error']}"
         except (ValueError, KeyError, TypeError):  # cut off by a full disk

@@ -36,8 +36,8 @@ CLOCK_SECONDS = 86_400.0
 MOST_NAMED = 5
 """Refused files that are named one by one."""
 
-_NOT_LOOKED_INTO = ("env", "models", "index")
-"""Derived, large, and in part with the modes that pip and Chroma give their files."""
+_NOT_LOOKED_INTO = ("env", "models")
+"""Derived, large, public, and in part with the modes that pip gives its files."""
 
 
 def check_writing(subject: Subject) -> Iterator[Finding]:
@@ -100,8 +100,8 @@ def check_git(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"memory.shared is off, but git tracks {_counted(tracked)} of {project.memory}: {tracked[0]}",
             "what is said goes to files beside them, DATE.local.md, which git does not take",
-            "`memkit config set memory.shared true` if the memory is to be shared, else "
-            f"`git rm -r --cached {MEMORY_DIRECTORY}`, which keeps the files",
+            "ask the owner first: `memkit config set memory.shared true` commits all of the memory, "
+            f"and `git rm -r --cached {MEMORY_DIRECTORY}` takes it out of git for everybody",
         )
     probe = os.path.join(project.memory, "2000-01-01.local.md")
     if not is_ignored(project.root, probe):
@@ -252,7 +252,8 @@ def mend_permissions(subject: Subject) -> str:
     """Take all rights from others. Raises `OSError`."""
     found = _open_to_others(subject.home)
     for path in found:
-        os.chmod(path, PRIVATE_DIRECTORY if os.path.isdir(path) else PRIVATE_FILE)
+        with contextlib.suppress(FileNotFoundError):  # gone since the listing, as old snapshots
+            os.chmod(path, PRIVATE_DIRECTORY if os.path.isdir(path) else PRIVATE_FILE)
     return f"{_counted(found)} closed to other users"
 
 

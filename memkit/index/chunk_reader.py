@@ -6,7 +6,6 @@ Reads with the standard library alone; numpy and the BM25 index would take most 
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import mmap
 import sys
@@ -24,6 +23,7 @@ from memkit.errors import (
     raise_if_exhausted,
 )
 from memkit.index.chunk import Chunk
+from memkit.safe_json import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class ChunkReader:
         return [self._chunk(start, end) for start, end in pairwise(self._offsets)]
 
     def _chunk(self, start: int, end: int) -> Chunk:
-        value = json.loads(bytes(self._data[CHUNKS][start:end]))
+        value = parse_json(bytes(self._data[CHUNKS][start:end]))
         return Chunk(**{**value, "turns": tuple(value["turns"]), "grips": tuple(value["grips"])})
 
     def id(self, position: int) -> str:
@@ -195,7 +195,7 @@ def _current(directory: Path) -> str:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     checksum, _, data = (path / MANIFEST).read_bytes().partition(b"\n")
-    manifest: dict[str, Any] = json.loads(data)
+    manifest: dict[str, Any] = parse_json(data)
     if int(checksum) != zlib.crc32(data):
         raise ValueError("its manifest is damaged")
     if (manifest["format"], manifest["fields"]) != (FORMAT, list(CHUNK_FIELDS)):

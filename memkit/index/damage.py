@@ -7,7 +7,6 @@ another one.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from memkit.errors import IndexStoreError
 from memkit.processes import quiet
+from memkit.safe_json import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ def read_all(path: Path) -> Contents:
         logger.warning("reading the index %s crashed: %s", path, " ".join(said.split()))
         return Contents(f"reading it ends with signal {-answer.returncode}")
     try:
-        found = json.loads(answer.stdout)
+        found = parse_json(answer.stdout)
         if "damage" in found:
             logger.warning("the index %s is damaged: %s", path, found["damage"])
             return Contents(found["damage"])

@@ -15,6 +15,7 @@ from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
 from memkit.registry import Registry
+from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 
 RESTORE = (
@@ -43,7 +44,7 @@ def added_paths(home: Home, project: Project) -> list[str]:
         if not path.exists():
             earlier = map(Project, Registry.read(home).earlier_roots(project.root))
             path = next(filter(Path.exists, (_record(home, one) for one in earlier)), path)
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
         check_version(path, value, VERSION)
         return [str(added) for added in value["paths"]]
     except FileNotFoundError:

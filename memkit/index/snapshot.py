@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from memkit.index.columns import DTYPE, Names
 from memkit.index.lexical import LexicalIndex
 from memkit.index.segment import Segment
 from memkit.index.store import Row
+from memkit.safe_json import parse_json
 
 NAMES = "names.json"
 HEADER_BYTES = 1024
@@ -60,7 +60,7 @@ class Snapshot(ChunkReader):
     @property
     def names(self) -> Names:
         """The names that the numbers of `columns` stand for."""
-        names: Names = json.loads(bytes(self._data[NAMES]))
+        names: Names = parse_json(bytes(self._data[NAMES]))
         return names
 
     @functools.cached_property

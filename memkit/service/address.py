@@ -25,6 +25,7 @@ from memkit.paths import (
     make_private_directory,
     write_durably,
 )
+from memkit.safe_json import parse_json
 
 MAX_SOCKET_PATH_BYTES = 107 if sys.platform.startswith("linux") else 103
 """The length of `sun_path` less the closing zero: unix(7) on Linux, unix(4) on macOS and the BSDs."""
@@ -162,8 +163,8 @@ def _short_directory(home: Home) -> Optional[str]:
     """The directory outside the home in which its service listens; None if it listens in the home."""
     try:
         with open(home.service_token, "rb") as file:
-            directory = json.loads(file.read(MAX_TOKEN_FILE_BYTES))["directory"]
-    except (OSError, ValueError, RecursionError, TypeError, KeyError):
+            directory = parse_json(file.read(MAX_TOKEN_FILE_BYTES))["directory"]
+    except (OSError, ValueError, TypeError, KeyError):
         return None
     return directory if isinstance(directory, str) and os.path.isabs(directory) else None
 
@@ -188,9 +189,9 @@ def _read_token_file(path: str) -> Tuple[int, str]:
     with open(path, "rb") as file:
         data = file.read(MAX_TOKEN_FILE_BYTES)
     try:
-        content = json.loads(data)
+        content = parse_json(data)
         port, token = content["port"], content["token"]
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise OSError(errno.EINVAL, "the file is damaged", path) from error
     if type(port) is not int or not 0 < port < 65536 or not isinstance(token, str):
         raise OSError(errno.EINVAL, "the file is damaged", path)

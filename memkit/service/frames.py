@@ -17,6 +17,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict
 
+from memkit.safe_json import parse_json
+
 PROTOCOL = 1
 """The form of requests and replies. `drain`, `ping` and `status` keep theirs in every later protocol.
 
@@ -65,10 +67,10 @@ def checked_length(length: int, limit: int) -> int:
 def decode(data: bytes) -> Dict[str, Any]:
     """The JSON object that the body `data` holds; raises `FrameError` if it holds anything else."""
     try:
-        message = json.loads(
+        message = parse_json(
             data.decode("utf-8"), parse_constant=_no_number, parse_float=_finite_number
         )
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise FrameError("the message is no JSON: {}".format(error)) from error
     if not isinstance(message, dict):
         raise FrameError("the message is no JSON object")

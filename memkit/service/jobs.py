@@ -26,6 +26,7 @@ from memkit.index.current import known_projects
 from memkit.index.size import keep_small
 from memkit.paths import Home, make_private_directory, write_durably
 from memkit.project import Project
+from memkit.safe_json import parse_json
 from memkit.service.shown import Shown
 from memkit.upkeep.retention import remove_old_days, remove_old_replaced
 from memkit.versions import FIELD, check_version
@@ -160,7 +161,7 @@ class JobBook:
         """By name. Raises `NewerFileError`."""
         found: dict[str, JobState] = {}
         try:
-            value = json.loads(self._path.read_bytes())
+            value = parse_json(self._path.read_bytes())
             check_version(self._path, value, VERSION)
             found = {name: JobState(**state) for name, state in value.items() if name != FIELD}
         except FileNotFoundError:

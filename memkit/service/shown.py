@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memkit.index.chunk import digest
 from memkit.paths import Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ class Shown:
     def of(self, session: str) -> set[str]:
         """The ids shown in `session`."""
         try:
-            value = json.loads(self._path(session).read_bytes())
+            value = parse_json(self._path(session).read_bytes())
             return {name for name in value if isinstance(name, str)}
         except FileNotFoundError:
             return set()

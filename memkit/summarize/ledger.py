@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ class Ledger:
             return
         for line in data.splitlines():
             try:
-                value = json.loads(line)
+                value = parse_json(line)
             except ValueError:
                 logger.warning("%s: an unreadable line is passed over", self.path)
                 continue

@@ -31,6 +31,7 @@ import zstandard
 
 from memkit.errors import BackupError
 from memkit.paths import PRIVATE_FILE, create_private, replacing_privately
+from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 
 VERSION = 1
@@ -205,7 +206,7 @@ def _read(path: Path, directory: Path | None) -> tuple[Unpacked, int]:
             bounded = _Bounded(stream, limit)
             with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
                 return _unpack(path, tar, bounded, directory), bounded.announced
-    except (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError, RecursionError) as error:
+    except (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise BackupError(f"{path} is damaged, or no backup of memkit's ({reason})") from error
 
@@ -231,7 +232,7 @@ def _unpack(path: Path, tar: tarfile.TarFile, bounded: _Bounded, directory: Path
         elif checksums is not None:
             raise ValueError(f"{info.name!r} stands behind its end")
         elif info.name == _CHECKSUMS:
-            checksums = json.load(source)
+            checksums = parse_json(source.read())
         else:
             if info.name in members:
                 raise ValueError(f"{info.name!r} is there twice")
@@ -246,7 +247,7 @@ def _unpack(path: Path, tar: tarfile.TarFile, bounded: _Bounded, directory: Path
 
 
 def _header(path: Path, name: str, source: IO[bytes]) -> Header:
-    value = json.load(source) if name == _HEADER else {}
+    value = parse_json(source.read()) if name == _HEADER else {}
     if not isinstance(value, dict) or value.get("format") != _FORMAT:
         raise ValueError("it does not begin as one")
     check_version(path, value, VERSION)

@@ -43,7 +43,7 @@ _KEPT: Final[dict[str, tuple[str, ...]]] = {
     "archive": ("*.jsonl.zst", "replaced", "before-restore", _TEMPORARY),
     "sessions": ("*.json", _TEMPORARY),
     "summaries": ("*.json", "*.lock", _TEMPORARY),
-    "projects": ("*.json", "*.own", "*.adopted", "registry.json.lock", _TEMPORARY),
+    "projects": ("*.json", "*.own", "*.adopted", "*.identity", "registry.json.lock", _TEMPORARY),
 }
 _OF_A_PROJECT = ("memory", "off", "off-times", ".gitignore", "journal.lock", _TEMPORARY)
 

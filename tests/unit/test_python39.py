@@ -91,7 +91,7 @@ def test_the_syntax_is_that_of_python_39(file):
     ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 9))
 
 
-@pytest.mark.parametrize("file", SCRIPTS[:-2], ids=label)
+@pytest.mark.parametrize("file", [file for file in SCRIPTS if file.parent.name == "hooks"], ids=label)
 def test_an_older_python_parses_the_hooks_and_says_that_it_is_too_old(file):
     """Python 3.6 does not know `from __future__ import annotations`: what it imports must say so."""
     ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 4))

@@ -23,6 +23,7 @@ from memkit.errors import WeightsUnavailableError
 from memkit.index.embedding import sources
 from memkit.index.embedding.sources import Announce, SourceError
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+from memkit.safe_json import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +213,7 @@ def _is_remembered(directory: Path) -> bool:
     Hashing 91 MB takes longer (0.14 s) than loading the model; git's index trusts the same two.
     """
     try:
-        stamps = json.loads((directory / _VERIFIED_FILE).read_bytes())
+        stamps = parse_json((directory / _VERIFIED_FILE).read_bytes())
         return bool(stamps == {file.name: _stamp(directory / file.name) for file in FILES})
     except (OSError, ValueError):
         return False

@@ -23,6 +23,7 @@ from memkit.index.lexical.bm25 import LexicalMatch, PassageBM25, PostingsBM25, R
 from memkit.index.lexical.postings import Postings
 from memkit.index.lexical.tokens import Tokenizer
 from memkit.paths import create_private, make_private_directory
+from memkit.safe_json import parse_json
 
 _FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -153,7 +154,7 @@ class LexicalIndex:
 
     def _read(self, directory: Path) -> None:
         """Take over the snapshot; raises what reading, parsing and comparing it may raise."""
-        manifest = json.loads((directory / _MANIFEST).read_bytes())
+        manifest = parse_json((directory / _MANIFEST).read_bytes())
         checksums = {}
         for name in _FILES:
             checksums[name] = zlib.crc32(np.memmap(directory / name, np.uint8, mode="r").data)
@@ -165,7 +166,7 @@ class LexicalIndex:
             for name in _ARRAYS
         }
         ids = (directory / _IDS).read_bytes()
-        self._take(json.loads(ids), Postings(arrays), arrays.pop("lengths"))
+        self._take(parse_json(ids), Postings(arrays), arrays.pop("lengths"))
         if manifest != self._manifest(ids, checksums):
             raise ValueError("it was made by another version or for other settings")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from memkit.safe_json import parse_json
 from memkit.settings import SummarizeSettings
 from memkit.summarize.model import (
     NotConfiguredError,
@@ -244,8 +244,8 @@ class ChatCompletionsProvider:
 def _body(response: httpx.Response) -> Mapping[str, Any]:
     """The object an answer holds; empty if it holds none."""
     try:
-        body = response.json()
-    except (ValueError, RecursionError):
+        body = parse_json(response.content)
+    except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -254,8 +254,8 @@ def _said(response: httpx.Response) -> str:
     """The provider's words in an answer that is no success: code and message, as far as there are any."""
     body: Any
     try:
-        body = json.loads(response.content)
-    except (ValueError, RecursionError):
+        body = parse_json(response.content)
+    except ValueError:
         return response.reason_phrase
     error = _first(body).get("error") if isinstance(body, list) else body
     if isinstance(error, dict):

@@ -6,11 +6,11 @@ never be taken for the model's answer.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from memkit.safe_json import parse_json
 from memkit.summarize.model import (
     ModelError,
     NotConfiguredError,
@@ -67,8 +67,8 @@ def read_result(ended: Ended, schema: Mapping[str, Any], model: str) -> Reply:
 def _result(output: str) -> dict[str, Any] | None:
     """The result's object; with `verbose` in the user's settings the client prints a list of events."""
     try:
-        printed = json.loads(output)
-    except (ValueError, RecursionError):
+        printed = parse_json(output)
+    except ValueError:
         return None
     events = printed if isinstance(printed, list) else [printed]
     results = [

@@ -10,6 +10,7 @@ import pytest
 from memkit.capture.brief import days, newest_entries, session_brief
 from memkit.capture.facts import FactChange
 from memkit.capture.journal import Journal
+from memkit.capture.merging import merge
 from memkit.capture.note import Note
 from memkit.errors import JournalError
 from memkit.export.days import Days
@@ -251,3 +252,56 @@ def test_git_that_does_not_answer_is_asked_once_and_believed_nothing(stage: Stag
         assert not is_ignored(root, str(Path(stage.project.memory, "b.md")))
         assert remote_of(root) is None
     assert asked.read_text() == "x\n"
+
+
+def test_a_list_of_excluded_files_that_cannot_be_written_stops_nothing(stage: Stage) -> None:
+    """As where a repository's `.git/info` is a link into shared settings."""
+    info = Path(stage.project.root, ".git", "info")
+    elsewhere = stage.root / "elsewhere"
+    info.rename(elsewhere)
+    info.symlink_to(elsewhere)
+    capture(stage)
+    assert "private 7443." in Path(stage.project.memory, f"{DAY}.md").read_text()
+    assert "private" not in staged(stage.project.root)
+
+
+def test_a_merge_puts_nothing_private_into_a_day_that_git_tracks(stage: Stage) -> None:
+    other = stage.root / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    tracked = other / ".memkit" / "memory" / f"{DAY}.md"
+    tracked.parent.mkdir(parents=True)
+    tracked.write_text(f"# {DAY}\n")
+    git(other, "add", "-Af")
+    git(other, "commit", "-qm", "one")
+    capture(stage)
+    target = Project(str(other))
+    merge(stage.project, target, stage.home, Journal(target, home=stage.home))
+    assert "private" not in staged(str(other))
+    assert "private 7443." in tracked.with_name(f"{DAY}.local.md").read_text()
+
+
+def test_a_turn_grows_on_where_git_does_not_take_it(stage: Stage) -> None:
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("First half."))
+    stage.handle("PreCompact")
+    day = Path(stage.project.memory, f"{DAY}.md")
+    assert "First half." in day.read_text()
+    git(stage.project.root, "add", "-f", str(day))
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("First half.").answer("private 7443."))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="private 7443.", late=True)
+    assert "private" not in day.read_text()
+    local = day.with_name(f"{DAY}.local.md")
+    assert "private 7443." in local.read_text()
+    before = local.read_text()
+    stage.handle("Stop", prompt_id=prompt_id(1), message="private 7443.", late=True)
+    assert local.read_text() == before
+
+
+def test_another_users_repository_is_asked_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, where git itself refuses it unless told otherwise."""
+    Path(stage.project.root, ".gitignore").write_text("!/.memkit/**\n")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert not is_ignored(stage.project.root, str(Path(stage.project.memory, "x.md")))
+    capture(stage)
+    monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
+    assert "private" not in staged(stage.project.root)

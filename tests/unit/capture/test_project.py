@@ -228,6 +228,45 @@ def test_a_moved_project_keeps_its_name(root: Path, home: Home) -> None:
     assert identity(Project(str(root / "second")), home) == name
 
 
+@pytest.mark.parametrize("failure", ["exit 128", "kill -9 $$", "missing"])
+def test_a_failure_of_git_changes_no_name(
+    root: Path, home: Home, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    project = Project(str(repository(root / "first", REMOTE)))
+    unknown = Project(str(repository(root / "unknown", "git@example.com:team/other.git")))
+    name = identity(project, home)
+    programs = root / "programs"
+    programs.mkdir()
+    if failure != "missing":
+        (programs / "git").write_text(f"#!/bin/sh\n{failure}\n")
+        (programs / "git").chmod(0o755)
+    with monkeypatch.context() as broken:
+        broken.setenv("PATH", str(programs))
+        assert remote_of(project.root) is None
+        assert identity(project, home) == name
+        by_path = identity(unknown, home)
+    assert identity(unknown, home) != by_path
+    git(Path(project.root), "remote", "remove", "origin")
+    removed = identity(project, home)  # a definite answer
+    assert removed != name
+    with monkeypatch.context() as broken:
+        broken.setenv("PATH", str(programs))
+        assert identity(project, home) == removed
+
+
+def test_a_name_that_another_project_took_over_is_not_kept(
+    root: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), home)
+    first.rename(root / "second")
+    assert identity(Project(str(root / "second")), home) == name
+    repository(first, REMOTE)
+    monkeypatch.setenv("PATH", str(root / "nothing"))
+    assert identity(Project(str(first)), home) != name
+    assert identity(Project(str(root / "second")), home) == name
+
+
 def test_a_second_clone_gets_a_name_of_its_own(root: Path, home: Home) -> None:
     one, two = repository(root / "one", REMOTE), repository(root / "two", REMOTE)
     first, second = (identity(Project(str(path)), home) for path in (one, two))

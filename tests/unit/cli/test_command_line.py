@@ -6,7 +6,8 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -35,6 +36,17 @@ def test_help_of_every_command(run: Run, read_only: Memory) -> None:
         assert "--json" in own.output
 
 
+@pytest.fixture
+def memory_process(read_only: Memory) -> Callable[[str], int]:
+    """Run code in a process of its own; return its status."""
+
+    def run_code(code: str) -> int:
+        words = [sys.executable, "-c", textwrap.dedent(code)]
+        return subprocess.run(words, env=environment(read_only), check=False).returncode
+
+    return run_code
+
+
 def every_command(group: click.Group, typed: str) -> Iterator[tuple[str, click.Command]]:
     """All commands below a group, with what is typed for each."""
     context = click.Context(group)
@@ -50,6 +62,39 @@ def test_help_of_every_command_has_an_example() -> None:
     for typed, command in every_command(cli.cli, "memkit"):
         shown = command.get_help(click.Context(command, info_name=typed)).splitlines()
         assert any(line.strip().startswith(typed) for line in shown[1:]), typed
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"), [(SystemExit(3), 3), (SystemExit(), 0), (SystemExit("why"), 1), (BrokenPipeError(), 0)]
+)
+def test_an_exit_keeps_its_status(
+    memory_process: Callable[[str], int], stop: BaseException, status: int
+) -> None:
+    code = f"""
+        import sys
+        from memkit import cli
+        def stop(*arguments, **options):
+            raise {stop!r}
+        cli.click.Group.invoke = stop
+        sys.argv = ["memkit", "status"]
+        cli.main()
+    """
+    assert memory_process(code) == status
+
+
+def test_a_help_page_that_nobody_reads(read_only: Memory) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "memkit", "search", "--help"]
+    done = subprocess.run(
+        words, stdout=writing, stderr=subprocess.PIPE, env=environment(read_only), check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_failed_completion_is_a_failure(spawn: Run, read_only: Memory) -> None:
+    assert spawn(read_only, _MEMKIT_COMPLETE="csh_complete").status == 1
 
 
 def test_version(run: Run, read_only: Memory) -> None:
@@ -99,7 +144,7 @@ class TestUnexpected:
         self, run: Run, fresh: Memory, fails: dict[str, BaseException]
     ) -> None:
         fails["raised"] = PermissionError(13, "Permission denied", "/some/file")
-        assert run(fresh, "status").complaint == "memkit: /some/file: Permission denied"
+        assert run(fresh, "status").complaint == "memkit: /some/file: Permission denied; make it writable"
 
     def test_of_ours_is_our_line(
         self, run: Run, fresh: Memory, fails: dict[str, BaseException]

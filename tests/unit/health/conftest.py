@@ -110,7 +110,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
             monkeypatch.delenv(name)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")
+    mask = os.umask(0o077)  # as the command line sets it
     yield
+    os.umask(mask)
     logging.getLogger("memkit").handlers.clear()
     logging.getLogger("memkit").propagate = True
 

@@ -89,6 +89,17 @@ def test_a_home_that_others_can_read(bare: Patient) -> None:
     assert bare.findings() == []
 
 
+def test_an_index_that_others_can_read(indexed: Patient) -> None:
+    """Earlier versions left Chroma's files with the mode that the user's umask gave them."""
+    database = Path(indexed.home.index, "chroma", "chroma.sqlite3")
+    database.chmod(0o644)
+    finding = indexed.finding("open-to-others")
+    assert str(database) in finding.what
+    assert indexed.mend(finding) == ["1 file closed to other users"]
+    assert database.stat().st_mode & 0o777 == 0o600
+    assert indexed.findings() == []
+
+
 def test_a_clock_in_the_past(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr("time.time", lambda: now - 400 * 86400)

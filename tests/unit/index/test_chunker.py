@@ -210,6 +210,10 @@ def test_fragments_join_a_neighbour(text: str, options: ChunkOptions) -> None:
 
 @given(st.lists(block, max_size=10), heading, paragraph, sizes)
 @settings(max_examples=100, deadline=None)
+# Without its anchor the last section is a fragment.
+@example(
+    ["# port", "<!-- turn:8ad3df7f -->"], "# port", "port", ChunkOptions(max_characters=120, min_characters=7)
+)
 def test_appended_sections_leave_earlier_chunks_alone(
     blocks: list[str], title: str, body: str, options: ChunkOptions
 ) -> None:
@@ -218,7 +222,9 @@ def test_appended_sections_leave_earlier_chunks_alone(
     after = chunked(f"{text}\n\n{title}\n\n{body}\n", options=options)
     assert after[: max(0, len(before) - 2)] == before[:-2]
     is_fragment = len(f"{title}\n\n{body}") < options.min_characters
-    if before and not is_fragment and len(text.split("\n\n")[-1]) >= options.min_characters:
+    # Anchors are no text of a chunk, so they do not count.
+    last = anchors.strip(text).rstrip().split("\n\n")[-1]
+    if before and not is_fragment and len(last) >= options.min_characters:
         assert after[: len(before)] == before
 
 
