@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import make_private_directory, write_durably
@@ -217,6 +218,13 @@ EXCLUDED = (
 )
 """What `keep_out_of_git` adds."""
 
+GIT_SECONDS = 5.0
+"""How long git may take to answer."""
+
+_SILENCE_SECONDS = 60.0
+"""How long git is not asked about a repository in which it did not answer."""
+
+_silent_until: Dict[str, float] = {}
 _tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], FrozenSet[str]]] = {}
 
 
@@ -317,7 +325,7 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     import subprocess  # not needed by hooks, which count milliseconds
 
     git = find_program("git")
-    if git is None:
+    if git is None or time.monotonic() < _silent_until.get(root, 0.0):
         return None
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment.update(
@@ -331,12 +339,15 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
             [git, *options, "-C", root, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=5,
+            timeout=GIT_SECONDS,
             check=False,
             env=environment,
             **quiet(),
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
+        return None
+    except subprocess.TimeoutExpired:  # a pipe among git's files, say; a command asks more than once
+        _silent_until[root] = time.monotonic() + _SILENCE_SECONDS
         return None
     return answer.returncode, answer.stdout
 

@@ -28,7 +28,7 @@ NEAR = 1000
 SKIP = "#skip"
 """The word in a prompt that says: do not remember this turn."""
 
-_SKIP = re.compile(r"(?<!\S)" + SKIP + r"(?![\w-])")
+_SKIP = re.compile(r"(?i)(?<!\S)" + SKIP + r"(?![\w-])")
 MARK = re.compile(r"\[redacted:([a-z-]+)\]")
 """What stands in the place of a secret, with its kind as the only group."""
 

@@ -17,6 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+from memkit.capture.redact import without_private
 from memkit.errors import TranscriptError
 from memkit.safe_files import open_regular
 
@@ -277,7 +278,7 @@ def _block(block: dict[str, Any]) -> Block | None:
     if kind == "tool_result":
         return Block(
             "tool_result",
-            _result_text(block.get("content")),
+            _without_private_answers(_result_text(block.get("content"))),
             tool_id=_string(block.get("tool_use_id")),
             is_error=block.get("is_error") is True,
         )
@@ -353,6 +354,17 @@ def _result_text(content: object) -> str:
     parts = content if isinstance(content, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return clean("\n".join(text for text in texts if isinstance(text, str)))
+
+
+_TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
+"""How results begin that a person typed: answers to Claude's questions, and why a call was refused."""
+
+
+def _without_private_answers(result: str) -> str:
+    """A tool's result without the private parts of what a person typed into it; it hides nothing else."""
+    if "rivate" not in result.lower() or not _TYPED.match(result):
+        return result
+    return without_private(result)
 
 
 def _common(value: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from memkit.capture.merging import merge
 from memkit.capture.note import Note
 from memkit.errors import JournalError
 from memkit.export.days import Days
-from memkit.git import EXCLUDED, is_ignored
+from memkit.git import EXCLUDED, is_ignored, remote_of
 from memkit.health.finding import open_subject
 from memkit.health.places import check_git
 from memkit.project import Project
@@ -235,6 +235,23 @@ def test_a_pulled_ignore_file_opens_nothing_for_long(stage: Stage) -> None:
     stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
     stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
     assert "private" not in staged(str(root))
+
+
+def test_git_that_does_not_answer_is_asked_once_and_believed_nothing(stage: Stage) -> None:
+    """A pipe among git's files, as an archive of a repository can bring it, stops every git."""
+    root = stage.project.root
+    asked = stage.root / "asked"
+    programs = stage.root / "programs"
+    programs.mkdir()
+    (programs / "git").write_text(f"#!/bin/sh\necho x >> {asked}\nexec sleep 1000\n")
+    (programs / "git").chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+        patch.setattr("memkit.git.GIT_SECONDS", 0.2)
+        assert not is_ignored(root, str(Path(stage.project.memory, "a.md")))
+        assert not is_ignored(root, str(Path(stage.project.memory, "b.md")))
+        assert remote_of(root) is None
+    assert asked.read_text() == "x\n"
 
 
 def test_a_list_of_excluded_files_that_cannot_be_written_stops_nothing(stage: Stage) -> None:

@@ -114,3 +114,25 @@ def test_a_prompt_by_itself(prompt: str, rest: str, is_open: bool) -> None:
 
 def test_what_stands_before_an_unopened_end_was_private() -> None:
     assert without_unopened(f"{WORD}\n</private> after") == "[redacted:private] after"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        'Your questions have been answered: "Which key?"="<private>{}</private>". You can now continue.',
+        'User has answered your questions: "Which key?"="<PRIVATE >{}</private>". You can now continue.',
+        "The user doesn't want to proceed with this tool use. The user said:\nno, <private>{}</private> is the key",
+        "The user doesn't want to proceed with this tool use. The user said:\nno, <private> {}",
+    ],
+)
+def test_a_part_that_a_person_typed_as_an_answer_is_cut(stage: Stage, result: str) -> None:
+    """The client writes what a person answers Claude's questions into the result of a tool."""
+    lines = shell(Lines().prompt("Deploy it.", prompt_id(1)), "a", result.format(WORD)).answer("All done.")
+    text = captured(stage, lines)
+    assert WORD not in text
+    assert "Deploy it." in text
+    assert "All done." in text
+
+
+def test_skip_in_any_letter_case(stage: Stage) -> None:
+    assert WORD not in captured(stage, Lines().prompt(f"#SKIP {WORD}", prompt_id(1)).answer(WORD))

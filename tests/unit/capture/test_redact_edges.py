@@ -139,3 +139,20 @@ def test_once_is_enough(parts: list[str]) -> None:
 def test_a_million_characters_in_one_go(unit: str) -> None:
     """Each of these took a quadratic search minutes; a linear one is through in about a second."""
     assert redact(unit * (1_000_000 // len(unit)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "     1\tdb:\n     2\t  password: |\n     3\t    {}\n",
+        "    12→password:\n    13→  {}\n",
+        "+password: >-\n+  {}\n",
+        "12:password: |\n13:  {}",
+        "$ENV{{DB_PASSWORD}} = '{}';",
+        "$ENV{{'DB_PASSWORD'}} = '{}';",
+    ],
+)
+def test_a_value_on_the_next_line_of_a_numbered_file_or_a_diff(text: str) -> None:
+    """Claude reads files with the numbers of their lines."""
+    value = "Xk9$mP2vLq8zR4"
+    assert value not in redact(text.format(value))
