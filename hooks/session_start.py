@@ -19,7 +19,7 @@ def complain():
         with open(said) as file:
             if file.read() == version:
                 return "{}"
-    except OSError:  # it was not said yet
+    except (OSError, ValueError):  # it was not said yet, or the file is damaged
         pass
     try:
         os.makedirs(os.path.dirname(said), 0o700, exist_ok=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Collection, Dict, List, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from memkit.paths import make_private_directory, write_durably
 from memkit.processes import find_program, quiet
@@ -42,6 +42,16 @@ def worktree_root(directory: str, ignored: Collection[str] = ()) -> Optional[str
         return None
     main = _main_worktree(current)
     return current if main is None or main in ignored else main
+
+
+def worktrees_around(directory: str) -> List[str]:
+    """All worktrees that hold `directory`, which is a real path: a submodule lies in another one."""
+    found = []
+    current = _worktree(directory, ())
+    while current is not None:
+        found.append(current)
+        current = _worktree(current, found)
+    return found
 
 
 def head(directory: str) -> Head:
@@ -207,7 +217,7 @@ EXCLUDED = (
 )
 """What `keep_out_of_git` adds."""
 
-_tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], bool]] = {}
+_tracked: Dict[Tuple[str, str], Tuple[Tuple[int, int], FrozenSet[str]]] = {}
 
 
 def is_tracked(root: str, path: str) -> bool:
@@ -223,10 +233,15 @@ def is_tracked(root: str, path: str) -> bool:
     except OSError:  # nothing was ever added
         return False
     state = status.st_mtime_ns, status.st_size
-    known = _tracked.get((root, path))
+    directory, name = os.path.split(path)
+    known = _tracked.get((root, directory))
     if known is None or known[0] != state:
-        known = _tracked[root, path] = (state, bool(tracked_below(root, path)))
-    return known[1]
+        # All of the directory at once: an import writes hundreds of days.
+        below = os.path.relpath(os.path.realpath(directory), os.path.realpath(root))
+        found = [os.path.split(one) for one in tracked_below(root, directory)]
+        names = frozenset(last for first, last in found if os.path.normpath(first) == below)
+        known = _tracked[root, directory] = (state, names)
+    return name in known[1]
 
 
 def tracked_below(root: str, path: str) -> List[str]:
@@ -238,11 +253,14 @@ def tracked_below(root: str, path: str) -> List[str]:
 
 
 def is_ignored(root: str, path: str) -> bool:
-    """Return whether git ignores `path` in the repository at `root`, or there is none. Runs git."""
+    """Return whether git ignores `path` in the repository at `root`, or there is none. Runs git.
+
+    False if git does not answer.
+    """
     if _git_directory(root) is None:
         return True
     answer = run_git(root, "check-ignore", "-q", "--no-index", path)
-    return answer is None or answer[0] != 1
+    return answer is not None and answer[0] == 0
 
 
 def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
@@ -302,8 +320,12 @@ def run_git(root: str, *arguments: str) -> Optional[Tuple[int, bytes]]:
     if git is None:
         return None
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", LC_ALL="C")
-    options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull]
+    environment.update(
+        GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C"
+    )
+    settings = ["core.fsmonitor=false", "core.hooksPath=" + os.devnull, "protocol.allow=never"]
+    settings.append("safe.directory=*")  # in a container the repository can be another user's
+    options = [part for setting in settings for part in ("-c", setting)]
     try:
         answer = subprocess.run(
             [git, *options, "-C", root, *arguments],

@@ -18,7 +18,7 @@ from memkit.safe_files import inside, read_tail
 NEWEST_BYTES = 1024 * 1024
 """How much of a day file's end is read for its newest entries; more is read only to count them all."""
 
-_DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
+DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 
 _MOST_LOOKED_AT = 200
 """Entries that are held against the record of what this home wrote; a stranger's file may have any number."""
@@ -48,7 +48,7 @@ def days(project: Project) -> List[str]:
     try:
         memory = inside(project.memory, project.root)
         with os.scandir(memory) as entries:
-            found = [entry for entry in entries if _DAY_FILE.match(entry.name)]
+            found = [entry for entry in entries if DAY_FILE.match(entry.name)]
         return sorted(entry.name[:-3] for entry in found if _is_day(entry, memory))
     except OSError:
         return []

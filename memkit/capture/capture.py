@@ -314,6 +314,7 @@ class Capture:
                     )
         except MemkitError as error:  # then less of it is quoted
             logger.warning("what is this home's own in %s is not known: %s", project.root, error)
+            return  # asked again with the next turn
         note_own(self.home, project.root, "", "\n".join(known))
         make_private_directory(self.home.projects)
         create_private(str(done)).close()
@@ -409,7 +410,9 @@ class Capture:
         content = Journal(Project(root)).day(digest.day)
         others = [one.section for one in content.turns_of(digest.session)]
         texts = [content.text(one) for one in others if one.pairs["turn"] != turn.id]
-        return bool(answered) and any(text.endswith(answered) for text in texts)
+        return bool(answered) and any(
+            text.partition("\n**Answered**")[2].strip() == answered for text in texts
+        )
 
     def redact(self, text: str) -> str:
         """`text` without secrets, the user's own patterns included."""

@@ -16,7 +16,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Pattern
 
 from memkit.capture.hook_log import log_failure
-from memkit.environment.session import heed_user_only
+from memkit.environment.session import heed_user_only, shell_is_users
 from memkit.errors import unwritable
 from memkit.git import head
 from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, file_version, make_private_directory
@@ -78,8 +78,12 @@ def run(event: str) -> None:
     afterwards: List[Callable[[], None]] = []
     os.umask(0o077)  # logs and what Chroma writes in the worker, which inherits it, are private too
     try:
+        data = read_input()
+        # What the hook does not heed still reaches the shell that it is asked about.
+        is_answered = event != "PreToolUse" or shell_is_users(os.environ)
         heed_user_only()
-        answer = answer_event(event, read_input(), afterwards)
+        if is_answered:
+            answer = answer_event(event, data, afterwards)
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session
         log_failure(event, error)
     try:

@@ -15,8 +15,9 @@ turn's anchor: writing a turn twice changes nothing. What a person edited is lef
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -27,8 +28,11 @@ from memkit.capture.digest import Digest
 from memkit.capture.facts import FactChange, FactFile
 from memkit.capture.memory_files import MemoryFiles
 from memkit.capture.note import Note
+from memkit.capture.own_entries import note_own, note_redacted
 from memkit.capture.sessions import Growing
 from memkit.errors import JournalError
+
+logger = logging.getLogger(__name__)
 
 _TURN = re.compile(r"turn:(\S+) ")
 
@@ -50,17 +54,29 @@ class Journal(MemoryFiles):
         if not by_day:
             return []
         with self._locked():
+            renamed = self._renamed_turns()
             return [
                 digest
                 for day, group in sorted(by_day.items())
-                for digest in self._write_day(day, group, growing or {})
+                for digest in self._write_day(day, group, growing or {}, renamed)
             ]
 
-    def change(self, day: str, change: Callable[[DayFile], int]) -> int:
-        """Have `change` work on a day, and return what it returns; durable then. Raises `JournalError`."""
+    def change(
+        self, day: str, change: Callable[[DayFile], int], own: Container[str] = ()
+    ) -> int:
+        """Have `change` add to a day, and return what it returns; durable then. Raises `JournalError`.
+
+        What it adds counts as this home's own where it is among `own` (see `own_entries`).
+        """
         results: list[int] = []
+
+        def record(before: str, after: str) -> None:
+            if self.home is not None:
+                note_own(self.home, self.project.root, before, after, own)
+
+        path = self.path(self.day_for(day))
         with self._locked():
-            self._change_day(self.path(day), lambda content: results.append(change(content)))
+            self._change_day(path, lambda content: results.append(change(content)), record=record)
             return results[-1]
 
     def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
@@ -92,8 +108,12 @@ class Journal(MemoryFiles):
                 for turn, section in hashes.items():
                     will_write(turn, section)
 
+        def record(before: str, after: str) -> None:
+            if self.home is not None:
+                note_redacted(self.home, self.project.root, before, after)
+
         with self._locked():
-            return self._change_day(self.path(day), change)
+            return self._change_day(self.path(day), change, record=record)
 
     def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
         """Put the bullets of a segment, a line each, above its turns; see `DayFile.summarize`.
@@ -105,7 +125,9 @@ class Journal(MemoryFiles):
             raise JournalError(f"git tracks {self.path(day)}, and memory.shared is off: it gets no bullets")
         with self._locked():
             return self._change_day(
-                self.path(day), lambda content: content.summarize(turns, bullets)
+                self.path(day),
+                lambda content: content.summarize(turns, bullets),
+                record=self._note_own,
             )
 
     def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:
@@ -121,14 +143,17 @@ class Journal(MemoryFiles):
                 keep(before)
             return after
 
+        self._refuse_tracked(self.directory / name)
         with self._locked():
-            return self._rewrite(self.directory / name, apply)
+            return self._rewrite(self.directory / name, apply, record=self._note_own)
 
     def add_note(self, note: Note) -> bool:
         """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
         with self._locked():
             return self._change_day(
-                self.path(self.day_for(note.day)), lambda content: content.insert_note(note)
+                self.path(self.day_for(note.day)),
+                lambda content: content.insert_note(note),
+                record=self._note_own,
             )
 
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
@@ -138,7 +163,9 @@ class Journal(MemoryFiles):
         """
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
         with self._locked():
-            self._rewrite(self.path(day), lambda text: merge(old, new, text))
+            self._rewrite(
+                self.path(day), lambda text: merge(old, new, text), record=self._note_own
+            )
 
     def remove(self, day: str, removal: Removal) -> bool:
         """Take what `removal` names out of a day, and the file itself if nothing else is in it.
@@ -179,10 +206,13 @@ class Journal(MemoryFiles):
             return self._rewrite(path, apply)
 
     def _write_day(
-        self, day: str, group: list[Digest], growing: Mapping[str, Growing]
+        self,
+        day: str,
+        group: list[Digest],
+        growing: Mapping[str, Growing],
+        renamed: Collection[str],
     ) -> list[Digest]:
         beside = _FilesBeside(self, day)
-        renamed = self._renamed_turns()
         changed: list[Digest] = []
 
         def change(content: DayFile) -> None:
@@ -193,7 +223,7 @@ class Journal(MemoryFiles):
                 and self._apply(content, digest, growing.get(digest.turn), beside)
             ]
 
-        self._change_day(self.path(day), change)
+        self._change_day(self.path(day), change, record=self._note_own)
         return changed
 
     def _apply(
@@ -201,8 +231,12 @@ class Journal(MemoryFiles):
     ) -> bool:
         present = content.find_turn(digest.turn)
         if present is None:
-            # Written before, but gone from the file: a person took it out, so it stays out.
-            if (known is not None and known.is_written) or beside.hold(digest.turn):
+            if known is not None and known.is_written:
+                # Gone from the file: a person took it out, so it stays out. But what git began to track
+                # while the turn grew is not written any more.
+                if not beside.holds_less(digest):
+                    return False
+            elif beside.hold(digest.turn):
                 return False
             content.insert(digest)
             return True
@@ -230,9 +264,19 @@ class Journal(MemoryFiles):
 
     def _renamed_turns(self) -> set[str]:
         """Return the turns in files that are no days."""
-        contents = map(self.day, self.renamed_days())
-        sections = (section for content in contents for section in content.sections)
-        return {section.pairs["turn"] for section in sections if "turn" in section.pairs}
+        found: set[str] = set()
+        days = {self.path(day) for day in self.days()}
+        for path in self.markdown():
+            if path not in days:
+                try:
+                    text = self.text_at(path)
+                except JournalError as error:  # another file's trouble must not stop this one
+                    logger.warning("%s", error)
+                    continue
+                if "turn:" in text:
+                    pairs = (section.pairs for section in DayFile(text).sections)
+                    found.update(one["turn"] for one in pairs if "turn" in one)
+        return found
 
 
 class _FilesBeside:
@@ -256,6 +300,13 @@ class _FilesBeside:
             turn in named and DayFile(text).find_turn(turn) is not None
             for named, text in self._texts
         )
+
+    def holds_less(self, digest: Digest) -> bool:
+        """Whether the other file of the same day has another text of the turn."""
+        twin = digest.day if self._day != digest.day else f"{digest.day}.local"
+        content = DayFile(self._journal.text_if_used(f"{twin}.md"))
+        section = content.find_turn(digest.turn)
+        return section is not None and content.text(section).strip() != digest.section.strip()
 
     def _days(self) -> list[str]:
         day = date.fromisoformat(self._day[:10])

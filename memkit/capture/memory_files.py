@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from memkit.capture.brief import DAY_FILE
 from memkit.capture.brief import days as days_of
 from memkit.capture.day_file import DayFile, encoded
 from memkit.capture.day_removal import is_empty
@@ -45,6 +46,10 @@ LOCK_SECONDS = 30.0
 
 _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
+
+
+Record = Callable[[str, str], None]
+"""Called with the text of a file before and after a change."""
 
 
 class _Stamp(NamedTuple):
@@ -95,13 +100,31 @@ class MemoryFiles:
     def day_for(self, date: str) -> str:
         """Return the day to which entries of an ISO date are added: another one if git tracks its file.
 
-        Git would take private turns with the next commit. `MEMORY`, without suffix, works like a day.
+        Git would take private turns with the next commit. `MEMORY`, without suffix, works like a day. Raise
+        `JournalError` if it tracks both.
         """
-        return f"{date}.local" if self.is_public(date) else date
+        if not self.is_public(date):
+            return date
+        self._refuse_tracked(self.path(f"{date}.local"))
+        return f"{date}.local"
 
     def is_public(self, day: str) -> bool:
         """Return whether git tracks the file of a day although the memory is not shared."""
-        return not self.shared and is_tracked(self.project.root, str(self.path(day)))
+        return self._is_tracked(self.path(day))
+
+    def _is_tracked(self, path: Path) -> bool:
+        """Whether git would take private text with the file. A memory that is a link lies elsewhere."""
+        if self.shared:
+            return False
+        root = self.project.root
+        places = {str(path), os.path.realpath(path)}
+        return any(is_tracked(root, place) for place in places)
+
+    def _refuse_tracked(self, path: Path) -> None:
+        if self._is_tracked(path):
+            raise JournalError(
+                f"nothing private is written to {path}, because git tracks it; run `git rm --cached` on it"
+            )
 
     def day(self, day: str) -> DayFile:
         """One day as it is in its file. Raises `JournalError`."""
@@ -147,16 +170,27 @@ class MemoryFiles:
         make_private_directory(str(self.directory))
         if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return  # the user's own memory lies in the memory home, which is no project
-        keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        try:
+            keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        except OSError as error:  # one safeguard of several; the doctor tells if git takes the memory
+            logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
         deeper = self._real(self.directory / ".gitignore")
-        if self.shared and read_file(deeper) == _PRIVATE_IGNORE:
-            deeper.unlink()
+        patterns = read_file(deeper)
+        if self.shared and patterns.endswith(_PRIVATE_IGNORE):
+            kept = patterns[: -len(_PRIVATE_IGNORE)]
+            if kept:
+                write_durably(str(deeper), encoded(kept))
+            else:
+                deeper.unlink()
         ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
         # Any other text is the user's own and stays.
         if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
             write_durably(str(ignore), wanted.encode())
+        elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
+            # Git may have pulled it meanwhile, over the one that memkit made: days are there already.
+            self._hide_from_git(self.directory / "0000-00-00.md")
 
     def take_over(self, name: str, data: bytes) -> None:
         """Put a whole file, as from a backup, in the place of what stands at `name`, if anything does.
@@ -165,6 +199,8 @@ class MemoryFiles:
         `JournalError`, also for a name that leads outside of the memory.
         """
         path = self.directory.joinpath(*name.split("/"))
+        if DAY_FILE.match(name):
+            path = self.path(self.day_for(path.stem))
         with self._locked():
             try:
                 real = self._real(path)
@@ -173,7 +209,8 @@ class MemoryFiles:
             if real == Path(os.path.realpath(self.directory)):
                 raise JournalError(f"{path} is not inside the memory {self.directory}")
             make_private_directory(str(real.parent))
-            self._rewrite(path, lambda text: data.decode("utf-8", "surrogateescape"), create=True)
+            text = data.decode("utf-8", "surrogateescape")
+            self._rewrite(path, lambda before: text, create=True, record=self._note_own)
 
     def add_file(self, name: Path, data: bytes) -> bool:
         """Put a file that is no day's into the memory; False if it is there.
@@ -258,13 +295,23 @@ class MemoryFiles:
                 f"cannot write memory in {self.directory}: {error.strerror or error}"
             ) from error
 
+    def _note_own(self, before: str, after: str) -> None:
+        """Record that this home wrote what `after` adds to `before`."""
+        if self.home is not None:
+            note_own(self.home, self.project.root, before, after)
+
     def _change_day(
-        self, path: Path, change: Callable[[DayFile], object], *, may_vanish: bool = False
+        self,
+        path: Path,
+        change: Callable[[DayFile], object],
+        *,
+        may_vanish: bool = False,
+        record: Record | None = None,
     ) -> bool:
         """Have `change` work on a day file; return whether that changed it.
 
         `change` is called again if somebody else changed the file meanwhile. With `may_vanish` a file
-        in which nothing is left is removed. The caller holds the lock.
+        in which nothing is left is removed. `record` is as for `_rewrite`. The caller holds the lock.
         """
 
         def apply(text: str) -> str | None:
@@ -275,14 +322,20 @@ class MemoryFiles:
                 return text
             return None if may_vanish and is_empty(content) else content.render()
 
-        return self._rewrite(path, apply)
+        return self._rewrite(path, apply, record=record)
 
     def _rewrite(
-        self, path: Path, change: Callable[[str], str | None], *, create: bool = False
+        self,
+        path: Path,
+        change: Callable[[str], str | None],
+        *,
+        create: bool = False,
+        record: Record | None = None,
     ) -> bool:
         """Replace the text of a file by what `change` makes of it; None removes the file.
 
         Return whether that is something else. With `create` a missing file is made even if it is empty.
+        `record` gets the old and the new text before it is written, to note what of it is this home's own.
         `change` is called again if somebody else changed the file meanwhile. The caller holds the lock,
         which keeps out memkit's own processes, but no editor.
         """
@@ -295,8 +348,8 @@ class MemoryFiles:
             after = change(before)
             if after == before and not (create and stamp is None):
                 return False
-            if self.home is not None and after is not None:
-                note_own(self.home, self.project.root, before, after)
+            if record is not None and after is not None:
+                record(before, after)
             if stamp is None:
                 self._hide_from_git(path)
             try:
@@ -314,8 +367,18 @@ class MemoryFiles:
         """
         if self.shared or self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return
-        if not is_ignored(self.project.root, str(path)):
-            write_durably(str(self._real(self.directory / ".gitignore")), _PRIVATE_IGNORE.encode())
+        root, real = self.project.root, self._real(path)
+        if is_ignored(root, str(real)):  # asked about a path through a link, git says nothing
+            return
+        if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
+            raise RefusedFileError(
+                str(self.directory), "it is a link to files that git takes, and memory.shared is off"
+            )
+        ignore = self._real(self.directory / ".gitignore")
+        present = read_file(ignore)  # patterns of the user's own stay; the last one that fits decides
+        if not present.endswith(_PRIVATE_IGNORE):
+            text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
+            write_durably(str(ignore), encoded(text))
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
         """Replace or remove the file that had this stamp. Raise `_ChangedMeanwhile` if it has another.

@@ -18,6 +18,7 @@ from memkit.capture.day_removal import Removal, remove
 from memkit.capture.fact_merging import holds_lines, remembered_text, taken_facts
 from memkit.capture.facts import MEMORY_FILE
 from memkit.capture.journal import Journal
+from memkit.capture.own_entries import OwnEntries
 from memkit.capture.sessions import Sessions
 from memkit.capture.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.errors import JournalError
@@ -49,12 +50,14 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     pending.mark(home, target.root)
     forgotten = Tombstones(home).forgotten().within(target.root)
     other = Journal(source)
+    own = OwnEntries(home, source.root)
     files = _files(source)
     for day in other.days():
         content = DayFile(_take_facts(journal, other, f"{day}.md", forgotten))
         merged.turns += journal.change(
             day,
-            lambda own, content=content: merge_day(own, content, forgotten),  # type: ignore[misc]
+            lambda day_file, content=content: merge_day(day_file, content, forgotten),  # type: ignore[misc]
+            own,
         )
     days = {f"{day}.md" for day in days_of(source)}
     for file in files:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from memkit import anchors
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
@@ -53,14 +53,36 @@ def own_file(home: Home, root: str) -> str:
     return os.path.join(home.projects, digest16(root) + ".own")
 
 
-def note_own(home: Home, root: str, before: str, after: str) -> None:
-    """Record what the text `after` of a file has that `before` lacks. Raise `OSError`.
+def note_own(
+    home: Home, root: str, before: str, after: str, among: Container[str] | None = None
+) -> None:
+    """Record what the text `after` of a file has that `before` lacks, if it is `among`. Raise `OSError`.
 
     Call it before the file is written: words that never get there do no harm in the record.
     """
     before, after = _without_equal_ends(before, after)
     known = set(quotable(before))
-    new = [words for words in dict.fromkeys(quotable(after)) if words not in known]
+    _record(
+        home,
+        root,
+        [
+            words
+            for words in dict.fromkeys(quotable(after))
+            if words not in known and (among is None or words in among)
+        ],
+    )
+
+
+def note_redacted(home: Home, root: str, before: str, after: str) -> None:
+    """Record the words of `after` that are own words of `before`, redacted. Raise `OSError`."""
+    old, new = list(quotable(before)), list(quotable(after))
+    if len(old) != len(new):  # not the same entries: nothing tells which became which
+        return
+    own = OwnEntries(home, root)
+    _record(home, root, [b for a, b in zip(old, new) if a != b and a in own])  # noqa: B905 - 3.9
+
+
+def _record(home: Home, root: str, new: list[str]) -> None:
     if not new:
         return
     make_private_directory(home.projects)
@@ -71,7 +93,7 @@ def note_own(home: Home, root: str, before: str, after: str) -> None:
 
 def quotable(text: str) -> Iterator[str]:
     """The headings, bullets, and entries of a memory file, in the words in which they would be quoted."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("#"):
             yield heading_words(line)
         elif line.startswith("- ") and "<!--" in line:
@@ -117,7 +139,8 @@ def entry_words(heading: str, answer: str) -> str:
 def entries_of(text: str) -> Iterator[tuple[str, str]]:
     """Heading and body of each turn and note; as in the journal, only anchors bound them."""
     heading, body = "", []  # type: tuple[str, list[str]]
-    for line in text.splitlines():
+    # Lines as the journal sees them: at another line end, a stranger's heading would end for one only.
+    for line in text.split("\n"):
         found = anchors.parse(line) if line.startswith(("## ", "### ")) else {}
         is_entry = ("turn" if line.startswith("### ") else "note") in found
         if is_entry or (line.startswith("## ") and "session" in found):

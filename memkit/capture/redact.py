@@ -51,7 +51,8 @@ _NO_WIDTH = (
     r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     r"\ufff9-\ufffb\U000e0000-\U000e01ef]+"
 )
-_HIDING = "(?<=[!-~]){0}|{0}(?=[!-~])".format(_NO_WIDTH)
+# The second form begins only where a run does: else a long run would be read again from each place.
+_HIDING = "(?<=[!-~]){0}|(?<!{1}){0}(?=[!-~])".format(_NO_WIDTH, _NO_WIDTH[:-1])
 _UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
 # What counts as printable and is not seen.
 _UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(

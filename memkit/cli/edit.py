@@ -38,7 +38,9 @@ def edit_command(context: Context, day: str | None) -> None:
     chosen = (parse_day(day, today) if day else today).isoformat()
     shared = context.settings().memory.shared
     journal = Journal(context.project, shared=shared, home=context.home)
-    chosen = journal.day_for(chosen)
+    # A past day that git tracks is the person's to edit; memkit itself adds to the other file only.
+    present = [day for day in (f"{chosen}.local", chosen) if journal.read(day)]
+    chosen = present[0] if present else journal.day_for(chosen)
     before = journal.read(chosen)
     if not before and chosen[:10] != today.isoformat():
         raise NotFoundError(f"nothing is remembered of {chosen} in {context.project.root}")

@@ -28,7 +28,12 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
     context.stay_in_project()
     patterns = context.settings().capture.compiled_patterns()
     grip = find_grip(
-        context.project, context.home, grip_id, around, lambda text: redact(text, patterns)
+        context.project,
+        context.home,
+        grip_id,
+        around,
+        lambda text: redact(text, patterns),
+        other_projects=context.may_leave_project,
     )
     if context.as_json:
         context.print_json(grip.as_dict())

@@ -124,12 +124,18 @@ def _locate(context: Context, session: str | None, turn: str | None) -> Original
 
 
 def _is_of_project(context: Context, session: str) -> bool:
-    """Whether the project's memory, or memkit's record of the session, says that it belongs here."""
-    from memkit.capture.sessions import Sessions
+    """Whether memkit's record of the session, or memory that this home wrote, says that it belongs here.
 
-    root = context.project.root
-    told = any(state.id == session and state.project == root for state in Sessions(context.home))
-    return told or any(chunk.session == session for chunk in _remembered(context))
+    A repository can bring memory with anchors that name any session.
+    """
+    from memkit.capture.own_entries import OwnEntries, heading_words
+    from memkit.recall.transcript import is_told_of
+
+    if is_told_of(context.home, context.project, session):
+        return True
+    named = [chunk for chunk in _remembered(context) if chunk.session == session]
+    own = OwnEntries(context.home, context.project.root) if named else ()
+    return any(heading_words(chunk.heading) in own for chunk in named)
 
 
 def _session_of(context: Context, turn: str) -> str:

@@ -173,7 +173,8 @@ def install_command(*arguments: str) -> str:
     if importlib.util.find_spec("pip") is None:  # uv makes environments without it
         command = ["uv", "pip", "install", "--python", sys.executable, *arguments]
     else:
-        command = [sys.executable, "-m", "pip", "install", *arguments]
+        # Without -I a `pip.py` in the working directory would run.
+        command = [sys.executable, "-I", "-m", "pip", "install", *arguments]
     if os.name == "nt":
         return " ".join(f'"{part}"' if " " in part else part for part in command)
     return " ".join(map(shlex.quote, command))

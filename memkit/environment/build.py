@@ -127,7 +127,7 @@ def _build(
 
 def _added(target: Path) -> tuple[dict[str, str], dict[str, str]]:
     """What was added to the environment before this one, and all it holds; versions by name."""
-    for old in [target, *_others(target)]:
+    for old in (target, *_others(target)):
         versions = installed_versions(str(old))
         if versions:
             return {name: versions[name] for name in ADDED if name in versions}, versions

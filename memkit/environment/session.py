@@ -11,10 +11,11 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Dict, List, Mapping
 
-from memkit.git import worktree_root
+from memkit.git import worktree_root, worktrees_around
 
 WITHHELD = "http://withheld.invalid"
 """Stands for the address of a provider, so that nothing is sent to another one either."""
@@ -46,6 +47,17 @@ _ADDRESSES = {
 """Variables that say where a provider is, and its public address."""
 
 
+_SHELL_FILES = frozenset(
+    "HOME ZDOTDIR BASH_ENV ENV CLAUDE_ENV_FILE SHELL CLAUDE_CODE_SHELL CLAUDE_CODE_SHELL_PREFIX".split()
+)
+"""Each leads to something that the Bash tool's shell runs first."""
+
+_SHELL_CODE = frozenset(("PS4", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND"))
+_LIBRARIES = frozenset(("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"))
+_USUAL_FUNCTIONS = frozenset("which module ml scl switchml _module_raw _moduleraw".split())
+"""Functions that systems export, and that nothing calls on the way to memkit."""
+
+
 def in_session(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether this process belongs to a Claude Code session: a hook, or a command that Claude runs."""
     return any(environ.get(name) for name in _MARKS)
@@ -58,6 +70,32 @@ def heed_user_only() -> None:
         for name in [name for name in os.environ if name not in kept]:
             del os.environ[name]
         os.environ.update(kept)
+
+
+def shell_is_users(environ: Mapping[str, str]) -> bool:
+    """Whether a shell with a session's raw `environ` runs `memkit` from a place that is the user's.
+
+    The client puts the plugin's `bin` behind what is in `PATH`.
+    """
+    projects = _projects(environ)
+    for name, value in environ.items():
+        if name in _SHELL_CODE and value:
+            return False
+        if name.startswith("BASH_FUNC_") and name[10:].rstrip("%()") not in _USUAL_FUNCTIONS:
+            return False
+        if name in _SHELL_FILES and value and not _is_plain_path(value, projects):
+            return False
+        if name in _LIBRARIES and not all(_leads_out(p, projects) for p in re.split("[: ]+", value) if p):
+            return False
+    return not any(
+        part.startswith("~")  # bash itself expands it
+        or (not _leads_out(part, projects) and os.path.lexists(os.path.join(part, "memkit")))
+        for part in environ.get("PATH", "").split(os.pathsep)
+    )
+
+
+def _is_plain_path(value: str, projects: List[str]) -> bool:
+    return _leads_out(value, projects) and not re.search(r"[$`]", value)
 
 
 def of_user(environ: Mapping[str, str]) -> Dict[str, str]:
@@ -87,6 +125,8 @@ def _projects(environ: Mapping[str, str]) -> List[str]:
     except OSError:  # the working directory is gone
         real = set()
     found = {worktree_root(directory) or directory for directory in real}
+    # A linked worktree lies elsewhere than the main one, and a submodule in another repository.
+    found.update(worktree for directory in real for worktree in worktrees_around(directory))
     own = _own_directory()
     return [directory for directory in found if not _is_inside(own, directory)]
 
@@ -104,10 +144,17 @@ def _own_directory() -> str:
 
 
 def _leads_out(path: str, projects: List[str]) -> bool:
-    if not os.path.isabs(path):
+    if not os.path.isabs(path) or _is_of_a_process(path):
         return False
     real = os.path.realpath(path)
     return not any(_is_inside(real, project) for project in projects)
+
+
+def _is_of_a_process(path: str) -> bool:
+    """Whether `path` goes through what differs by process: `/proc/self/cwd/..` is near any repository."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    named = parts if ".." in parts else parts[:1]
+    return sys.platform != "win32" and ("proc" in named or "dev" in named)
 
 
 def _is_inside(path: str, directory: str) -> bool:

@@ -100,8 +100,8 @@ def check_git(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"memory.shared is off, but git tracks {_counted(tracked)} of {project.memory}: {tracked[0]}",
             "what is said goes to files beside them, DATE.local.md, which git does not take",
-            "`memkit config set memory.shared true` if the memory is to be shared, else "
-            f"`git rm -r --cached {MEMORY_DIRECTORY}`, which keeps the files",
+            "ask the owner first: `memkit config set memory.shared true` commits all of the memory, "
+            f"and `git rm -r --cached {MEMORY_DIRECTORY}` takes it out of git for everybody",
         )
     probe = os.path.join(project.memory, "2000-01-01.local.md")
     if not is_ignored(project.root, probe):

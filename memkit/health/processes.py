@@ -16,7 +16,7 @@ from memkit import environment
 from memkit.capture import launch
 from memkit.file_lock import is_locked
 from memkit.health.finding import MEND, Finding, Subject
-from memkit.index.lock import holder
+from memkit.index.lock import Holder, holder
 from memkit.paths import Home
 from memkit.service import stopping
 from memkit.service.client import RequestRefused, ServiceUnavailable, request
@@ -78,7 +78,7 @@ def check_service(subject: Subject) -> Iterator[Finding]:
 def check_listening(subject: Subject) -> Iterator[Finding]:
     """Whether the last service that was started could listen."""
     problem = stopping.problem_of(subject.home)
-    if problem:
+    if problem and subject.settings.service.enabled:
         yield Finding(
             "service-deaf",
             "warning",
@@ -167,7 +167,7 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
     if found is None:
         return
     seconds = subject.now - found.since
-    if seconds > LONG_SECONDS:
+    if seconds > LONG_SECONDS and _may_hold(found):
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.since))
         yield Finding(
             "lock-held-long",
@@ -176,9 +176,22 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
             f"{seconds / 60:.0f} minutes",
             "no session of any project is taken in meanwhile; a first index of a very large memory may "
             "take that long",
-            f"`memkit logs` says what it does; if nothing moves, `kill {found.process}` ends it and loses "
-            "nothing",
+            f"`memkit logs` shows what it does; if nothing moves, `kill {found.process}` stops it, and the "
+            "next memkit goes on",
         )
+
+
+def _may_hold(found: Holder) -> bool:
+    """Whether the process that noted itself as the holder is a memkit process from before that moment.
+
+    A killed holder leaves its note, and its number can be another process's by now.
+    """
+    try:
+        process = psutil.Process(found.process)
+        is_ours = any("memkit" in word for word in process.cmdline())
+        return is_ours and process.create_time() <= found.since + 1
+    except psutil.Error:
+        return False
 
 
 def _is_stopped(process: int) -> bool:

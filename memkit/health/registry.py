@@ -51,7 +51,7 @@ CHECKS = (
     Check(places.check_permissions, is_cheap=True),
     Check(places.check_clock, is_cheap=True),
     Check(processes.check_service),
-    Check(processes.check_listening, is_cheap=True),
+    Check(processes.check_listening, is_cheap=True, needs_settings=True),
     Check(processes.check_left_behind),
     Check(processes.check_locks),
     Check(processes.check_long_lock, is_cheap=True),

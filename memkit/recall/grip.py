@@ -14,7 +14,7 @@ from memkit.capture.journal import Journal
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.paths import Home
 from memkit.project import Project
-from memkit.recall.transcript import find_original
+from memkit.recall.transcript import find_original, is_told_of
 
 EXCERPT_CHARACTERS = 200
 
@@ -69,11 +69,18 @@ class _Line:
 
 
 def find_grip(
-    project: Project, home: Home, prefix: str, context: int, redact: Callable[[str], str]
+    project: Project,
+    home: Home,
+    prefix: str,
+    context: int,
+    redact: Callable[[str], str],
+    *,
+    other_projects: bool = True,
 ) -> Grip:
     """The bullet whose grip's id begins with `prefix`, with `context` events before and after its proof.
 
-    What was said passes `redact`.
+    What was said passes `redact`. Without `other_projects` no session is read that memkit's own records
+    do not count to the project: a repository can bring bullets that name any.
 
     Raises `NotFoundError`, `AmbiguousIdError`, and for what is damaged `JournalError`, `ArchiveError`
     or `TranscriptError`.
@@ -88,6 +95,8 @@ def find_grip(
         original = find_original(home, session)
     except AmbiguousIdError:  # a session that someone wrote in short
         original = None
+    if original is not None and not other_projects:
+        original = original if is_told_of(home, project, original.session) else None
     if original is not None:
         source = "transcript" if original.archive is None else "archive"
         messages = list(original.messages(redact))

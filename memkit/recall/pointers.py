@@ -57,22 +57,35 @@ def find_pointers(
     request = Request(prompt, k=MOST_POINTERS + len(shown) + 30, minimum=LEAST_RELEVANCE)
     pointers: dict[tuple[str, str], Pointer] = {}
     for result in searcher.answer(request).results:
+        if len(pointers) == MOST_POINTERS:
+            break
         pointer = _pointer(result)
         is_own = bool(session) and result.chunk.session == session
         if not is_own and pointer.id not in shown and may_quote(result):
             pointers.setdefault((pointer.date, pointer.heading), pointer)
-    return list(pointers.values())[:MOST_POINTERS]
+    return list(pointers.values())
 
 
-def is_written_by(home: Home, result: Result) -> bool:
-    """Return whether this home, or its user, wrote what a pointer to `result` would quote.
+def written_by(home: Home) -> Callable[[Result], bool]:
+    """Return a function that tells whether this home, or its user, wrote what a pointer would quote.
 
-    The user's own memory, and what lies outside of the project, no repository brings.
+    It reads the record of a project once.
     """
+    records: dict[str, OwnEntries] = {}
+
+    def is_written(result: Result) -> bool:
+        if result.root not in records:
+            records[result.root] = OwnEntries(home, result.root)
+        return _is_written(home, result, records[result.root])
+
+    return is_written
+
+
+def _is_written(home: Home, result: Result, own: OwnEntries) -> bool:
+    """The user's own memory, and what lies outside of the project, no repository brings."""
     chunk = result.chunk
     if result.root == home.root or os.path.isabs(chunk.source):
         return True
-    own = OwnEntries(home, result.root)
     if not chunk.grips:
         return bool(chunk.heading) and heading_words(chunk.heading) in own
     lines = OPENING_HEADINGS.sub("", chunk.content).splitlines()

@@ -116,6 +116,13 @@ def original_at(home: Home, path: Path) -> Original:
     return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
 
 
+def is_told_of(home: Home, project: Project, session: str) -> bool:
+    """Whether memkit's own records say that the session was one of the project."""
+    if any(state.id == session and state.project == project.root for state in Sessions(home)):
+        return True
+    return any(turn.project == project.root for turn in Archive(home).turns(session))
+
+
 def find_archived(home: Home, session: str) -> Original | None:
     """What the archive has of a session; see `find_original`."""
     archive = Archive(home)

@@ -6,7 +6,6 @@ They run in the service's reader threads; what writes goes to its writer and giv
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import threading
@@ -29,7 +28,7 @@ from memkit.index.sync_report import SyncReport
 from memkit.paths import Home
 from memkit.project import Project
 from memkit.recall.answers import Request
-from memkit.recall.pointers import find_pointers, is_written_by, lay_out
+from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
 from memkit.service.requests import NotHereError
 from memkit.service.shown import Shown
@@ -151,7 +150,7 @@ class Operations:
         session = str(arguments["session"])
         searcher = self._warm.searcher(project, settings, settings.search)
         shown = self._shown.of(session)
-        may_quote = functools.partial(is_written_by, self._home)
+        may_quote = written_by(self._home)
         found = find_pointers(searcher, str(arguments["prompt"]), session, shown, may_quote)
         ids = [pointer.id for pointer in found]
         if found and not arguments.get("acknowledges"):  # a hook of an older memkit

@@ -195,6 +195,25 @@ def test_what_counts_of_a_sessions_environment(tmp_path: Path) -> None:
     assert of_user({**marks, "ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == marks
 
 
+def test_what_is_near_a_repository_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a linked worktree nor a subdirectory can name what lies beside it."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    (main / ".git" / "worktrees" / "linked").mkdir(parents=True)
+    (main / "module" / ".git").mkdir(parents=True)
+    linked.mkdir()
+    kept = main / ".git" / "worktrees" / "linked"
+    (kept / "commondir").write_text("../..\n")
+    (kept / "gitdir").write_text(f"{linked / '.git'}\n")
+    (linked / ".git").write_text(f"gitdir: {kept}\n")
+    for directory in (linked, main / "module"):
+        monkeypatch.chdir(directory)
+        marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(directory)}
+        for place in (linked, main / "evil") if directory == linked else (main / "evil",):
+            assert of_user({**marks, "MEMKIT_HOME": str(place), "HOME": str(place)}) == marks
+        for place in ("/proc/self/cwd/../evil", "/usr/../proc/self/cwd", "/dev/fd/3"):
+            assert of_user({**marks, "MEMKIT_HOME": place, "PATH": place}) == {**marks, "PATH": ""}
+
+
 def test_a_session_is_known_by_what_the_client_sets() -> None:
     for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
         assert in_session({name: "1"})

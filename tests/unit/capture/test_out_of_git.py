@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.brief import days, newest_entries, session_brief
+from memkit.capture.facts import FactChange
 from memkit.capture.journal import Journal
+from memkit.capture.merging import merge
 from memkit.capture.note import Note
+from memkit.errors import JournalError
 from memkit.export.days import Days
-from memkit.git import EXCLUDED
+from memkit.git import EXCLUDED, is_ignored
 from memkit.health.finding import open_subject
 from memkit.health.places import check_git
 from memkit.project import Project
@@ -182,3 +185,106 @@ def test_a_forged_git_file_has_nothing_written_elsewhere(stage: Stage, kind: str
     except OSError as error:
         assert kind == "exclude", error
     assert exclude.read_text() == before
+
+
+@pytest.mark.parametrize("tracks", [False, True])
+def test_a_memory_that_is_a_link_into_tracked_files_stays_out(stage: Stage, tracks: bool) -> None:
+    """A repository brings the memory as a link to a directory that git looks into."""
+    root = Path(stage.project.root)
+    (root / "notes").mkdir()
+    (root / "notes" / "a.md").write_text("# a\n")
+    if tracks:
+        (root / "notes" / f"{DAY}.md").write_text(f"# {DAY}\n")
+    (root / ".memkit").mkdir()
+    (root / ".memkit" / "memory").symlink_to("../notes")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "one")
+    with pytest.raises(JournalError, match="git t"):
+        capture(stage)
+    assert "private" not in staged(str(root))
+
+
+def test_both_names_of_a_day_may_be_tracked(stage: Stage) -> None:
+    memory = Path(stage.project.memory)
+    memory.mkdir(parents=True)
+    for name in (DAY, f"{DAY}.local"):
+        (memory / f"{name}.md").write_text(f"# {DAY}\n")
+    git(stage.project.root, "add", "-Af")
+    git(stage.project.root, "commit", "-qm", "one")
+    with pytest.raises(JournalError, match="git tracks it"):
+        capture(stage)
+    assert "private" not in staged(stage.project.root)
+
+
+def test_facts_do_not_go_to_a_file_that_git_tracks(stage: Stage) -> None:
+    facts = Path(stage.project.memory, "MEMORY.md")
+    facts.parent.mkdir(parents=True)
+    facts.write_text("# Memory\n")
+    git(stage.project.root, "add", "-Af")
+    with pytest.raises(JournalError, match="git tracks it"):
+        Journal(stage.project).change_facts("MEMORY.md", FactChange([], {}), lambda text: None)
+
+
+def test_a_pulled_ignore_file_opens_nothing_for_long(stage: Stage) -> None:
+    """Git overwrites an ignored file, as the ignore file of memkit is, with the one that it pulls."""
+    capture(stage)
+    root = Path(stage.project.root)
+    (root / ".memkit" / ".gitignore").write_text("!*\n")
+    (root / ".gitignore").write_text("!/.memkit/\n")
+    git(root, "add", "-f", ".memkit/.gitignore", ".gitignore")
+    stage.write(Lines().prompt("What host?", prompt_id(2)).answer("private alpha."))
+    stage.handle("Stop", prompt_id=prompt_id(2), message="private alpha.", late=True)
+    assert "private" not in staged(str(root))
+
+
+def test_a_list_of_excluded_files_that_cannot_be_written_stops_nothing(stage: Stage) -> None:
+    """As where a repository's `.git/info` is a link into shared settings."""
+    info = Path(stage.project.root, ".git", "info")
+    elsewhere = stage.root / "elsewhere"
+    info.rename(elsewhere)
+    info.symlink_to(elsewhere)
+    capture(stage)
+    assert "private 7443." in Path(stage.project.memory, f"{DAY}.md").read_text()
+    assert "private" not in staged(stage.project.root)
+
+
+def test_a_merge_puts_nothing_private_into_a_day_that_git_tracks(stage: Stage) -> None:
+    other = stage.root / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    tracked = other / ".memkit" / "memory" / f"{DAY}.md"
+    tracked.parent.mkdir(parents=True)
+    tracked.write_text(f"# {DAY}\n")
+    git(other, "add", "-Af")
+    git(other, "commit", "-qm", "one")
+    capture(stage)
+    target = Project(str(other))
+    merge(stage.project, target, stage.home, Journal(target, home=stage.home))
+    assert "private" not in staged(str(other))
+    assert "private 7443." in tracked.with_name(f"{DAY}.local.md").read_text()
+
+
+def test_a_turn_grows_on_where_git_does_not_take_it(stage: Stage) -> None:
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("First half."))
+    stage.handle("PreCompact")
+    day = Path(stage.project.memory, f"{DAY}.md")
+    assert "First half." in day.read_text()
+    git(stage.project.root, "add", "-f", str(day))
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("First half.").answer("private 7443."))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="private 7443.", late=True)
+    assert "private" not in day.read_text()
+    local = day.with_name(f"{DAY}.local.md")
+    assert "private 7443." in local.read_text()
+    before = local.read_text()
+    stage.handle("Stop", prompt_id=prompt_id(1), message="private 7443.", late=True)
+    assert local.read_text() == before
+
+
+def test_another_users_repository_is_asked_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, where git itself refuses it unless told otherwise."""
+    Path(stage.project.root, ".gitignore").write_text("!/.memkit/**\n")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert not is_ignored(stage.project.root, str(Path(stage.project.memory, "x.md")))
+    capture(stage)
+    monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
+    assert "private" not in staged(stage.project.root)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
 import pytest
 
+from memkit.capture import memory_files
 from memkit.capture.brief import days, session_brief
 from memkit.capture.journal import Journal
 from memkit.capture.merging import merge
 from memkit.capture.own_entries import OwnEntries, note_own, own_file, quotable
 from memkit.project import Project
-from memkit.recall.pointers import Pointer, find_pointers, is_written_by
+from memkit.recall.pointers import Pointer, find_pointers, written_by
 
 from ..memory import DAYS, make_memory
 from ..remember.builders import SESSION, Lines
@@ -152,7 +154,7 @@ def test_pointers_quote_only_what_this_home_wrote(tmp_path: Path) -> None:
             "which port does the staging gateway use",
             "another",
             set(),
-            (lambda result: True) if is_asked else (lambda result: is_written_by(memory.home, result)),
+            (lambda result: True) if is_asked else (written_by(memory.home)),
         )
 
     def shown(is_asked: bool) -> str:
@@ -163,3 +165,75 @@ def test_pointers_quote_only_what_this_home_wrote(tmp_path: Path) -> None:
     assert "Obey" not in shown(False)
     assert "whatever you like" not in shown(False)
     assert all(pointer.date in ("2026-11-18", "2026-11-20") for pointer in found(False))
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x0b", "\x0c", "\x85", "\x1c", "\r"])
+def test_a_hidden_line_end_lends_no_words_to_an_own_entry(tmp_path: Path, end: str) -> None:
+    """Who writes a day and who reads it must see the same entries."""
+    stage = Stage(tmp_path.resolve())
+    Path(stage.project.memory).mkdir(parents=True)
+    turn = f"### 23:59 Theirs {end}**Answered** {INJECTION} <!-- turn:a1a1a1a1 -->\n"
+    opening = f"## 23:59 Theirs {end}**Answered** {INJECTION} <!-- session:theirs -->\n\n"
+    own_day(stage).write_text(f"# {DAY}\n\n{opening}{turn}", newline="")
+    stage.write(Lines().prompt("What port?", prompt_id(1)).answer("It is 7443."))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="It is 7443.", late=True)
+    assert "What port? -> It is 7443." in brief(stage)
+    assert INJECTION not in brief(stage)
+
+
+def test_a_merge_vouches_for_nothing_that_the_source_does_not(stage: Stage, tmp_path: Path) -> None:
+    source = Project(str(tmp_path / "stranger"))
+    shutil.copytree(stage.project.root, source.root)
+    Path(source.memory, f"{DAY}.md").write_text(
+        f"# {DAY}\n\n## 10:00 {INJECTION} <!-- session:s1 -->\n\n"
+        f"### 10:00 {INJECTION} <!-- turn:0badcafe -->\n**Asked** {INJECTION}\n**Answered** {INJECTION}\n"
+    )
+    merge(source, stage.project, stage.home, Journal(stage.project, home=stage.home))
+    assert INJECTION in own_day(stage).read_text()
+    assert INJECTION not in brief(stage)
+    assert "What port? -> It is 7443." in brief(stage)
+
+
+def test_a_merge_of_ones_own_project_keeps_its_entries_quoted(stage: Stage, tmp_path: Path) -> None:
+    target = Project(str(tmp_path / "target"))
+    Path(target.root).mkdir()
+    merge(stage.project, target, stage.home, Journal(target, home=stage.home))
+    assert "What port? -> It is 7443." in brief(stage, target)
+
+
+def test_redacting_a_strangers_entry_does_not_make_it_ones_own(stage: Stage) -> None:
+    day = own_day(stage)
+    secret = "ghp_" + "a1B2" * 9
+    day.write_text(
+        day.read_text()
+        + f"\n### 23:00 {INJECTION} <!-- turn:0badcafe -->\n**Asked** x\n**Answered** {INJECTION} {secret}\n"
+    )
+    journal = Journal(stage.project, home=stage.home)
+    hidden = {"7443": "[port]", secret: "[secret]"}
+
+    def redact(line: int, text: str) -> str:
+        for old, new in hidden.items():
+            text = text.replace(old, new)
+        return text
+
+    assert journal.redact(DAY, redact, {}, lambda turn, section: None)
+    assert secret not in day.read_text()
+    assert INJECTION not in brief(stage)
+    assert "What port? -> It is [port]." in brief(stage)
+
+
+def test_an_unreadable_note_stops_no_capture(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Path(stage.project.memory, "notes", "old.md")
+    note.parent.mkdir()
+    note.write_text("an old note\n")
+    real = memory_files.read_regular
+
+    def refuse(path: str, *arguments: int) -> bytes:
+        if path.endswith("old.md"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, *arguments)
+
+    monkeypatch.setattr(memory_files, "read_regular", refuse)
+    stage.write(Lines().prompt("And then?", prompt_id(2)).answer("Then 7444."))
+    stage.handle("Stop", prompt_id=prompt_id(2), message="Then 7444.", late=True)
+    assert "Then 7444." in own_day(stage).read_text()

@@ -245,7 +245,7 @@ def test_a_missing_package(
     with pytest.raises(EmbeddingError) as caught:
         load_embedder(home, provider=provider, model="some")
     assert f"{provider} needs the package {package}" in str(caught.value)
-    assert f"{sys.executable} -m pip install {package}" in str(caught.value)
+    assert f"{sys.executable} -I -m pip install {package}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,29 @@ def test_a_service_that_has_just_begun(bare: Patient) -> None:
         assert not [one for one in processes.check_service(subject) if one.code == "service-hung"]
     finally:
         running.stop()
+
+
+def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
+    """Only by a memkit process from before that moment: a killed holder's number may be another's by now."""
+    Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == b"holds\n"
+        subject = open_subject(bare.home, bare.memory.project)
+        assert list(processes.check_long_lock(subject)) == []
+        subject = replace(subject, now=subject.now + processes.LONG_SECONDS + 60)
+        (finding,) = processes.check_long_lock(subject)
+        assert finding.code == "lock-held-long"
+        assert f"process {holder.pid} " in finding.what
+        note = Path(bare.home.index_holder)
+        note.write_text(f"{os.getppid()} {note.read_text().split()[1]}\n")
+        assert list(processes.check_long_lock(subject)) == []
+        note.write_text(f"{holder.pid} 1000\n")
+        assert list(processes.check_long_lock(subject)) == []
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()

@@ -116,3 +116,36 @@ def test_what_changes_how_a_command_runs_is_left_to_the_client(stage: Stage) -> 
     for given in ([command], command, None, {"command": [command]}):
         assert decision(stage, given) == ""
     assert decision(stage, {"command": command}, "PowerShell") == ""
+
+
+def test_a_repositorys_own_memkit_is_left_to_the_client(stage: Stage) -> None:
+    """The variables of a repository's settings reach the shell, which then runs another `memkit`."""
+    programs = stage.project / "bin"
+    programs.mkdir()
+    (programs / "memkit").write_text("#!/bin/sh\n")
+    allowed = [
+        {"PATH": f"/usr/bin:{stage.root}"},
+        {"PATH": f"{stage.project}:/usr/bin"},  # no memkit is there
+        {"BASH_FUNC_which%%": "() { echo; }", "BASH_ENV": "/etc/bashrc", "LD_LIBRARY_PATH": "/opt/lib:"},
+    ]
+    refused = [
+        {"PATH": f"{programs}:/usr/bin"},
+        {"PATH": "bin:/usr/bin"},
+        {"PATH": "/proc/self/cwd/bin:/usr/bin"},
+        {"PATH": "/usr/../proc/self/cwd/bin"},
+        {"PATH": "~+/bin:/usr/bin"},
+        {"BASH_FUNC_memkit%%": "() { touch x; }"},
+        {"BASH_FUNC_eval%%": "() { touch x; }"},
+        {"BASH_ENV": "./rc"},
+        {"BASH_ENV": "/$(touch x)"},
+        {"ENV": str(stage.project / "rc")},
+        {"SHELLOPTS": "xtrace", "PS4": "$(touch x)"},
+        {"ZDOTDIR": str(stage.project)},
+        {"CLAUDE_CODE_SHELL_PREFIX": "./run"},
+        {"LD_AUDIT": f"/usr/lib/a.so:{stage.project}/b.so"},
+    ]
+    event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
+    marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(stage.project)}
+    for environment in allowed + refused:
+        answer = stage.run("recall_command", event, environment={**marks, **environment})
+        assert bool(answer.json) == (environment in allowed), environment
