@@ -40,6 +40,7 @@ def test_what_is_wrong_what_it_means_and_what_mends_it(run: Run, fresh: Memory) 
 
 
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
+    os.umask(0o077)  # as the command line sets it; the fixture sets it back
     Path(fresh.home.root).chmod(0o700)
     fresh.sync()
     Path(fresh.home.config_file).write_text("[nonsense]\nkey = 1\n")

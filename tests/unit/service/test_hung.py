@@ -19,6 +19,7 @@ import pytest
 from memkit import pending
 from memkit.capture import launch, spool
 from memkit.index.lock import index_lock
+from memkit.paths import Home
 from memkit.service import stopping
 from memkit.service.client import ServiceUnavailable, request
 from tests.unit.memory import Memory
@@ -198,14 +199,20 @@ def test_it_ends_with_its_home(memory: Memory, change: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["drain", "SIGTERM"])
-def test_who_is_told_to_end_has_no_successor(service: RunningService, how: str) -> None:
+def test_who_is_told_to_end_has_no_successor(
+    service: RunningService, how: str, tmp_path: Path
+) -> None:
     """Though an event waits for its time."""
     home, root = service.memory.home, service.memory.project.root
     record = {"event": "Stop", "session": "s", "project": root, "cwd": root, "time": 1e9}
-    name = spool.put(home, record)
-    item = spool.claim(home, name, 2e9)
+    other = Home(str(tmp_path / "other"))  # the service would claim the event first
+    name = spool.put(other, record)
+    item = spool.claim(other, name, 2e9)
     assert item is not None
-    spool.retry_later(home, item, "the disk was full", time.time())
+    spool.retry_later(other, item, "the disk was full", time.time())
+    waiting = Path(home.spool, "new")
+    waiting.mkdir(parents=True, exist_ok=True)
+    Path(other.spool, "new", name).rename(waiting / name)
     assert service.process is not None
     log = Path(home.log, "memkit.log")
     if how == "drain":
