@@ -44,15 +44,14 @@ _ESCAPES = (
 )
 _OVERSTRUCK = r"([^\n])\x08(?=\1)"
 _CONTROLS = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
-_LINE_ENDS = r"\r(?!\n)|[\x0b\x0c\x85\u2028\u2029]"
+_LINE_ENDS = r"[\r\x0b\x0c\x85\u2028\u2029](?!(?<=\r)\n)"
 _BIDI = r"[\u202a-\u202e\u2066-\u2069]"
 # Between letters of other scripts, and in emoji, these have a meaning.
 _NO_WIDTH = (
     r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    r"\ufff9-\ufffb\U000e0000-\U000e01ef]+"
+    r"\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
-# The second form begins only where a run does: else a long run would be read again from each place.
-_HIDING = "(?<=[!-~]){0}|(?<!{1}){0}(?=[!-~])".format(_NO_WIDTH, _NO_WIDTH[:-1])
+_NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # A search for `+` does not skip to the first one.
 _UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
 # What counts as printable and is not seen.
 _UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
@@ -71,11 +70,19 @@ def visible(text: str, instead: str = "") -> str:
         return text
     if _compiled(_UNSEEN).search(text) is None:
         return text
-    text = _compiled(_ESCAPES).sub(instead, text)
-    if "\x08" in text:
-        text = _compiled(_OVERSTRUCK).sub("", text)
-    text = _compiled(_CONTROLS).sub(instead, text)
-    return _compiled(_HIDING).sub(instead, _compiled(_BIDI).sub(instead, text))
+    if _compiled(_CONTROLS).search(text):  # each escape sequence begins with one
+        text = _compiled(_ESCAPES).sub(instead, text)
+        if "\x08" in text:
+            text = _compiled(_OVERSTRUCK).sub("", text)
+        text = _compiled(_CONTROLS).sub(instead, text)
+    text = _compiled(_BIDI).sub(instead, text)
+    return _compiled(_NO_WIDTHS).sub(lambda match: instead if _is_hiding(match) else match[0], text)
+
+
+def _is_hiding(unseen: Match[str]) -> bool:
+    """Whether it stands next to a visible letter."""
+    start, end = unseen.span()
+    return any("!" <= letter <= "~" for letter in unseen.string[max(0, start - 1) : end + 1])
 
 
 def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:

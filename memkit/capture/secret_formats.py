@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Callable, Match, NamedTuple, Optional, Pattern, Tuple
+from typing import Callable, List, Match, NamedTuple, Optional, Pattern, Tuple
 
-from memkit.capture.secret_values import is_random
+from memkit.capture.secret_values import is_random, occurrences
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block; an RSA key of 16,384 bits has 13,000."""
@@ -22,85 +22,75 @@ SHORTEST_KEY_LINE = 16
 """Characters by which a line of a key, but the last, is told from a word."""
 
 
-class Prefixed(NamedTuple):
-    """A token of `kind` that begins with one of `prefixes`; `rest` takes all of it that follows."""
-
-    kind: str
-    prefixes: Tuple[str, ...]
-    rest: str
-
-
 # Behind the first character of what no run of such characters may come before, lest the search become
 # quadratic; `\n` in quoted text and the `-` of a diff end a run.
 _ALONE = r"(?:(?<![\w-].)|(?<=\\[nrt].)|(?<=[0-9;\[]m.)|(?<=^-.))"
 
 # As documented by each provider. What follows a prefix is taken as far as it goes, so that nothing of
-# a key that has become longer is left, and the search is linear.
-_PREFIXED = (
-    Prefixed("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
-    Prefixed(
+# a key that has become longer is left, and the search is linear. Each is a kind, the prefixes, and the rest.
+_PREFIXED: Tuple[Tuple[str, Tuple[str, ...], str], ...] = (
+    ("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
+    (
         "openai-key",
         ("sk-",),
         r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})",
     ),
-    Prefixed("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
+    ("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
     # With the secret beside it, as in the console's CSV file.
-    Prefixed(
+    (
         "aws-key",
         ("AKIA", "ASIA", "ABIA", "ACCA"),
         r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?",
     ),
-    Prefixed("google-key", ("AIza",), r"[\w-]{35,}"),
-    Prefixed("google-key", ("GOCSPX-", "ya29."), r"[\w-]{20,}"),
-    Prefixed("google-key", ("1//0",), r"[\w-]{40,}"),
-    Prefixed("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{36,}"),
-    Prefixed("github-token", ("github_pat_",), r"\w{40,}"),
-    Prefixed("gitlab-token", ("glpat-", "gldt-", "glrt-", "glrtr-"), r"[\w.-]{19,}[\w-]"),
-    Prefixed(
+    ("google-key", ("AIza",), r"[\w-]{35,}"),
+    ("google-key", ("GOCSPX-", "ya29."), r"[\w-]{20,}"),
+    ("google-key", ("1//0",), r"[\w-]{40,}"),
+    ("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{36,}"),
+    ("github-token", ("github_pat_",), r"\w{40,}"),
+    ("gitlab-token", ("glpat-", "gldt-", "glrt-", "glrtr-"), r"[\w.-]{19,}[\w-]"),
+    (
         "gitlab-token",
         ("glptt-", "glcbt-", "glsoat-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-"),
         r"[\w-]{20,}",
     ),
-    Prefixed("slack-token", ("xoxe.xox", "xox"), r"[abceoprs]-[A-Za-z0-9-]{10,}"),
-    Prefixed("slack-token", ("xapp-",), r"\d-[A-Za-z0-9-]{10,}"),
-    Prefixed("slack-webhook", ("https://hooks.slack.com/",), r"[a-z]{4,12}/[A-Za-z0-9/]{20,}"),
-    Prefixed(
-        "stripe-key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[A-Za-z0-9]{16,}[\w-]*"
-    ),
-    Prefixed("stripe-key", ("whsec_",), r"[A-Za-z0-9+/]{24,}={0,2}"),
-    Prefixed("npm-token", ("npm_",), r"[A-Za-z0-9]{36,}"),
-    Prefixed("pypi-token", ("pypi-",), r"[\w-]{50,}"),
-    Prefixed("huggingface-token", ("hf_", "api_org_"), r"[A-Za-z0-9]{30,}"),
-    Prefixed("sendgrid-key", ("SG.",), r"[\w-]{16,}\.[\w-]{16,}"),
-    Prefixed("twilio-key", ("SK",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Prefixed("mailgun-key", ("key-",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Prefixed("digitalocean-token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"[0-9a-f]{60,}"),
-    Prefixed(
+    ("slack-token", ("xoxe.xox", "xox"), r"[abceoprs]-[A-Za-z0-9-]{10,}"),
+    ("slack-token", ("xapp-",), r"\d-[A-Za-z0-9-]{10,}"),
+    ("slack-webhook", ("https://hooks.slack.com/",), r"[a-z]{4,12}/[A-Za-z0-9/]{20,}"),
+    ("stripe-key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[A-Za-z0-9]{16,}[\w-]*"),
+    ("stripe-key", ("whsec_",), r"[A-Za-z0-9+/]{24,}={0,2}"),
+    ("npm-token", ("npm_",), r"[A-Za-z0-9]{36,}"),
+    ("pypi-token", ("pypi-",), r"[\w-]{50,}"),
+    ("huggingface-token", ("hf_", "api_org_"), r"[A-Za-z0-9]{30,}"),
+    ("sendgrid-key", ("SG.",), r"[\w-]{16,}\.[\w-]{16,}"),
+    ("twilio-key", ("SK",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("mailgun-key", ("key-",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("digitalocean-token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"[0-9a-f]{60,}"),
+    (
         "discord-webhook",
         ("https://discord.com/api/", "https://discordapp.com/api/"),
         r"(?:v\d{1,2}/)?webhooks/\d{15,22}/[\w-]{50,}",
     ),
-    Prefixed("databricks-token", ("dapi",), r"[0-9a-f]{32}(?![A-Za-z0-9])(?:-\d)?"),
-    Prefixed("vault-token", ("hvs.", "hvb.", "hvr."), r"[\w-]{20,}"),
-    Prefixed("doppler-token", ("dp.",), r"[a-z]{2,5}\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,}"),
-    Prefixed("linear-key", ("lin_api_", "lin_oauth_"), r"[A-Za-z0-9]{32,}"),
-    Prefixed("notion-token", ("secret_",), r"[A-Za-z0-9]{43,}"),
-    Prefixed("notion-token", ("ntn_",), r"[A-Za-z0-9]{40,}"),
-    Prefixed("sentry-token", ("sntryu_", "sntrys_"), r"[A-Za-z0-9+/=_-]{40,}"),
-    Prefixed("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"[A-Fa-f0-9]{32,}"),
-    Prefixed("model-key", ("gsk_", "xai-", "pplx-", "r8_"), r"[A-Za-z0-9]{37,}"),
-    Prefixed("figma-token", ("figd_", "figo_"), r"[\w-]{36,}"),
-    Prefixed("grafana-token", ("glsa_", "glc_"), r"[\w+/]{32,}={0,3}"),
-    Prefixed("atlassian-token", ("ATATT3x", "ATCTT3x", "ATBB"), r"[\w=-]{28,}"),
-    Prefixed("newrelic-key", ("NRAK-", "NRJS-", "NRII-"), r"[\w-]{19,}"),
-    Prefixed("docker-token", ("dckr_pat_", "dckr_oat_"), r"[\w-]{24,}"),
-    Prefixed("tailscale-key", ("tskey-",), r"[a-z]{2,10}-[\w-]{20,}"),
-    Prefixed("supabase-token", ("sbp_",), r"[A-Za-z0-9]{36,}"),
-    Prefixed("postman-key", ("PMAK-",), r"[\w-]{40,}"),
-    Prefixed("age-key", ("AGE-SECRET-KEY-1",), r"[A-Z0-9]{50,}"),
-    Prefixed("rubygems-key", ("rubygems_",), r"[0-9a-f]{40,}"),
-    Prefixed("pulumi-token", ("pul-",), r"[0-9a-f]{40,}"),
-    Prefixed(
+    ("databricks-token", ("dapi",), r"[0-9a-f]{32}(?![A-Za-z0-9])(?:-\d)?"),
+    ("vault-token", ("hvs.", "hvb.", "hvr."), r"[\w-]{20,}"),
+    ("doppler-token", ("dp.",), r"[a-z]{2,5}\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,}"),
+    ("linear-key", ("lin_api_", "lin_oauth_"), r"[A-Za-z0-9]{32,}"),
+    ("notion-token", ("secret_",), r"[A-Za-z0-9]{43,}"),
+    ("notion-token", ("ntn_",), r"[A-Za-z0-9]{40,}"),
+    ("sentry-token", ("sntryu_", "sntrys_"), r"[A-Za-z0-9+/=_-]{40,}"),
+    ("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"[A-Fa-f0-9]{32,}"),
+    ("model-key", ("gsk_", "xai-", "pplx-", "r8_"), r"[A-Za-z0-9]{37,}"),
+    ("figma-token", ("figd_", "figo_"), r"[\w-]{36,}"),
+    ("grafana-token", ("glsa_", "glc_"), r"[\w+/]{32,}={0,3}"),
+    ("atlassian-token", ("ATATT3x", "ATCTT3x", "ATBB"), r"[\w=-]{28,}"),
+    ("newrelic-key", ("NRAK-", "NRJS-", "NRII-"), r"[\w-]{19,}"),
+    ("docker-token", ("dckr_pat_", "dckr_oat_"), r"[\w-]{24,}"),
+    ("tailscale-key", ("tskey-",), r"[a-z]{2,10}-[\w-]{20,}"),
+    ("supabase-token", ("sbp_",), r"[A-Za-z0-9]{36,}"),
+    ("postman-key", ("PMAK-",), r"[\w-]{40,}"),
+    ("age-key", ("AGE-SECRET-KEY-1",), r"[A-Z0-9]{50,}"),
+    ("rubygems-key", ("rubygems_",), r"[0-9a-f]{40,}"),
+    ("pulumi-token", ("pul-",), r"[0-9a-f]{40,}"),
+    (
         "jwt",
         ("eyJ",),
         _ALONE.replace(".", "eyJ") + r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{1,})*",
@@ -229,6 +219,9 @@ _WORDS = {
     "whsec_": r"[A-Za-z0-9+/]{24,}={0,2}",
 }
 _DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
+# The three characters that end at a delimiter, where at least as much follows as behind the first
+# delimiter of any prefix or word.
+_ENDS = r"[_.~-](?=[\w.~+/=-]{12})(?<=(...))"
 _WORD = (
     r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9;\[]m))"
     r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
@@ -271,6 +264,9 @@ class Form(NamedTuple):
     literals: Tuple[str, ...]
     pattern: str
     hide: Callable[[Match[str], str], str]
+    anchors: Tuple[str, ...] = ()
+    ahead: Tuple[int, ...] = (0,)
+    """With `anchors`, a match begins so many characters before one of them, and nowhere else."""
 
 
 def _whole(match: Match[str], mark: str) -> str:
@@ -319,19 +315,30 @@ def _is_credentials(text: str) -> bool:
 
 
 _FORMS = (
-    Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", _whole),
+    Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", _whole, ("pat",)),
     Form(
         "token",
         ("_mmk",),
         r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])",
         _whole,
+        ("_mmk",),
+        (36,),
     ),
-    Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", _whole),
+    Form(
+        "token",
+        ("-us",),
+        r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)",
+        _whole,
+        ("-us",),
+        (32,),
+    ),
     Form(
         "token",
         ("/1",),
         r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)",
         _whole,
+        ("/1",),
+        (1,),
     ),
     Form(
         "webhook",
@@ -358,6 +365,7 @@ _FORMS = (
         ("pbkdf2", "scrypt", "argon2", "bcrypt"),
         r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}",
         _whole,
+        ("pbkdf2", "scrypt", "argon2", "bcrypt"),
     ),
     Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}", _whole),
     Form(
@@ -387,7 +395,7 @@ _FORMS = (
     Form(
         "private-key",
         ('"kty"', '"kty\\"'),
-        r"(\\*\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}",
+        r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}",
         _behind_first,
     ),
     Form(
@@ -395,14 +403,31 @@ _FORMS = (
         ("AccountKey=", "SharedAccessKey="),
         r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}",
         _behind_first,
+        ("AccountKey=", "SharedAccessKey="),
     ),
-    Form("azure-key", ("Q~",), r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}", _whole),
-    Form("azure-key", ("sig=",), r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}", _behind_first),
+    Form(
+        "azure-key",
+        ("Q~",),
+        r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}",
+        _whole,
+        ("Q~",),
+        (4,),
+    ),
+    Form(
+        "azure-key",
+        ("sig=",),
+        r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}",
+        _behind_first,
+        ("sig=",),
+        (1,),
+    ),
     Form(
         "telegram-token",
         (":AA",),
         r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}",
         _whole,
+        (":AA",),
+        (8, 9, 10),
     ),
     Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}", _behind_first),
     Form(
@@ -413,24 +438,32 @@ _FORMS = (
         (".atlasv1.",),
         r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}",
         _whole,
+        (".atlasv1.",),
+        (14,),
     ),
     Form(
         "bearer-token",
         ("earer",),
         r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})([A-Za-z0-9._~+/-]{20,}=*)",
         _bearer,
+        ("earer", "EARER"),
+        (1,),
     ),
     Form(
         "basic-auth",
         ("asic ", "ASIC "),
         r"([Bb](?:asic|ASIC)[ \t]{1,3})([A-Za-z0-9+/]{8,}={0,2})",
         _basic,
+        ("asic", "ASIC"),
+        (1,),
     ),
     Form(
         "basic-auth",
         ("auth",),
         r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")([A-Za-z0-9+/]{8,}={0,2})",
         _basic,
+        ("auth",),
+        (1,),
     ),
     Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)", _behind_first),
     Form(
@@ -446,28 +479,58 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
     """`text` with `mark(kind)` in place of every secret that its form gives away."""
     if _BEGIN in text or _END in text:
         text = _hide_key_blocks(text, mark("private-key"))
-    for kind, prefixes, rest in _PREFIXED:
-        for prefix in prefixes:
-            if prefix in text:
-                start = re.escape(prefix)
-                text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(
-                    mark(kind), text
-                )
-    for prefix, rest in _OTHERS:
-        if prefix in text:
+    ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
+    for kind, prefix, rest, end in _prefixes():
+        if (end is None or end in ends) and _holds(text, prefix):
             start = re.escape(prefix)
-            text = _compiled(start + _AT_START.replace("{0}", start) + rest).sub(
-                mark("token"), text
-            )
+            pattern = start + _AT_START.replace("{0}", start) + rest
+            text = _hide_form(text, Form(kind, (), pattern, _whole, (prefix,)), mark(kind))
     if "-" in text:
         text = _hide_mailgun(text, mark("mailgun-key"))
-    text = _hide_words(text, mark("token"))
+    if not ends.isdisjoint(_WORD_ENDS):
+        text = _hide_words(text, mark("token"))
     text = _hide_tails(text, mark("token"))
     for form in _FORMS:
-        if any(literal in text for literal in form.literals):
-            hide, said = form.hide, mark(form.kind)
-            text = _compiled(form.pattern).sub(lambda match: hide(match, said), text)  # noqa: B023
+        if any(_holds(text, literal) for literal in form.literals):
+            text = _hide_form(text, form, mark(form.kind))
     return text
+
+
+@lru_cache(maxsize=None)
+def _prefixes() -> List[Tuple[str, str, str, Optional[str]]]:
+    """Kind, prefix, and rest of each token with a prefix, and of `_ENDS` the one that is in the prefix."""
+    tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
+    tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
+    found = []
+    for kind, prefix, rest in tokens:
+        end = None if prefix.endswith(":") else re.search("..[_.~-]", prefix)
+        found.append((kind, prefix, rest, end and end.group().lower()))
+    return found
+
+
+def _hide_form(text: str, form: Form, mark: str) -> str:
+    pattern, hide = _compiled(form.pattern), form.hide
+    if not form.anchors:
+        return pattern.sub(lambda match: hide(match, mark), text)
+    kept = []
+    done = 0
+    anchors = [at for anchor in form.anchors for at in occurrences(text, anchor, 1)]
+    for start in sorted(at - ahead for at in anchors for ahead in form.ahead):
+        match = pattern.match(text, start) if start >= done else None
+        if match is not None:
+            kept += [text[done:start], hide(match, mark)]
+            done = match.end()
+    return "".join([*kept, text[done:]]) if kept else text
+
+
+def _holds(text: str, literal: str) -> bool:
+    """Whether `literal` stands in `text`; the search for one character is the fastest."""
+    return _sign(literal) in text and literal in text
+
+
+@lru_cache(maxsize=None)
+def _sign(literal: str) -> str:
+    return literal.strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")[:1]
 
 
 def _hide_mailgun(text: str, mark: str) -> str:

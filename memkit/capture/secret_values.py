@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import Iterator, List, Match, Optional, Pattern, Tuple
+from typing import Iterator, List, Match, Optional, Pattern, Set, Tuple
 
 MIN_LENGTH = 8
 """Characters of the shortest value that counts as a secret."""
@@ -203,6 +203,7 @@ _VARIABLE = r"(?:^|[\s;&|])(?:ENV|ARG|set|export|setenv|setx|config set|secrets?
 _RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
 _LOGIN = r"\blogin\s+\S{1,100}\s\Z"
 _APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
+_NOT_ASCII = r"[^\x00-\x7f]+"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
@@ -216,31 +217,49 @@ def hide_assigned(text: str, mark: str) -> str:
             shown = _hide_inserted(shown, mark)
         if "<th" in lowered:
             shown = _hide_html(shown, mark)
-    positions = _positions(lowered) if shown is text else _positions(_lower(shown))
-    text = _hide_named(shown, positions, mark)
-    if text is not shown:
-        positions = _positions(_lower(text))
-    lines = _lines(text, positions)
-    shown = _hide_columns(text, lines, mark)
     if shown is not text:
-        lines = _lines(shown, _positions(_lower(shown)))
-    return _hide_said(shown, lines, mark)
+        lowered = _lower(shown)
+    text, positions = _hide_named(shown, lowered, _positions(lowered), mark)
+    lines = _lines(text, positions)
+    rows = _hidden_rows(text, lines, mark)
+    if rows:
+        text, positions = _replaced(text, positions, rows)
+        lines = _lines(text, positions)
+    return _hide_said(text, positions, lines, mark)
 
 
-def _occurrences(text: str, word: str) -> Iterator[int]:
+def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
+    """Where `word` stands in `text`; a `step` of 1 counts those that overlap too."""
+    step = step or len(word)
     at = text.find(word)
     while at >= 0:
         yield at
-        at = text.find(word, at + len(word))
+        at = text.find(word, at + step)
 
 
 def _positions(lowered: str) -> List[int]:
     """Where in a text, in lower case, a word stands that can be of a secret's name."""
-    stems = _STEMS if lowered.isascii() else _STEMS + _FOREIGN
     found: List[int] = []
-    for stem in stems:
-        found.extend(_occurrences(lowered, stem.replace("_", " ")))
+    for stem in _stems():
+        found.extend(occurrences(lowered, stem))
+    if not lowered.isascii():
+        letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
+        for stem, needed in _foreign_stems():
+            if needed <= letters:
+                found.extend(occurrences(lowered, stem))
     return sorted(found)
+
+
+@lru_cache(maxsize=None)
+def _stems() -> List[str]:
+    return [stem.replace("_", " ") for stem in _STEMS]
+
+
+@lru_cache(maxsize=None)
+def _foreign_stems() -> List[Tuple[str, Set[str]]]:
+    """Each with the letters that are not of ASCII, without which it cannot stand in a text."""
+    stems = [stem.replace("_", " ") for stem in _FOREIGN]
+    return [(stem, {letter for letter in stem if letter > "\x7f"}) for stem in stems]
 
 
 def _lines(text: str, positions: List[int]) -> List[Tuple[int, int]]:
@@ -259,10 +278,9 @@ def _lines(text: str, positions: List[int]) -> List[Tuple[int, int]]:
 def _hide_options(text: str, lowered: str, mark: str) -> str:
     for literal, pattern in _OPTIONS:
         found = text if literal.isupper() else lowered
-        if literal in found:
-            shown = _hide_near(text, found, literal, pattern, mark)
-            if shown is not text:
-                text, lowered = shown, _lower(shown)
+        shown = _hide_near(text, found, literal, pattern, mark)
+        if shown is not text:
+            text, lowered = shown, _lower(shown)
     return text
 
 
@@ -270,7 +288,7 @@ def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> 
     """Apply `pattern` to the lines of `text` that hold `literal` in `found`."""
     kept = []
     done = stop = 0
-    for at in _occurrences(found, literal):
+    for at in occurrences(found, literal):
         if at < stop:
             continue
         start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
@@ -285,9 +303,9 @@ def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> 
     return _joined(kept, text, done)
 
 
-def _hide_named(text: str, positions: List[int], mark: str) -> str:
-    lowered = _lower(text)
-    kept = []
+def _hide_named(text: str, lowered: str, positions: List[int], mark: str) -> Tuple[str, List[int]]:
+    """Hide the values of the names at `positions`; return also the positions in the new text."""
+    hidden: List[Tuple[int, int, str]] = []
     done = 0
     for position in positions:
         if position < done:
@@ -300,9 +318,32 @@ def _hide_named(text: str, positions: List[int], mark: str) -> str:
             is_weak = _compiled(_OPENS).search(lowered, max(0, position - 16), position) is None
         value = _value(text, name, is_weak)
         if value is not None:
-            kept += [text[done : value[0]], mark]
+            hidden.append((*value, mark))
             done = value[1]
-    return _joined(kept, text, done)
+    return _replaced(text, positions, hidden)
+
+
+def _replaced(
+    text: str, positions: List[int], parts: List[Tuple[int, int, str]]
+) -> Tuple[str, List[int]]:
+    """`text` with another text in the place of each part, and what its `positions` are then."""
+    if not parts:
+        return text, positions
+    kept = []
+    moved: List[int] = []
+    done = at = length = 0
+    for start, end, instead in [*parts, (len(text), len(text), "")]:
+        while at < len(positions) and positions[at] < start:
+            moved.append(positions[at] - done + length)
+            at += 1
+        while at < len(positions) and positions[at] < end:
+            at += 1
+        length += start - done
+        moved += [one + length for one in _positions(_lower(instead))]
+        length += len(instead)
+        kept += [text[done:start], instead]
+        done = end
+    return "".join(kept), moved
 
 
 def _joined(kept: List[str], text: str, done: int) -> str:
@@ -459,7 +500,7 @@ def _is_code(value: str, following: str, sign: str) -> bool:
 
 def _hide_cookies(text: str, mark: str) -> str:
     lowered = _lower(text)
-    heads = [at for word in ("cookie", " -b") for at in _occurrences(lowered, word)]
+    heads = [at for word in ("cookie", " -b") for at in occurrences(lowered, word)]
     kept = []
     done = stop = 0
     for at in sorted(heads):
@@ -484,14 +525,16 @@ MAX_LINE = 2000
 MAX_ROWS = 1000
 """Rows of a table below its heading."""
 
-_INSERT = r"(?i)\binsert\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
+_INSERT = r"(?i)insert\b(?<!\winsert)\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
 _ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,\s{0,10})?"
 _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
-def _hide_columns(text: str, headings: List[Tuple[int, int]], mark: str) -> str:
-    """Hide what stands in a column of a table, or of comma-separated values, that its heading makes secret."""
-    kept = []
+def _hidden_rows(
+    text: str, headings: List[Tuple[int, int]], mark: str
+) -> List[Tuple[int, int, str]]:
+    """Each row of a table, or of comma-separated values, without what a heading makes secret, and where it stands."""
+    rows = []
     done = 0
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n":
@@ -508,16 +551,14 @@ def _hide_columns(text: str, headings: List[Tuple[int, int]], mark: str) -> str:
             if row.count(delimiter) == cells:
                 shown = _hide_cells(row, delimiter, columns, mark)
                 if shown != row:
-                    kept += [text[done:start], shown]
+                    rows.append((start, end, shown))
                     done = end
             elif not row or row.strip("-+| \t"):
                 break
             if end >= len(text):
                 break
-        if done < start:
-            kept.append(text[done:start])
-            done = start
-    return _joined(kept, text, done)
+        done = max(done, start)
+    return rows
 
 
 def _secret_columns(line: str) -> Tuple[List[int], str]:
@@ -617,33 +658,52 @@ def _hide_html(text: str, mark: str) -> str:
 
 
 # A word with a digit, as long as a password, that begins behind a blank, quote or sign.
-_CANDIDATE = r"(?:(?<![^\s\"'`“「『:：→是为為はと,，])|\A)(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
+_CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
+_BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
 _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
 _AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
 
 
-def _hide_said(text: str, lines: List[Tuple[int, int]], mark: str) -> str:
+def _hide_said(text: str, positions: List[int], lines: List[Tuple[int, int]], mark: str) -> str:
     """Hide what looks like a password in a sentence that speaks of one."""
     kept = []
-    done = 0
+    done = last = 0
     for start, end in lines:
-        for candidate in _compiled(_CANDIDATE).finditer(text, max(start, done), end):
-            value = candidate.group().rstrip(".:!?)）」")
-            stop = candidate.start() + len(value)
-            if len(value) < MIN_LENGTH or not (_is_password(value) or _is_hex_key(value)):
+        for begin, candidate in _candidates(text, max(start, done), end):
+            while last < len(positions) and positions[last] < begin:
+                last += 1
+            value = candidate.rstrip(".:!?)）」")
+            stop = begin + len(value)
+            near = positions[max(0, last - 100) : last]
+            if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
                 continue
-            if _is_spoken_of(text, start, candidate.start(), stop):
-                kept += [text[done : candidate.start()], mark]
+            if _is_password(value) or _is_hex_key(value):
+                kept += [text[done:begin], mark]
                 done = stop
     return _joined(kept, text, done)
 
 
-def _is_spoken_of(text: str, line: int, start: int, end: int) -> bool:
+def _candidates(text: str, start: int, end: int) -> Iterator[Tuple[int, str]]:
+    """Each candidate between `start` and `end`, and where it begins."""
+    candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
+    if candidate is not None:
+        yield 0, candidate.group()
+        start = candidate.end()
+    pattern = _compiled(_BEFORE_CANDIDATE + "(" + _CANDIDATE + ")")
+    found = pattern.search(text, max(0, start - 1), end)
+    while found is not None:
+        yield found.start(1), found.group(1)
+        found = pattern.search(text, found.end() - 1, end)
+
+
+def _is_spoken_of(text: str, positions: List[int], line: int, start: int, end: int) -> bool:
     """Whether the sentence names a secret before the value, or says `as the password` behind it."""
-    before = _lower(text[max(line, start - 100) : start])
-    for at in reversed(_positions(before)):
-        name = _name_at(before, at)
+    lowest = max(line, start - 100)
+    near = [at for at in positions if at >= lowest]
+    before = _lower(text[lowest:start]) if near else ""
+    for at in reversed(near):
+        name = _name_at(before, at - lowest)
         if name is not None:
             gap = before[name.end() :]
             if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
