@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture import journal as journal_module
 from memkit.capture.day_file import DayFile
 from memkit.capture.digest import Digest
 from memkit.capture.journal import Journal
-from memkit.capture.memory_files import read_file
 from memkit.project import Project
 
 DAY = "2026-01-05"
@@ -55,16 +53,17 @@ def test_the_days_beside_are_read_once_a_batch(
     beside = (date.fromisoformat(DAY) - timedelta(days=1)).isoformat()
     other = dataclasses.replace(digest_of(7), day=beside)
     assert journal.write([other]) == [other]
-    read: list[Path] = []
+    read: list[str] = []
+    real = Journal.text_if_used
 
-    def noting(path: Path) -> str:
-        read.append(path)
-        return read_file(path)
+    def noting(self: Journal, name: str) -> str:
+        read.append(name)
+        return real(self, name)
 
-    monkeypatch.setattr(journal_module, "read_file", noting)
+    monkeypatch.setattr(Journal, "text_if_used", noting)
     written = journal.write([digest_of(number) for number in range(50)])
     assert [one.turn for one in written] == [f"{n:08x}" for n in range(50) if n != 7]
-    assert len(read) == 4
+    assert len(read) == len(set(read)) == 9  # two names for each of five days, but for its own
 
 
 @pytest.mark.parametrize("seed", range(30))

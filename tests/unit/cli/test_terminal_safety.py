@@ -108,8 +108,8 @@ def test_a_section_is_safe(run: Run, memory: Memory) -> None:
 def test_json_says_the_same(run: Run, memory: Memory) -> None:
     run(memory, "index")
     done = run(memory, "transcript", SESSION, "--json")
-    assert json.loads(done.output)["messages"][0]["tools"][0]["input"]["file_path"].count("\u202e") == 1
-    assert "\\u202e" in done.output
+    assert json.loads(done.output)["messages"][0]["tools"][0]["input"]["file_path"].count("\u2028") == 1
+    assert "\\u2028" in done.output
 
 
 @pytest.mark.parametrize("kind", ["md", "html", "jsonl"])
