@@ -100,7 +100,7 @@ def test_nothing_else_is_left(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(IndexStoreError):
-        written(tmp_path / "file" / "snapshots", [])
+        written(tmp_path / "file" / "index" / "snapshots", [])
 
 
 def test_find_by_prefix(tmp_path: Path) -> None:
