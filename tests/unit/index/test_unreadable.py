@@ -52,7 +52,7 @@ def deny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deny]:
 
     monkeypatch.setattr(os, "scandir", watched(os.scandir))
     monkeypatch.setattr(os, "stat", watched(os.stat))
-    monkeypatch.setattr(Path, "read_bytes", watched(Path.read_bytes))
+    monkeypatch.setattr(os, "open", watched(os.open))
     yield deny_one
     denied.clear()
 

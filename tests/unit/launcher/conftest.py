@@ -82,9 +82,8 @@ class StandIn:
             package / "environment",
             ignore=shutil.ignore_patterns("requirements.lock"),
         )
-        for name in ("__init__.py", "errors.py", "file_lock.py", "git.py", "paths.py", "processes.py",
-                     "safe_files.py"):
-            shutil.copy(REPOSITORY / "memkit" / name, package)
+        for module in (REPOSITORY / "memkit").glob("*.py"):
+            shutil.copy(module, package)
         (package / "cli").mkdir()
         (package / "cli" / "__init__.py").write_text(COMMAND_LINE)
         self.python: Path | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memkit.capture.own_entries import note_own
 from memkit.index.embedding import Embedder
 from memkit.paths import Home
 from memkit.service import address
@@ -41,9 +42,12 @@ def any_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def memory(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
-    return make_memory(
+    memory = make_memory(
         tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
     )
+    for text in DAYS.values():  # as if this home had written it: pointers quote nothing else
+        note_own(memory.home, memory.project.root, "", text)
+    return memory
 
 
 @pytest.fixture

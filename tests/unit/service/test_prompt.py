@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from memkit.capture.own_entries import note_own
-from tests.unit.memory import DAYS
 from tests.unit.service.running import REPOSITORY, RunningService, wait_until
 
 PROMPT = "please change the port of the staging gateway"
@@ -40,8 +38,6 @@ def warmed(service: RunningService) -> RunningService:
 
 
 def test_pointers(service: RunningService) -> None:
-    for text in DAYS.values():
-        note_own(service.memory.home, service.memory.project.root, "", text)
     # Not open yet: the hint, and it is opened for the next prompt.
     assert "memkit holds what was said" in submit(service, PROMPT)
     wait_until(lambda: service.status()["projects"], "the project to be opened")
