@@ -185,9 +185,10 @@ def test_busy_is_not_hung(
     """Who has waited for long in vain does not end a service that works."""
     home, asked = service.memory.home, {"root": service.memory.project.root}
     before = service.status()["pid"]
-    monkeypatch.setattr(client, "HUNG_SECONDS", 1.0)
-    with index_taken(service), pytest.raises(ServiceUnavailable, match="in time"):
-        request(home, "index", asked, client.HUNG_SECONDS)
+    monkeypatch.setattr(client, "SIGN_SECONDS", 0.2)
+    with index_taken(service), pytest.raises(ServiceUnavailable, match="in time") as caught:
+        request(home, "index", asked, 1.0)
+    assert caught.value.reason == "late"
     assert service.ask("index")["chunks"] == DAYS * TURNS
     assert service.status()["pid"] == before
 
