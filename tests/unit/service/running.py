@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from memkit.capture import launch
+from memkit.service import stopping
 from memkit.service.client import RequestRefused, ServiceUnavailable, request
 from tests.unit.memory import Memory
 
@@ -56,13 +58,15 @@ class RunningService:
         )
 
     def stop(self) -> None:
-        """End it, whatever state it is in."""
+        """End it, whatever state it is in, and whatever a command started in its place."""
         if self.process is not None:
             if self.process.poll() is None:
                 self.process.kill()
             self.process.wait()
             if self.process.stderr is not None:
                 self.process.stderr.close()
+        if launch.service_is_running(self.memory.home):
+            stopping.stop(self.memory.home)
 
     def status(self) -> dict[str, Any]:
         """What it says of itself; empty if it does not answer."""
