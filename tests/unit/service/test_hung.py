@@ -99,6 +99,7 @@ def test_recall_says_so(stopped: RunningService) -> None:
     done = stopped.memkit("recall", "--stdin", stdin="which port")
     assert "7443" in done.stdout
     assert "hung; ended it" in done.stderr
+    wait_until(stopped.status, "the service that was started in its place")
 
 
 def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory) -> None:
