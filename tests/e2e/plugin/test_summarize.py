@@ -68,10 +68,10 @@ def test_the_client_never_summarizes_itself(
 
 def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitUser) -> None:
     """By the service alone, through the real SDK; what the model invents is marked."""
-    user.home.environment |= {
-        "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
-        "MEMKIT_SUMMARIZE_WAIT_MINUTES": "0",
-    }
+    # Not variables: in a session they could be a repository's, the address of the API among them.
+    user.run("config", "set", "summarize.provider", "anthropic")
+    user.run("config", "set", "summarize.wait_minutes", "0")
+    user.run("config", "set", "summarize.base_url", user.home.environment["ANTHROPIC_BASE_URL"])
     bullets = [
         {"text": "The staging gateway listens on port 7443.", "kind": "decision", "turns": [1]},
         {"text": "`deploy/invented.yaml` was edited.", "kind": "change", "turns": [1]},

@@ -15,8 +15,9 @@ from typing import Any
 
 from memkit import paths
 from memkit.capture.launch import work_waits
+from memkit.capture.own_entries import note_own
 from memkit.environment import environment_directory
-from memkit.paths import PRIVATE_DIRECTORY
+from memkit.paths import PRIVATE_DIRECTORY, PRIVATE_FILE
 
 from ...messages_api import Request
 from ..client import REPOSITORY, ClaudeHome, read_transcript
@@ -39,13 +40,15 @@ class MemkitUser:
         home.plugins = [plugin]
         home.memkit_home.mkdir(mode=PRIVATE_DIRECTORY)
         # Not variables: in a session they could be a repository's, so memkit heeds none.
-        (home.memkit_home / "config.toml").write_text("[service]\nidle_minutes = 0.02\n")
+        settings = home.memkit_home / "config.toml"
+        settings.touch(PRIVATE_FILE)
+        settings.write_text("[service]\nidle_minutes = 0.02\n")
         (home.memkit_home / "models").symlink_to(models)
         self.link_environment()
 
     def link_environment(self) -> None:
         """Let the environment of these tests be the one that memkit made; remove the link to undo it."""
-        self.environment.parent.mkdir(exist_ok=True)
+        self.environment.parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
         self.environment.symlink_to(sys.prefix)
 
     @property
@@ -91,16 +94,18 @@ class MemkitUser:
         return re.findall(r"^### \d\d:\d\d (.*) <!-- turn:\w+(?: branch:\S+)? -->$", self.memory(project), re.M)
 
     def plant_yesterday(self, answer: str) -> date:
-        """Let the project have a remembered turn of yesterday, with this answer; the day."""
+        """Let the project have a turn of yesterday that this home remembered, with this answer; the day."""
         day = date.today() - timedelta(days=1)
         directory = self.home.project / paths.MEMORY_DIRECTORY
         directory.mkdir(parents=True)
-        (directory / f"{day}.md").write_text(
+        text = (
             f"# {day}\n\n"
             "## 09:15 Earlier work <!-- session:0d9b6f1e-3c55-4a43-9d35-51a4e7a2f8c6 -->\n\n"
             "### 09:15 What did we settle on? <!-- turn:5eed5eed -->\n"
             f"**Asked** What did we settle on?\n**Answered** {answer}\n"
         )
+        note_own(paths.Home(str(self.home.memkit_home)), str(self.home.project), "", text)
+        (directory / f"{day}.md").write_text(text)
         return day
 
     def ask(self, session: InteractiveSession, prompt: str, answer: str) -> None:
