@@ -207,40 +207,21 @@ def earlier_python(home_root: str, repository_root: str) -> str | None:
 
     For when the environment of this version cannot be made, as without a network. None if there is none.
     """
+    import re
+
+    from memkit.environment.install import installed_versions, normalized
+
     if os.environ.get(PYTHON_VARIABLE):
         return None
     try:
-        required = _names_of(
-            declared_requirements(repository_root, "project", "dependencies")
-        )
+        declared = declared_requirements(repository_root, "project", "dependencies")
+        # Those that only some platforms need are left out.
+        bare = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in declared if ";" not in line]
+        required = set(map(normalized, bare))
         names = os.listdir(environments(home_root))
     except (OSError, ValueError):
         return None
     # A name with a dash is of another kind, one with a dot is not whole.
     places = [os.path.join(environments(home_root), n) for n in names if n.isalnum()]
-    usable = [place for place in places if is_usable(place) and required <= _installed(place)]
+    usable = [place for place in places if is_usable(place) and required <= installed_versions(place).keys()]
     return interpreter(max(usable, key=os.path.getmtime)) if usable else None
-
-
-def _names_of(requirements: list[str]) -> set[str]:
-    """The names of the packages; those that only some platforms need are left out."""
-    import re
-
-    wanted = [line for line in requirements if ";" not in line]
-    return {_normal(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]) for line in wanted}
-
-
-def _installed(directory: str) -> set[str]:
-    """The names of the packages in the environment in `directory`."""
-    import glob
-
-    posix = os.path.join(glob.escape(directory), "lib", "python*", "site-packages", "*.dist-info")
-    windows = os.path.join(glob.escape(directory), "Lib", "site-packages", "*.dist-info")
-    found = glob.glob(windows if os.name == "nt" else posix)
-    return {_normal(os.path.basename(path).partition("-")[0]) for path in found}
-
-
-def _normal(name: str) -> str:
-    import re
-
-    return re.sub(r"[-_.]+", "-", name).lower()

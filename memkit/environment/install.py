@@ -114,7 +114,7 @@ def installed_versions(directory: str) -> dict[str, str]:
     for path in Path(directory).glob(os.path.join(*pattern, "site-packages", "*.dist-info")):
         name, _, version = path.name[: -len(".dist-info")].rpartition("-")
         if re.fullmatch(r"[A-Za-z0-9._]+", name) and re.fullmatch(r"[A-Za-z0-9.+!_]+", version):
-            found[_normalized(name)] = version
+            found[normalized(name)] = version
     return found
 
 
@@ -126,12 +126,13 @@ def locked_versions(lock: str) -> dict[str, str]:
             for line in file:
                 name, pinned, _ = line.partition("==")
                 if pinned and not line.startswith((" ", "#")):
-                    key, one = _normalized(name), line.rstrip().rstrip("\\").rstrip()
+                    key, one = normalized(name), line.rstrip().rstrip("\\").rstrip()
                     found[key] = f"{found[key]}\n{one}" if key in found else one
     return found
 
 
-def _normalized(name: str) -> str:
+def normalized(name: str) -> str:
+    """The name of a package as PEP 503 compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
