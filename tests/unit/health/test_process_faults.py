@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,6 +94,23 @@ with index_lock(home, 5.0):
 """
 
 
+@contextmanager
+def holding_index(bare: Patient) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the index lock and has the index open; it is killed at the end."""
+    Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == b"holds\n"
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
 def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
     """A worker that was killed in the middle of its work."""
     put(indexed)
@@ -116,22 +134,12 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
 @pytest.mark.skipif(not processes.LOCKS.exists(), reason="no table of locks here")
 def test_a_stopped_holder_of_the_lock(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
-    Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
-    )
-    assert holder.stdout is not None
-    try:
-        assert holder.stdout.readline() == b"holds\n"
+    with holding_index(bare) as holder:
         assert "lock-stopped" not in bare.codes()
         holder.send_signal(signal.SIGSTOP)
         finding = bare.finding("lock-stopped")
         assert bare.home.index_lock in finding.what
         assert f"kill -CONT {holder.pid}" in finding.fix
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
 
 
 PARENT = """
@@ -227,13 +235,7 @@ def test_a_service_that_has_just_begun(bare: Patient) -> None:
 
 def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
     """Only by a memkit process from before that moment: a killed holder's number may be another's by now."""
-    Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
-    )
-    assert holder.stdout is not None
-    try:
-        assert holder.stdout.readline() == b"holds\n"
+    with holding_index(bare) as holder:
         subject = open_subject(bare.home, bare.memory.project)
         assert list(processes.check_long_lock(subject)) == []
         subject = replace(subject, now=subject.now + processes.LONG_SECONDS + 60)
@@ -245,7 +247,3 @@ def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
         assert list(processes.check_long_lock(subject)) == []
         note.write_text(f"{holder.pid} 1000\n")
         assert list(processes.check_long_lock(subject)) == []
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
