@@ -27,18 +27,18 @@ import numpy as np  # noqa: E402
 import resources  # noqa: E402
 from synthetic import SyntheticMemory, write_memory  # noqa: E402
 
-from memkit.config import Settings  # noqa: E402
+from memkit.embedding import Embedder, load_embedder  # noqa: E402
+from memkit.hook.project import Project  # noqa: E402
 from memkit.index.current import open_snapshot  # noqa: E402
-from memkit.index.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index.lock import index_lock  # noqa: E402
 from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.index.sync import Indexer  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.project import Project  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
 from memkit.recall.answers import Request  # noqa: E402
 from memkit.recall.corpus import Corpus  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
+from memkit.settings.load import Settings  # noqa: E402
 
 QUESTIONS = 100
 UPDATES = 5

@@ -33,8 +33,8 @@ BAR_MEGABYTES_A_SECOND = 40.0
 _READ = """
 import sys
 from pathlib import Path
-from memkit.capture.transcript import Transcript
-from memkit.capture.turn import read_turns
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import read_turns
 paths = Path(sys.argv[1]).rglob("*.jsonl")
 print(sum(1 for path in paths for _ in read_turns(Transcript(path))))
 """
@@ -79,9 +79,9 @@ def long_days(root: Path, sizes: Sequence[int]) -> list[dict[str, float]]:
     """For each size the CPU seconds that importing one session takes whose turns are all of one day."""
     sys.path.insert(0, str(REPOSITORY))
     from memkit.capture.capture import Capture
-    from memkit.config import Settings
+    from memkit.hook.project import Project
     from memkit.paths import Home
-    from memkit.project import Project
+    from memkit.settings.load import Settings
 
     found = []
     for size in sizes:

@@ -34,17 +34,17 @@ import conversations as data  # noqa: E402
 import metrics  # noqa: E402
 import msgspec  # noqa: E402
 
-from memkit import config  # noqa: E402
+from memkit.embedding import Embedder, load_embedder  # noqa: E402
+from memkit.hook.project import Project  # noqa: E402
 from memkit.index.chunk import Chunk, digest  # noqa: E402
-from memkit.index.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
 from memkit.index.snapshot import Snapshot, open_current  # noqa: E402
 from memkit.index.snapshot_writer import write  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.project import Project  # noqa: E402
 from memkit.recall.answers import Request, Result  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
+from memkit.settings import load  # noqa: E402
 
 MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200
@@ -104,7 +104,7 @@ def product_snapshot(
     transcripts, root = directory / "transcripts", directory / "project"
     transcripts.mkdir(parents=True)
     root.mkdir()
-    project, settings = Project(str(root)), config.Settings()
+    project, settings = Project(str(root)), load.Settings()
     capture = Capture(home, settings)
     for path in data.write_transcripts(conversation, transcripts):
         capture.import_file(path, lambda turn: project)
@@ -216,7 +216,7 @@ def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
 
 
 def evaluate(
-    path: Path, unit: str, modes: list[str], embedder: Embedder, settings: config.SearchSettings
+    path: Path, unit: str, modes: list[str], embedder: Embedder, settings: load.SearchSettings
 ) -> Iterator[tuple[str, int, dict[str, float]]]:
     """Mode, category and metrics of every question."""
     for asked in indexed(path, unit, embedder):
@@ -228,7 +228,7 @@ def evaluate(
 
 
 def off_topic(
-    path: Path, unit: str, embedder: Embedder, settings: config.SearchSettings, questions: list[str]
+    path: Path, unit: str, embedder: Embedder, settings: load.SearchSettings, questions: list[str]
 ) -> dict[str, float]:
     """Of `questions` on another subject the share that finds nothing; of the conversations' own
     questions the share that has evidence among ten results without the cut and none with it. In percent.
@@ -249,13 +249,13 @@ def off_topic(
     }
 
 
-def search_settings(pairs: list[str]) -> config.SearchSettings:
+def search_settings(pairs: list[str]) -> load.SearchSettings:
     """What `--set FIELD=VALUE` says, over the defaults. Raises `ConfigError`."""
     found = {}
     for name, _, text in (pair.partition("=") for pair in pairs):
         key = ("search", name)
-        found[key] = config.Value(config.parse_text(key, text), "--set")
-    return config.validate(found).search
+        found[key] = load.Value(load.parse_text(key, text), "--set")
+    return load.validate(found).search
 
 
 def main() -> int:

@@ -34,7 +34,7 @@ from memkit import config
 from memkit.index.lock import index_lock
 from memkit.index.sync import sync_project
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.hook.project import Project
 home, project = Home.from_environment(), Project(sys.argv[1])
 settings = config.load(home, project).settings
 started = time.perf_counter()

@@ -19,8 +19,8 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPOSITORY)]
 
-from memkit.capture.redact import redact  # noqa: E402
-from tests.unit.capture import secrets_corpus, secrets_made  # noqa: E402
+from memkit.privacy.redact import redact  # noqa: E402
+from tests.privacy import secrets_corpus, secrets_made  # noqa: E402
 
 MEGABYTE = 1_000_000
 SECRETS = 2100

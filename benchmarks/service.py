@@ -35,10 +35,10 @@ from scale_report import Bar  # noqa: E402
 from synthetic import SyntheticMemory  # noqa: E402
 
 import hooks  # noqa: E402
+from memkit.embedding import load_embedder  # noqa: E402
 from memkit.errors import MemkitError  # noqa: E402
-from memkit.index.embedding import load_embedder  # noqa: E402
+from memkit.ipc.client import request  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.service.client import request  # noqa: E402
 
 CLIENTS = 64
 REQUESTS = 5000

@@ -18,7 +18,7 @@ import resources
 from growth import Place, RandomEmbedder
 from synthetic import SyntheticMemory, write_memory
 
-from memkit.index.embedding import Embedder, load_embedder
+from memkit.embedding import Embedder, load_embedder
 from memkit.paths import Home
 
 ROUNDS = 4

@@ -22,12 +22,11 @@ import msgspec
 DOCUMENTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCUMENTS.parent))
 
-from memkit import config  # noqa: E402
 from memkit.cli import cli  # noqa: E402
-from memkit.index.embedding.providers import PROVIDERS  # noqa: E402
-from memkit.settings import EmbeddingSettings  # noqa: E402
-from memkit.summarize.providers import anthropic, claude_cli  # noqa: E402
-from memkit.summarize.providers.chat_completions import SERVICES  # noqa: E402
+from memkit.embedding.providers import PROVIDERS  # noqa: E402
+from memkit.llm.providers import anthropic, claude_cli  # noqa: E402
+from memkit.llm.providers.chat_completions import SERVICES  # noqa: E402
+from memkit.settings import EmbeddingSettings, load  # noqa: E402
 
 OF_ALL = {"project", "as_json"}
 """The options of every command, which the page says once."""
@@ -75,8 +74,8 @@ def _paragraph(text: str) -> str:
 def settings() -> str:
     """Every setting: its default, what it is for, the bounds of a number; a table for each section."""
     lines: list[str] = []
-    defaults = config.Settings()
-    for section, name in config.every_key():
+    defaults = load.Settings()
+    for section, name in load.every_key():
         made = getattr(defaults, section)
         if f"## {section}" not in lines:
             lines += ["", f"## {section}", "", _escaped(_first_line(type(made))), ""]
@@ -85,11 +84,11 @@ def settings() -> str:
     return "\n".join(lines)
 
 
-def _setting(key: config.Key, default: Any) -> tuple[str, str, str]:
-    name = f"`{'.'.join(key)}`" + (r"\*" if config.is_harmless(key) else "")
+def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
+    name = f"`{'.'.join(key)}`" + (r"\*" if load.is_harmless(key) else "")
     shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
-    bounds = f" ({config.allowed(key)})" if type(default) in (int, float) else ""
-    return name, shown, _escaped(config.describe(key)) + bounds
+    bounds = f" ({load.allowed(key)})" if type(default) in (int, float) else ""
+    return name, shown, _escaped(load.describe(key)) + bounds
 
 
 def summarizers() -> str:

@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 try:
-    from memkit.capture.hook import run
+    from memkit.hook.events import run
 except Exception:  # a broken installation must not break the session
     print("{}")
 else:

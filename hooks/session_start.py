@@ -34,7 +34,7 @@ def complain():
 
 
 try:
-    from memkit.capture.hook import run
+    from memkit.hook.events import run
 except Exception:  # a broken installation must not break the session
     print(complain() if sys.version_info < (3, 9) else "{}")
 else:

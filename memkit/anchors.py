@@ -9,7 +9,6 @@ Standard library only, Python 3.9 syntax: the hooks import this module.
 from __future__ import annotations
 
 import re
-from typing import Dict
 
 KEYS = (
     "session", "branch", "summary", "turn", "turns", "grip", "grips", "chunks", "fact", "compacted", "check",
@@ -25,14 +24,14 @@ VALUE_CHARACTERS = 120
 _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
 # Not from the middle of a run of blanks: a long run would be tried again from each of them.
 _ANCHOR = re.compile(
-    r"(?<![ \t])[ \t]*<!--[ \t]+({pair}(?:[ \t]+{pair})*)[ \t]+-->".format(pair=_PAIR)
+    rf"(?<![ \t])[ \t]*<!--[ \t]+({_PAIR}(?:[ \t]+{_PAIR})*)[ \t]+-->"
 )
 _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
 
-def parse(text: str) -> Dict[str, str]:
+def parse(text: str) -> dict[str, str]:
     """The pairs of all anchors in `text`, later ones winning; empty if there is none."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for match in _ANCHOR.finditer(text):
         for pair in match.group(1).split():
             key, _, value = pair.partition(":")
@@ -50,7 +49,7 @@ def render(**pairs: str) -> str:
 
     Characters that could end the comment or split a pair become `_`, so no value can forge structure.
     """
-    fields = ["{}:{}".format(key, safe(value)) for key, value in pairs.items() if value]
+    fields = [f"{key}:{safe(value)}" for key, value in pairs.items() if value]
     return "<!-- {} -->".format(" ".join(fields))
 
 

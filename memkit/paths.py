@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import time
-from typing import Callable, Iterator, List, Optional
+from collections.abc import Callable, Iterator
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
@@ -80,7 +80,7 @@ class Home:
         self.log_file = os.path.join(self.log, "memkit.log")
 
     def __repr__(self) -> str:
-        return "Home({!r})".format(self.root)
+        return f"Home({self.root!r})"
 
     @classmethod
     def from_environment(cls) -> Home:
@@ -89,7 +89,7 @@ class Home:
         return cls(os.path.abspath(os.path.expanduser(root)))
 
 
-def file_version(path: str) -> Optional[List[int]]:
+def file_version(path: str) -> list[int] | None:
     """What changes when a file is written: its time, size and inode; None if there is none.
 
     Raises `OSError`.
@@ -135,7 +135,7 @@ def replacing_privately(path: str) -> Iterator[io.BufferedWriter]:
     still there. Raises `OSError`.
     """
     directory, name = os.path.split(os.path.abspath(path))
-    partial = os.path.join(directory, ".{}.partial".format(name))
+    partial = os.path.join(directory, f".{name}.partial")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)  # by one that was killed
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -167,7 +167,7 @@ def put_in_place(made: str, path: str) -> None:
         time.sleep(0.01)
 
 
-def stale_temporary_files(directory: str, before: float) -> List[str]:
+def stale_temporary_files(directory: str, before: float) -> list[str]:
     """Return the files that killed writers left in `directory`, last changed before that time.
 
     Only files named as `write_durably` names them; `before` is in seconds since the epoch.
@@ -206,7 +206,7 @@ def write_durably(
     path: str,
     data: bytes,
     mode: int = PRIVATE_FILE,
-    check: Optional[Callable[[], None]] = None,
+    check: Callable[[], None] | None = None,
 ) -> None:
     """Replace the file at `path` by `data`, atomically and on disk before this returns.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Optional
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -19,12 +19,12 @@ _CREATE_NEW_PROCESS_GROUP = 0x00000200
 _CREATE_NO_WINDOW = 0x08000000
 
 
-def quiet() -> Dict[str, Any]:
+def quiet() -> dict[str, Any]:
     """Arguments for `subprocess` that keep a child from opening a console window."""
     return {"creationflags": _CREATE_NO_WINDOW} if sys.platform == "win32" else {}
 
 
-def find_program(name: str, path: Optional[str] = None) -> Optional[str]:
+def find_program(name: str, path: str | None = None) -> str | None:
     """The absolute path of a program on `PATH`, or on `path`; None if there is none.
 
     Never one in the current directory, where Windows looks first: that may be a stranger's repository.
@@ -41,7 +41,7 @@ def find_program(name: str, path: Optional[str] = None) -> Optional[str]:
     return None
 
 
-def apart() -> Dict[str, Any]:
+def apart() -> dict[str, Any]:
     """Arguments for `subprocess`, for a child that no Ctrl-C and no end of our terminal reaches.
 
     It leads a group of its own, which `kill_group` ends, and may outlive us.

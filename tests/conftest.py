@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from memkit.embedding.weights import ensure_weights
 from memkit.errors import WeightsUnavailableError
-from memkit.index.embedding.weights import ensure_weights
 from memkit.paths import Home
+from tests.capture.stage import Stage
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -32,3 +35,19 @@ def model_home() -> Home:
             raise
         pytest.skip(str(error))
     return home
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run every test in UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """A memory home and a project whose events are handled in this process."""
+    return Stage(tmp_path.resolve())

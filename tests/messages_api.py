@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from .wire import Block, as_events, as_message
+from tests.wire import Block, as_events, as_message
 
 
 @dataclass(frozen=True)

@@ -15,29 +15,30 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from memkit import anchors, pending
-from memkit.capture.archive import Archive
-from memkit.capture.archived_turn import make_archived_turn
-from memkit.capture.captured import Captured, Choose
-from memkit.capture.day_file import section_hash
-from memkit.capture.digest import Digest, make_digest
-from memkit.capture.hidden import Hidden
-from memkit.capture.journal import Journal
-from memkit.capture.live import LiveSessions
-from memkit.capture.own_entries import note_own, own_file
-from memkit.capture.redact import redact
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.archive.turn import make_archived_turn
+from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.outcome import Captured, Choose
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.spool import PROMPT_EVENT, time_of
+from memkit.capture.summary_queue import WaitingSessions
 from memkit.capture.told import Told, shows
-from memkit.capture.tombstones import Forgotten, Tombstones
-from memkit.capture.transcript import Transcript, clean
-from memkit.capture.turn import Turn, read_turns, turn_id
-from memkit.config import Settings
+from memkit.claude_code.omitted import Hidden
+from memkit.claude_code.transcript import Transcript, clean
+from memkit.claude_code.turn import Turn, read_turns, turn_id
 from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
+from memkit.hook.own_entries import note_own, own_file
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
+from memkit.ipc import unindexed
+from memkit.ipc.spool import PROMPT_EVENT, time_of
+from memkit.journal.day_file import section_hash
+from memkit.journal.digest import Digest, make_digest
+from memkit.journal.journal import Journal
 from memkit.paths import Home, create_private, make_private_directory
-from memkit.project import Project
-from memkit.registry import Registry
-from memkit.waiting import WaitingSessions
+from memkit.privacy.redact import redact
+from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +266,7 @@ class Capture:
                 session.will_write(digest.turn, root, section_hash(digest.section))
             self.sessions.save(session)
         for root, digests in groups.items():
-            pending.mark(self.home, root)
+            unindexed.mark(self.home, root)
             project = Project(root)
             self._adopt(project)
             journal = Journal(project, shared=self.settings.memory.shared, home=self.home)

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.capture.archive import Archive
-from memkit.capture.digest import local_time
-from memkit.capture.redact import leaves_open, without_private
+from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.capture.transcript import clean, parse_time
-from memkit.capture.turn import Turn, turn_id
+from memkit.claude_code.transcript import clean, parse_time
+from memkit.claude_code.turn import Turn, turn_id
 from memkit.errors import ArchiveError, TranscriptError
+from memkit.hook.project import Project
+from memkit.journal.digest import local_time
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.privacy.redact import leaves_open, without_private
 from memkit.safe_json import parse_json
 
 SESSION_PREFIX = "history-"

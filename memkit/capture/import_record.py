@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from memkit.capture.client_files import Source
+from memkit.claude_code.files import Source
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory
 
 

@@ -14,9 +14,9 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from memkit.errors import NewerFileError
+from memkit.journal.journal import Growing
 from memkit.paths import Home, is_plain_name, make_private_directory, write_durably
 from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
@@ -31,15 +31,6 @@ MAX_PROMPTS = 20
 
 MAX_RECENT = 50
 """Ids of turns kept to know an event that comes after its turn was read."""
-
-
-class Growing(NamedTuple):
-    """A turn that may have been written before it was complete: what its section may hash to, and
-    whether it is certain that it was written.
-    """
-
-    hashes: tuple[str, ...]
-    is_written: bool
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.sessions import Session
-from memkit.capture.transcript import Transcript
-from memkit.capture.turn import Turn, read_turns, turn_id
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import Turn, read_turns, turn_id
 
 
 @dataclass(frozen=True, slots=True)

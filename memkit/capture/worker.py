@@ -13,16 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memkit import pending
-from memkit.capture import launch, spool
 from memkit.errors import IndexBusyError, MemkitError
+from memkit.hook.project import Project
 from memkit.index.lock import index_lock
 from memkit.index.sync_report import SyncReport
+from memkit.ipc import launch, spool, unindexed
 from memkit.paths import Home, stale_temporary_files
-from memkit.project import Project
 
 if TYPE_CHECKING:
-    from memkit.config import Settings
+    from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -91,9 +90,9 @@ def work_once(
 
     The caller holds the index lock. `index` is `sync_project` if none is given.
     """
-    from memkit import config
+    from memkit.settings import load
 
-    config.publish_hook_settings(home)
+    load.publish_hook_settings(home)
     if home.root not in _cleaned:
         _cleaned.add(home.root)
         _remove_left_behind(home)
@@ -126,7 +125,7 @@ def _remove_left_behind(home: Home) -> None:
 def rest(home: Home) -> set[str]:
     """The names of events and the roots that wait."""
     names = {name for name in spool.waiting(home) if spool.PROMPT_EVENT not in name}
-    return names | set(pending.roots(home))
+    return names | set(unindexed.roots(home))
 
 
 def _take_events(
@@ -188,7 +187,7 @@ def _index(
 ) -> set[str]:
     """Bring the index of every changed project into step; return the roots where that failed."""
     failed: set[str] = set()
-    roots = pending.roots(home)
+    roots = unindexed.roots(home)
     if not roots:
         return failed
     if index is None:

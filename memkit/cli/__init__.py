@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import memkit
-from memkit.environment.session import heed_user_only
 from memkit.errors import MemkitError, unwritable
+from memkit.hook.session_variables import heed_user_only
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

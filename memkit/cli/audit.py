@@ -10,8 +10,8 @@ import click
 from memkit.cli.context import Context, command, counted, plain
 
 if TYPE_CHECKING:
-    from memkit.capture.audit import AuditReport
-    from memkit.capture.findings import Finding
+    from memkit.forget.audit import AuditReport
+    from memkit.forget.findings import Finding
 
 LOCK_SECONDS = 600.0
 
@@ -30,9 +30,9 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
       memkit audit
       memkit audit --all-projects --fix
     """
-    from memkit.capture.audit import Audit
+    from memkit.forget.audit import Audit
     from memkit.index.lock import index_lock
-    from memkit.service.asking import end_if_hung
+    from memkit.recall.ask import end_if_hung
 
     audit = Audit(
         context.home,

@@ -24,10 +24,10 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     \b
       memkit backup ~/memkit.tar.zst
     """
-    from memkit.capture.known import projects_with_memory
+    from memkit.capture.known_projects import projects_with_memory
     from memkit.index.lock import index_lock
-    from memkit.service.asking import end_if_hung
-    from memkit.upkeep.backup import back_up
+    from memkit.maintenance.backup import back_up
+    from memkit.recall.ask import end_if_hung
 
     path = Path(file).absolute()
     if path.exists() and not yes:

@@ -51,10 +51,10 @@ def compact_command(
     """
     from datetime import date
 
-    from memkit.summarize.calls import Calls, calls_lock
+    from memkit.llm.calls import Calls, calls_lock
+    from memkit.llm.providers import find_provider
     from memkit.summarize.compaction import Compaction
     from memkit.summarize.entries import Selection
-    from memkit.summarize.providers import find_provider
 
     settings = context.settings()
     if not settings.summarize.is_on:

@@ -24,11 +24,11 @@ def _complete_key(
     """The settings whose names begin so, for the shell."""
     from click.shell_completion import CompletionItem
 
-    from memkit import config
+    from memkit.settings import load
 
-    named = {f"{section}.{name}": (section, name) for section, name in config.every_key()}
+    named = {f"{section}.{name}": (section, name) for section, name in load.every_key()}
     return [
-        CompletionItem(shown, help=config.describe(key))
+        CompletionItem(shown, help=load.describe(key))
         for shown, key in named.items()
         if shown.startswith(incomplete)
     ]
@@ -64,16 +64,16 @@ def _path(context: Context, key: str, value: str) -> None:
 
 
 def _list(context: Context, key: str, value: str) -> None:
-    from memkit import config
+    from memkit.settings import load
 
-    loaded = config.load(context.home, context.project)
+    loaded = load.load(context.home, context.project)
     rows = {
         f"{section}.{name}": {
             "value": getattr(getattr(loaded.settings, section), name),
             "origin": loaded.origins.get((section, name), "default"),
-            "description": config.describe((section, name)),
+            "description": load.describe((section, name)),
         }
-        for section, name in config.every_key()
+        for section, name in load.every_key()
     }
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})
@@ -87,10 +87,10 @@ def _list(context: Context, key: str, value: str) -> None:
 
 
 def _get(context: Context, key: str, value: str) -> None:
-    from memkit import config
+    from memkit.settings import load
 
     section, name = _known(key)
-    found = getattr(getattr(config.load(context.home, context.project).settings, section), name)
+    found = getattr(getattr(load.load(context.home, context.project).settings, section), name)
     if context.as_json:
         context.print_json({"key": key, "value": found})
     else:
@@ -98,17 +98,17 @@ def _get(context: Context, key: str, value: str) -> None:
 
 
 def _set(context: Context, key: str, value: str) -> None:
-    from memkit import config
-    from memkit.service import client
+    from memkit.ipc import client
+    from memkit.settings import load
 
     known = _known(key)
-    new = config.save(context.home, known, value)
+    new = load.save(context.home, known, value)
     if context.as_json:
         context.print_json({"key": key, "value": new, "path": context.home.config_file})
     else:
         click.echo(plain(f"{key} = {_text(new)} in {context.home.config_file}"))
-    loaded = config.load(context.home)
-    config.publish_hook_settings(context.home)
+    loaded = load.load(context.home)
+    load.publish_hook_settings(context.home)
     try:
         client.notify(context.home, "reload", {}, NOTIFY_SECONDS)
     except client.ServiceUnavailable:  # none runs: the next one reads the new settings
@@ -119,10 +119,10 @@ def _set(context: Context, key: str, value: str) -> None:
 
 
 def _known(key: str) -> tuple[str, str]:
-    from memkit import config
+    from memkit.settings import load
 
     section, _, name = key.partition(".")
-    if (section, name) not in set(config.every_key()):
+    if (section, name) not in set(load.every_key()):
         raise ConfigError(f"unknown setting {key}; `memkit config list` shows those there are")
     return section, name
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.environment.session import in_session
 from memkit.errors import MemkitError, NotFoundError
+from memkit.hook.project import Project
+from memkit.hook.session_variables import in_session
 from memkit.paths import Home
-from memkit.project import Project
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from memkit.config import Key, Settings
-    from memkit.summarize.ledger import Total
+    from memkit.llm.ledger import Total
+    from memkit.settings.load import Key, Settings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # What steers a terminal, changes the direction of text, or ends a line where nobody sees it.
@@ -87,11 +87,11 @@ class Context:
 
     def settings_of(self, project: Project, flags: dict[Key, Any] | None = None) -> Settings:
         """The settings of any project."""
-        from memkit import config
         from memkit.cli.log import log_to_file
+        from memkit.settings import load
 
         log_to_file(self.home)
-        loaded = config.load(self.home, project, flags)
+        loaded = load.load(self.home, project, flags)
         for line in loaded.refused:
             if line not in self._said:
                 self.say(line)

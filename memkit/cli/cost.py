@@ -10,7 +10,7 @@ import click
 from memkit.cli.context import Context, command, counted, dollars, iso_day_named, plain
 
 if TYPE_CHECKING:
-    from memkit.summarize.ledger import Call, Total
+    from memkit.llm.ledger import Call, Total
 
 BAR_COLUMNS = 24
 
@@ -28,7 +28,7 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
       memkit cost --by model
       memkit cost --since 2w
     """
-    from memkit.summarize.ledger import Ledger, Total
+    from memkit.llm.ledger import Ledger, Total
 
     ledger = Ledger(context.home)
     groups: dict[str, Total] = {}

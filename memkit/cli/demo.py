@@ -19,8 +19,8 @@ import click
 
 from memkit.cli.context import Context, command, styled
 from memkit.errors import MemkitError
+from memkit.hook.project import Project
 from memkit.paths import Home, make_private_directory
-from memkit.project import Project
 
 QUESTION = "which port does the staging gateway listen on, and why?"
 BUNDLED_ROOT = "/home/you/shop"
@@ -158,10 +158,10 @@ class _Demo:
 
     def _hook(self, event: str, **fields: str) -> None:
         """Run a hook as the client does: a process of its own, the event on stdin."""
-        from memkit.capture.launch import REPOSITORY
+        from memkit.ipc.launch import REPOSITORY
 
         script = os.path.join(REPOSITORY, "hooks", _SCRIPTS[event])
-        run = [script] if os.path.exists(script) else ["-m", "memkit.capture.hook", event]
+        run = [script] if os.path.exists(script) else ["-m", "memkit.hook.events", event]
         given = {
             "hook_event_name": event,
             "session_id": self.session,
@@ -186,8 +186,8 @@ class _Demo:
             raise MemkitError(f"the {event} hook failed: {answer.stderr.decode(errors='replace')}")
 
     def _wait_for_worker(self) -> None:
-        from memkit.capture import launch
-        from memkit.index.embedding import local  # noqa: F401 - while the worker is at it
+        from memkit.embedding import local  # noqa: F401 - while the worker is at it
+        from memkit.ipc import launch
         from memkit.recall import expand, search  # noqa: F401
 
         deadline = time.monotonic() + WAIT_SECONDS

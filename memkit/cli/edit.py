@@ -29,9 +29,9 @@ def edit_command(context: Context, day: str | None) -> None:
     \b
       memkit edit yesterday
     """
-    from memkit import pending
-    from memkit.capture.journal import Journal
     from memkit.cli.index import index_project
+    from memkit.ipc import unindexed
+    from memkit.journal.journal import Journal
     from memkit.recall.dates import parse_day
 
     today = date.today()
@@ -48,7 +48,7 @@ def edit_command(context: Context, day: str | None) -> None:
     edited = _edit(f"{chosen}.md", shown)
     is_changed = edited != shown
     if is_changed:
-        pending.mark(context.home, context.project.root)
+        unindexed.mark(context.home, context.project.root)
         journal.edit(chosen, before, edited)
         index_project(context)
     path = journal.path(chosen)

@@ -23,8 +23,8 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
       memkit expand 20e3d2c8274c
       memkit expand 20e3 7c11 --json
     """
-    from memkit import events
-    from memkit.service.client import ServiceUnavailable
+    from memkit.ipc.client import ServiceUnavailable
+    from memkit.recall import usage
 
     context.stay_in_project()
     try:
@@ -32,7 +32,7 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
     except ServiceUnavailable:
         sections = _here(context, ids)
     try:
-        events.note(context.home, "expand", [section["id"] for section in sections])
+        usage.note(context.home, "expand", [section["id"] for section in sections])
     except OSError as error:  # the count is not worth the answer
         logger.warning("not counted: %s", error)
     if context.as_json:
@@ -43,7 +43,7 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 
 
 def _by_service(context: Context, ids: tuple[str, ...]) -> list[dict[str, Any]]:
-    from memkit.service.asking import ask_service
+    from memkit.recall.ask import ask_service
 
     arguments = {"ids": list(ids), "other_projects": context.may_leave_project}
     found = ask_service(

@@ -71,9 +71,9 @@ def forget_command(
         raise click.UsageError(
             "give IDs, --session, --since/--until, --query or --everything, one of them"
         )
-    from memkit.capture.tombstones import Tombstones
     from memkit.forget.holdings import find_holdings
     from memkit.forget.selection import Selection
+    from memkit.privacy.tombstones import Tombstones
 
     is_unfinished = Tombstones(context.home).unfinished() is not None
     if not any(given):
@@ -123,7 +123,7 @@ def _select(
 
 def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
     from memkit.recall.answers import Request
-    from memkit.service.asking import Asker
+    from memkit.recall.ask import Asker
 
     asker = Asker(context.project, context.home, context.settings(), context.say)
     answer = asker.answer(Request(query, k))
@@ -135,8 +135,8 @@ def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
 def _finish(context: Context, selection: Selection, holdings: Holdings | None) -> None:
     from memkit.forget.erasing import forget
     from memkit.index.lock import index_lock
-    from memkit.service.asking import end_if_hung
-    from memkit.summarize.calls import calls_lock
+    from memkit.llm.calls import calls_lock
+    from memkit.recall.ask import end_if_hung
 
     settings_of = functools.cache(context.settings_of)
     end_if_hung(context.home, context.say)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.capture.hook import DISABLE_VARIABLE
 from memkit.cli.context import Context, about_dollars, command, counted, plain
 from memkit.errors import MemkitError, NotFoundError
-from memkit.project import Project
+from memkit.hook.events import DISABLE_VARIABLE
+from memkit.hook.project import Project
 
 if TYPE_CHECKING:
-    from memkit.capture.captured import Captured
-    from memkit.capture.forecast import Forecast
-    from memkit.capture.importing import ImportReport, Selection
+    from memkit.capture.import_preview import Forecast
+    from memkit.capture.importer import ImportReport, Selection
+    from memkit.capture.outcome import Captured
     from memkit.summarize.plan import Estimate
 
 LOCK_SECONDS = 600.0
@@ -98,13 +98,8 @@ def select(
     since: date | None = None,
 ) -> Selection:
     """What is to be imported: `paths`, else the client's sessions of the project or of `everything`."""
-    from memkit.capture.client_files import (
-        client_history,
-        client_projects,
-        find_sources,
-        project_of,
-    )
-    from memkit.capture.importing import Selection
+    from memkit.capture.importer import Selection
+    from memkit.claude_code.files import client_history, client_projects, find_sources, project_of
 
     home, project = context.home, context.project
     if paths:
@@ -120,13 +115,12 @@ def select(
 
 def run_import(context: Context, selection: Selection) -> tuple[ImportReport, list[str]]:
     """Import and index; what was done, and the roots of the projects that were touched."""
-    from memkit import pending
-    from memkit.capture import launch
-    from memkit.capture.importing import Import
+    from memkit.capture.importer import Import
     from memkit.cli.progress import counting, reading
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
-    from memkit.service.asking import end_if_hung
+    from memkit.ipc import launch, unindexed
+    from memkit.recall.ask import end_if_hung
 
     settings = context.settings()
     end_if_hung(context.home, context.say)
@@ -135,7 +129,7 @@ def run_import(context: Context, selection: Selection) -> tuple[ImportReport, li
         with reading(context, "reading sessions", selection.size) as read:
             report = running.run(read)
         # Those that an interrupted run has left wait too.
-        roots = sorted({*report.total.projects, *pending.roots(context.home)})
+        roots = sorted({*report.total.projects, *unindexed.roots(context.home)})
         with counting(context, "embedding") as progress:
             for root in roots:
                 project = Project(root)
@@ -155,7 +149,7 @@ def run_import(context: Context, selection: Selection) -> tuple[ImportReport, li
 
 
 def _forecast(context: Context, selection: Selection) -> Forecast:
-    from memkit.capture.forecast import forecast
+    from memkit.capture.import_preview import forecast
     from memkit.cli.progress import reading
 
     with reading(context, "reading sessions", selection.size) as progress:
@@ -212,11 +206,11 @@ def _summaries(context: Context, found: Forecast) -> Estimate | None:
     settings = context.settings().summarize
     if not settings.is_on:
         return None
+    from memkit.llm.model import NotConfiguredError
+    from memkit.llm.providers import find_provider
     from memkit.recall.budget import CHARACTERS_PER_TOKEN
     from memkit.summarize.groups import CALL_TOKENS
-    from memkit.summarize.model import NotConfiguredError
     from memkit.summarize.plan import estimate
-    from memkit.summarize.providers import find_provider
 
     try:
         provider = find_provider(settings)

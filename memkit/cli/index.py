@@ -45,7 +45,7 @@ def index_command(
 
 def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
     """Bring the index of the context's project into step, by the service if it is there."""
-    from memkit.service.asking import end_if_hung
+    from memkit.recall.ask import end_if_hung
 
     if rebuild:
         end_if_hung(context.home, context.say)
@@ -72,8 +72,8 @@ def _by_service(context: Context) -> SyncReport | None:
     import msgspec
 
     from memkit.index.sync_report import SyncReport
-    from memkit.service.asking import ask_service
-    from memkit.service.client import ServiceUnavailable
+    from memkit.ipc.client import ServiceUnavailable
+    from memkit.recall.ask import ask_service
 
     try:
         found = ask_service(

@@ -53,8 +53,8 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
 
 
 def _run(context: Context, name: str) -> None:
-    from memkit.service.asking import ask_service
-    from memkit.service.client import ServiceUnavailable
+    from memkit.ipc.client import ServiceUnavailable
+    from memkit.recall.ask import ask_service
 
     settings = context.settings()
     try:
@@ -77,9 +77,9 @@ def _run(context: Context, name: str) -> None:
 
 def run_here(context: Context, names: list[str]) -> list[Any]:
     """Run jobs in this process, under the index lock; how each ended."""
+    from memkit.hook.project import Project
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
-    from memkit.project import Project
     from memkit.service.jobs import Surroundings, job_named, run_job
 
     settings_of = functools.cache(context.settings_of)

@@ -10,11 +10,11 @@ import click
 
 from memkit.cli.context import Context, command, counted, plain
 from memkit.errors import MemkitError, NotFoundError
-from memkit.project import Project
-from memkit.registry import Registry
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
 
 if TYPE_CHECKING:
-    from memkit.capture.known import KnownProject
+    from memkit.capture.known_projects import KnownProject
 
 LOCK_SECONDS = 600.0
 
@@ -56,8 +56,8 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
 
 
 def _list(context: Context) -> None:
-    from memkit.capture.known import all_known
-    from memkit.identity import identity
+    from memkit.capture.known_projects import all_known
+    from memkit.index.identity import identity
 
     if Path(context.project.memory).is_dir():
         identity(context.project, context.home)  # notes where a renamed project is now
@@ -86,7 +86,7 @@ def _show(project: KnownProject) -> None:
 
 
 def _link(context: Context, path: str) -> None:
-    from memkit.registry_changes import changing
+    from memkit.projects.registry_changes import changing
 
     own = _own_root(context)
     target = _existing(context, path)
@@ -105,7 +105,7 @@ def _link(context: Context, path: str) -> None:
 
 
 def _unlink(context: Context) -> None:
-    from memkit.registry_changes import changing
+    from memkit.projects.registry_changes import changing
 
     own = _own_root(context)
     with changing(context.home) as registry:
@@ -116,7 +116,7 @@ def _unlink(context: Context) -> None:
 
 
 def _rename(context: Context, name: str) -> None:
-    from memkit.registry_changes import changing
+    from memkit.projects.registry_changes import changing
 
     shown = " ".join(plain(name).split())
     if not shown:
@@ -128,11 +128,11 @@ def _rename(context: Context, name: str) -> None:
 
 
 def _merge(context: Context, path: str, remove: bool) -> None:
-    from memkit.capture.journal import Journal
-    from memkit.capture.merging import merge, remove_merged
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
-    from memkit.service.asking import end_if_hung
+    from memkit.journal.journal import Journal
+    from memkit.maintenance.merge import merge, remove_merged
+    from memkit.recall.ask import end_if_hung
 
     target = context.project
     source = _source(context, path)
@@ -167,7 +167,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 def _note_moves(context: Context, roots: set[str], target: Project) -> None:
     """Note that what is known by the roots of directories that are gone is of `target` now."""
-    from memkit.registry_changes import changing
+    from memkit.projects.registry_changes import changing
 
     kept = context.home.projects
     gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}

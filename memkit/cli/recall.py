@@ -46,10 +46,10 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
-    from memkit.capture.brief import session_brief
+    from memkit.hook.session_facts import session_brief
     from memkit.recall.answers import Request
+    from memkit.recall.ask import Asker
     from memkit.recall.layout import lay_out
-    from memkit.service.asking import Asker
 
     context.stay_in_project()
     settings = context.settings()

@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 
 import click
 
-from memkit.capture.hook import DISABLE_VARIABLE
 from memkit.cli.context import Context, command, plain
 from memkit.errors import IndexBusyError, MemkitError
+from memkit.hook.events import DISABLE_VARIABLE
 
 INDEX_SECONDS = 1.0
 """How long the service may take to index the note before this command returns; usually it takes 0.3 s."""
@@ -29,10 +29,10 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
       memkit remember "The staging gateway moves to 7444 on Monday" --tag gateway
       memkit remember --user "I prefer tabs"
     """
-    from memkit import pending
-    from memkit.capture.journal import Journal
-    from memkit.capture.note import make_note
-    from memkit.capture.redact import redact, without_private
+    from memkit.ipc import unindexed
+    from memkit.journal.journal import Journal
+    from memkit.journal.note import make_note
+    from memkit.privacy.redact import redact, without_private
 
     if os.environ.get(DISABLE_VARIABLE):
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it first")
@@ -47,7 +47,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     now = datetime.now(timezone.utc)
     note = make_note(without_private(text), tags, now, lambda said: redact(said, patterns))
     journal = Journal(project, shared=settings.memory.shared, home=context.home)
-    pending.mark(context.home, project.root)
+    unindexed.mark(context.home, project.root)
     is_new = journal.add_note(note)
     _have_indexed(context)
     path = journal.path(journal.day_for(note.day))
@@ -59,10 +59,10 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
 
 def _have_indexed(context: Context) -> None:
     """Have the note indexed. It is durable already, so this waits for nobody and fails for nothing."""
-    from memkit.capture import launch
     from memkit.cli.index import index_here
-    from memkit.service.asking import ask_service
-    from memkit.service.client import ServiceUnavailable
+    from memkit.ipc import launch
+    from memkit.ipc.client import ServiceUnavailable
+    from memkit.recall.ask import ask_service
 
     try:
         settings = context.settings()

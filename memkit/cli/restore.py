@@ -12,7 +12,7 @@ from memkit.cli.context import Context, command, confirm, counted, plain
 from memkit.errors import MemkitError, NotFoundError
 
 if TYPE_CHECKING:
-    from memkit.upkeep.restore import Restore, RestoreReport
+    from memkit.maintenance.restore import Restore, RestoreReport
 
 LOCK_SECONDS = 600.0
 
@@ -40,9 +40,9 @@ def restore_command(
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
     from memkit.index.lock import index_lock
-    from memkit.service.asking import end_if_hung
-    from memkit.summarize.calls import calls_lock
-    from memkit.upkeep.restore import open_backup
+    from memkit.llm.calls import calls_lock
+    from memkit.maintenance.restore import open_backup
+    from memkit.recall.ask import end_if_hung
 
     end_if_hung(context.home, context.say)
     with (

@@ -17,8 +17,8 @@ from memkit.index.chunk import KINDS
 from memkit.safe_json import parse_json
 
 if TYPE_CHECKING:
-    from memkit.config import Key
     from memkit.recall.answers import Answer, Request
+    from memkit.settings.load import Key
 
 SHOWN_CHARACTERS = 600
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
@@ -85,7 +85,7 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and asked["min_relevance"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
-    from memkit.service.asking import Asker
+    from memkit.recall.ask import Asker
 
     context.stay_in_project(all_projects)
     if everything:

@@ -38,7 +38,7 @@ def service_command(context: Context, action: str) -> None:
         show_logs(context)
         return
     if action in ("stop", "restart"):
-        from memkit.service.stopping import stop
+        from memkit.ipc.stop import stop
 
         stop(context.home)
     if action in ("start", "restart"):
@@ -81,8 +81,8 @@ def _work_instead(context: Context, error: MemkitError) -> None:
 
 
 def _status(context: Context) -> dict[str, Any]:
-    from memkit.capture import launch
-    from memkit.service.client import ServiceUnavailable, request
+    from memkit.ipc import launch
+    from memkit.ipc.client import ServiceUnavailable, request
 
     try:
         found: dict[str, Any] = request(context.home, "status", {}, STATUS_SECONDS)
@@ -93,8 +93,8 @@ def _status(context: Context) -> dict[str, Any]:
 
 
 def _start(context: Context) -> None:
-    from memkit.capture import launch
-    from memkit.service.stopping import wait_for
+    from memkit.ipc import launch
+    from memkit.ipc.stop import wait_for
 
     problem = Path(context.home.service_problem)
     problem.unlink(missing_ok=True)

@@ -111,8 +111,8 @@ def _disk(context: Context, answers: Answers) -> Step:
 
 
 def _model(context: Context, answers: Answers) -> Step:
+    from memkit.embedding.weights import MODEL, ensure_weights
     from memkit.errors import WeightsUnavailableError
-    from memkit.index.embedding.weights import MODEL, ensure_weights
 
     embedding = context.settings().embedding
     if embedding.provider != "local":
@@ -139,8 +139,8 @@ def _client(context: Context, answers: Answers) -> Step:
 
 
 def _plugin(context: Context, answers: Answers) -> Step:
-    from memkit.capture.launch import REPOSITORY
     from memkit.environment.plugin import PLUGIN, Client, marketplace
+    from memkit.ipc.launch import REPOSITORY
 
     client = Client.find()
     if client is None:

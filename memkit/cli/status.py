@@ -81,11 +81,11 @@ def _service_line(value: dict[str, Any]) -> str:
 
 
 def _status(context: Context) -> dict[str, Any]:
-    from memkit import events
-    from memkit.capture import launch, spool
-    from memkit.capture.archive import Archive
-    from memkit.capture.brief import days, newest_entries
+    from memkit.archive.archive import Archive
+    from memkit.hook.session_facts import days, newest_entries
     from memkit.index.current import is_in_step, open_chunks, read_files
+    from memkit.ipc import launch, spool
+    from memkit.recall import usage as events
 
     settings = context.settings()
     home, project = context.home, context.project
@@ -142,10 +142,10 @@ def _summaries(context: Context) -> dict[str, Any]:
     settings = context.settings().summarize
     if not settings.is_on:
         return {"on": False}
-    from memkit.summarize.calls import Calls, is_reached
+    from memkit.llm.calls import Calls, is_reached
+    from memkit.llm.ledger import Ledger
+    from memkit.llm.providers import find_provider
     from memkit.summarize.groups import grouped
-    from memkit.summarize.ledger import Ledger
-    from memkit.summarize.providers import find_provider
     from memkit.summarize.summarizer import Summarizer
 
     summarizer = Summarizer(

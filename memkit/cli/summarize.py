@@ -32,9 +32,9 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
       memkit config set summarize.provider auto
       memkit summarize --since 2w --dry-run
     """
-    from memkit.summarize.calls import Calls, calls_lock
+    from memkit.llm.calls import Calls, calls_lock
+    from memkit.llm.providers import find_provider
     from memkit.summarize.plan import make_plan
-    from memkit.summarize.providers import find_provider
     from memkit.summarize.summarizer import Summarizer, SummaryReport
 
     settings = context.settings()

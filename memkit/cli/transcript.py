@@ -13,7 +13,7 @@ from memkit.cli.context import Context, command, plain, styled
 from memkit.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from memkit.capture.exchange import Message
+    from memkit.claude_code.exchange import Message
     from memkit.index.chunk import Chunk
     from memkit.recall.transcript import Original
 
@@ -44,7 +44,7 @@ def transcript_command(
       memkit transcript --turn 8b52f4fb --context 0
       memkit transcript 8bb06550 --json
     """
-    from memkit.capture.redact import redact
+    from memkit.privacy.redact import redact
     from memkit.recall.transcript import around
 
     context.stay_in_project()
@@ -128,7 +128,7 @@ def _is_of_project(context: Context, session: str) -> bool:
 
     A repository can bring memory with anchors that name any session.
     """
-    from memkit.capture.own_entries import OwnEntries, heading_words
+    from memkit.hook.own_entries import OwnEntries, heading_words
     from memkit.recall.transcript import is_told_of
 
     if is_told_of(context.home, context.project, session):

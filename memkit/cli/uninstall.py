@@ -11,7 +11,7 @@ from memkit.cli.context import Context, command, confirm, counted, plain
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.upkeep.belongings import Belongings
+    from memkit.maintenance.belongings import Belongings
 
 
 @command("uninstall")
@@ -30,11 +30,11 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     """
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
-    from memkit.capture.known import projects_with_memory
+    from memkit.capture.known_projects import projects_with_memory
     from memkit.cli.log import stop_logging
-    from memkit.health.client import installed_names
-    from memkit.upkeep.belongings import belongings, check_home
-    from memkit.upkeep.uninstall import uninstall
+    from memkit.doctor.client import installed_names
+    from memkit.maintenance.belongings import belongings, check_home
+    from memkit.maintenance.uninstall import uninstall
 
     check_home(context.home)
     elsewhere = _index_elsewhere(context)

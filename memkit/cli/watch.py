@@ -107,7 +107,7 @@ def _index(context: Context) -> None:
     from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
-    from memkit.service.asking import end_if_hung
+    from memkit.recall.ask import end_if_hung
 
     project, home, settings = context.project, context.home, context.settings()
     end_if_hung(home, context.say)

@@ -69,16 +69,16 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
     """Have the work done; None if the service does it and nobody waits."""
     import msgspec
 
-    from memkit.capture import spool
     from memkit.capture.worker import WorkReport
-    from memkit.service.client import ServiceUnavailable, request
+    from memkit.ipc import spool
+    from memkit.ipc.client import ServiceUnavailable, request
 
     try:
         found = request(context.home, "work", {"wait": wait, "retry": retry}, WAIT_SECONDS)
         return msgspec.convert(found, WorkReport) if wait else None
     except ServiceUnavailable as unavailable:
         if unavailable.reason == "hung":
-            from memkit.service.asking import end_hung_service
+            from memkit.recall.ask import end_hung_service
 
             end_hung_service(context.home, context.say)
     if retry:
@@ -107,12 +107,12 @@ def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
 
 def _summarize(context: Context, report: WorkReport) -> None:
     """Make the model calls that are due: without the index lock, which others wait for meanwhile."""
-    from memkit.waiting import WaitingSessions
+    from memkit.capture.summary_queue import WaitingSessions
 
     if not WaitingSessions(context.home):
         return
     from memkit.capture.worker import work
-    from memkit.summarize.providers import find_provider
+    from memkit.llm.providers import find_provider
     from memkit.summarize.run import run_due
 
     settings_of = functools.cache(context.settings_of)

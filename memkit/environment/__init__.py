@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Sequence
+from collections.abc import Sequence
 
 FORMAT = "1"
 """Part of every stamp; raised when environments made so far can no longer be used."""

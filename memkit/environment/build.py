@@ -26,7 +26,7 @@ from memkit.environment.commands import CommandRunner
 from memkit.environment.install import ADDED, add_again, install, installed_versions
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.environment.progress import Progress, say
-from memkit.file_lock import try_lock
+from memkit.locks import try_lock
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
 
 NEEDED_BYTES = 700_000_000

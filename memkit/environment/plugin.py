@@ -71,8 +71,7 @@ class Client:
             done: subprocess.CompletedProcess[bytes] = subprocess.run(
                 [self.path, *arguments],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 timeout=SECONDS,
                 check=False,
                 **quiet(),

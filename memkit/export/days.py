@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memkit import anchors
-from memkit.capture.day_file import DayFile
-from memkit.capture.journal import Journal
-from memkit.project import Project
+from memkit.hook.project import Project
+from memkit.journal.day_file import DayFile
+from memkit.journal.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

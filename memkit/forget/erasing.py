@@ -8,28 +8,28 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from memkit import anchors, pending
-from memkit.capture import spool
-from memkit.capture.archive import Archive
-from memkit.capture.archived_turn import ArchivedTurn
-from memkit.capture.day_removal import Removal
-from memkit.capture.journal import Journal
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.tombstones import Forgotten, Tombstones
-from memkit.config import Settings
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.forget.holdings import Holdings, find_holdings, named_turn
 from memkit.forget.periods import is_of_period
 from memkit.forget.selection import Selection
+from memkit.hook.project import Project
 from memkit.index.chunk_reader import ChunkReader, open_in_force
 from memkit.index.current import collection_name, other_collections, snapshots_of
-from memkit.index.embedding.models import space
 from memkit.index.erasure import erase_deleted, forget_collection
 from memkit.index.snapshot_writer import remove_others
 from memkit.index.sync import sync_project
+from memkit.ipc import spool, unindexed
+from memkit.journal.day_removal import Removal
+from memkit.journal.journal import Journal
 from memkit.paths import Home, sync_directory
-from memkit.project import Project
-from memkit.waiting import WaitingSessions
+from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class _Eraser:
 
     def run(self) -> list[str]:
         for root in sorted(self._forgotten.roots):
-            pending.mark(self._home, root)  # a kill leaves the index to whoever comes next
+            unindexed.mark(self._home, root)  # a kill leaves the index to whoever comes next
         for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
                      self._states, self._spool, self._waiting, self._index):  # fmt: skip
             try:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memkit.capture.facts import WrittenFact
-from memkit.capture.journal import Journal
-from memkit.capture.tombstones import Forgotten
 from memkit.forget.selection import Passage, read_facts
+from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_in_force
 from memkit.index.current import snapshots_of
+from memkit.journal.facts import WrittenFact
+from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.privacy.tombstones import Forgotten
 
 
 @dataclass(frozen=True, slots=True)

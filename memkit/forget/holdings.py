@@ -11,23 +11,23 @@ from pathlib import Path
 import msgspec
 
 from memkit import anchors
-from memkit.capture import spool
-from memkit.capture.archive import Archive
-from memkit.capture.brief import days
-from memkit.capture.day_file import DayFile, Section
-from memkit.capture.day_removal import Removal, bullets
-from memkit.capture.journal import Journal
-from memkit.capture.known import remembered_projects
+from memkit.archive.archive import Archive
+from memkit.capture.known_projects import remembered_projects
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import Forgotten, Ids
-from memkit.capture.turn import turn_id
+from memkit.claude_code.turn import turn_id
 from memkit.forget.facts import FactHolding, find_facts
 from memkit.forget.old_versions import old_versions
 from memkit.forget.periods import is_of_period
 from memkit.forget.selection import Passage, Selection
+from memkit.hook.project import Project
+from memkit.hook.session_facts import days
 from memkit.index.sections import is_iso_date
+from memkit.ipc import spool
+from memkit.journal.day_file import DayFile, Section
+from memkit.journal.day_removal import Removal, bullets
+from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.privacy.tombstones import Forgotten, Ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,17 @@ from pathlib import Path
 import msgspec
 
 from memkit import anchors
-from memkit.capture.archive import Archive
-from memkit.capture.day_file import DayFile
-from memkit.capture.day_removal import Removal, bullets
-from memkit.capture.facts import FactFile
-from memkit.capture.replaced import original_name, replaced_files
+from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import Forgotten
 from memkit.errors import ArchiveError
 from memkit.forget.facts import rests_on
 from memkit.forget.periods import is_of_period
+from memkit.journal.day_file import DayFile
+from memkit.journal.day_removal import Removal, bullets
+from memkit.journal.facts import FactFile
+from memkit.journal.old_versions import original_name, replaced_files
 from memkit.paths import Home
+from memkit.privacy.tombstones import Forgotten
 
 
 def old_versions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memkit import anchors
 from memkit.capture.sessions import Session
-from memkit.capture.tombstones import Forgotten
+from memkit.privacy.tombstones import Forgotten
 
 
 def is_of_period(state: Session, forgotten: Forgotten) -> bool:

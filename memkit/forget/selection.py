@@ -13,21 +13,21 @@ from pathlib import Path
 import msgspec
 
 from memkit import anchors
-from memkit.capture.archive import Archive
-from memkit.capture.brief import days
-from memkit.capture.day_file import DayFile
-from memkit.capture.facts import FactFile, WrittenFact
-from memkit.capture.journal import Journal
+from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import Forgotten, Period
-from memkit.config import Settings
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
+from memkit.hook.session_facts import days
 from memkit.index.chunk import Chunk
 from memkit.index.current import open_chunks
+from memkit.journal.day_file import DayFile
+from memkit.journal.facts import FactFile, WrittenFact
+from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.project import Project
-from memkit.registry import Registry
+from memkit.privacy.tombstones import Forgotten, Period
 from memkit.safe_files import read_regular
+from memkit.settings.load import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memkit.config import SearchSettings, Settings
+from memkit.embedding.models import space
 from memkit.errors import DamagedFileError
-from memkit.identity import holder_of, identity
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
 from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
-from memkit.index.embedding.models import space
+from memkit.index.identity import holder_of, identity
 from memkit.index.paths import added_paths
 from memkit.index.residue import COLLECTION_PREFIX
 from memkit.index.scanner import Unreadable, is_below, is_excluded, is_gone, scan, sources_of
 from memkit.paths import Home
-from memkit.project import Project
-from memkit.registry import Registry
 from memkit.safe_files import RefusedFileError, read_regular
+from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
     from memkit.index.snapshot import Snapshot

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memkit import pending
-from memkit.config import Settings
+from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
+from memkit.index.chunk_vectors import ChunkEmbedder
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
 from memkit.index.current import (
     MemoryFile,
@@ -19,17 +19,17 @@ from memkit.index.current import (
     snapshot_directory,
     state_of,
 )
-from memkit.index.embedding.chunks import ChunkEmbedder
 from memkit.index.lexical import LexicalIndex, fingerprint
 from memkit.index.snapshot import Snapshot
 from memkit.index.snapshot_writer import Kept, write
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row, Store
 from memkit.index.sync_report import SyncReport
+from memkit.ipc import unindexed
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
-    from memkit.index.embedding import Embedder
+    from memkit.embedding import Embedder
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class IndexPass:
             write(directory, rows, lexical, state, dimensions, self.project.root, kept)
         if self.report.chunks and not self.report.missing and not files.problems:
             self._drop_others(store, name)
-        pending.clear(self.home, self.project.root)
+        unindexed.clear(self.home, self.project.root)
         return self.report
 
     def _rows(

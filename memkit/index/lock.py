@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from memkit.errors import IndexBusyError, IndexStoreError
-from memkit.file_lock import is_locked
+from memkit.locks import is_locked
 from memkit.paths import PRIVATE_FILE, Home, create_private, make_private_directory
 from memkit.safe_files import read_head
 

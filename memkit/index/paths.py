@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
 from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home, make_private_directory, write_durably
-from memkit.project import Project
-from memkit.registry import Registry
 from memkit.safe_json import parse_json
 from memkit.versions import FIELD, check_version
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from memkit.embedding.chroma import import_chroma
 from memkit.errors import IndexStoreError
-from memkit.index.chroma import import_chroma
 from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
 from memkit.index.owner import owner_of

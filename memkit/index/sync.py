@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memkit.config import Settings
+from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
+from memkit.hook.project import Project
 from memkit.index.current import (
     MemoryFiles,
     collection_name,
@@ -22,16 +23,15 @@ from memkit.index.current import (
     snapshot_directory,
 )
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
-from memkit.index.embedding.models import space
 from memkit.index.index_pass import IndexPass, OtherLengthError, Progress
 from memkit.index.snapshot import Snapshot, open_current
 from memkit.index.store import ForeignRowsError, Row, Store, directory
 from memkit.index.sync_report import SyncReport
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
-    from memkit.index.embedding import Embedder
+    from memkit.embedding import Embedder
 
 __all__ = ["Indexer", "SyncReport", "open_snapshot", "sync_project"]
 
@@ -182,7 +182,7 @@ class Indexer:
     def _load_embedder(self) -> tuple[Embedder | None, str]:
         """The embedder; None, with the reason, if there is none to be had."""
         if self._embedder is None:
-            from memkit.index.embedding import find_embedder
+            from memkit.embedding import find_embedder
 
             self._embedder, reason = find_embedder(
                 self._home, self._settings.embedding, self._announce

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.config import SearchSettings
 from memkit.recall.corpus import Corpus
 from memkit.recall.filters import is_at
 from memkit.recall.fusion import Scores
+from memkit.settings.load import SearchSettings
 
 
 def recency(corpus: Corpus, half_life_days: float, today: date) -> Scores:

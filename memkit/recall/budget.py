@@ -75,3 +75,9 @@ def _cut(chunk: Chunk, characters: int) -> Chunk:
     if len(kept) < characters // 2:
         kept = text[: text.rfind(" ") + 1].rstrip() or text
     return replace(chunk, content=kept, end_line=chunk.start_line + kept.count("\n"))
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a model reads `text` as; a Chinese or Japanese letter is one of its own."""
+    wide = sum(1 for letter in text if letter >= "\u2e80")
+    return wide + (len(text) - wide + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memkit.config import Settings
 from memkit.errors import AmbiguousIdError, ArchiveError, NotFoundError
+from memkit.hook.project import Project
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader
@@ -19,9 +19,9 @@ from memkit.index.chunker import decode
 from memkit.index.current import open_chunks, searched_beside
 from memkit.index.sections import read_sections
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.recall.transcript import find_original
 from memkit.safe_files import read_regular
+from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.config import SearchSettings
+from memkit.settings.load import SearchSettings
 
 Scores = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from memkit import anchors
-from memkit.capture.day_file import DayFile
-from memkit.capture.exchange import Message
-from memkit.capture.journal import Journal
+from memkit.claude_code.exchange import Message
 from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.hook.project import Project
+from memkit.journal.day_file import DayFile
+from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.recall.transcript import find_original, is_told_of
 
 EXCERPT_CHARACTERS = 200

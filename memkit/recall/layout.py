@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memkit.capture.fence import defuse
+from memkit.hook.quoting import defuse
 from memkit.recall.answers import Answer, Result
 from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE
 

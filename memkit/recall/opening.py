@@ -7,9 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from memkit import config
-from memkit.config import Settings
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
+from memkit.hook.project import Project
 from memkit.index.current import (
     MemoryFiles,
     is_in_step,
@@ -22,11 +21,12 @@ from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
 from memkit.index.sync import sync_project
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.recall.search import Searcher
+from memkit.settings import load
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
-    from memkit.index.embedding import Embedder
+    from memkit.embedding import Embedder
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def open_searcher(
     snapshots = [opening.open(project, settings)]
     for other in searched_beside(project, home, settings.search, all_projects=all_projects):
         try:
-            snapshots.append(opening.open(other, config.load(home, other).settings))
+            snapshots.append(opening.open(other, load.load(home, other).settings))
         except NoDescriptorsError:  # nothing more can be opened: the answer would be a part, or empty
             raise
         except MemkitError as error:  # one project's trouble is not another's
@@ -85,7 +85,7 @@ class _Opening:
         chosen = self.settings.embedding
         if self.settings.search.mode == "lexical" or chosen.provider == "none":
             return None
-        from memkit.index.embedding import find_embedder
+        from memkit.embedding import find_embedder
 
         embedder, reason = find_embedder(self.home, chosen, self.announce)
         if embedder is None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.config import SearchSettings
 from memkit.errors import EmbeddingError
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
@@ -25,9 +24,10 @@ from memkit.recall.corpus import Corpus
 from memkit.recall.filters import mask
 from memkit.recall.relevance import relevance
 from memkit.recall.selection import select
+from memkit.settings.load import SearchSettings
 
 if TYPE_CHECKING:
-    from memkit.index.embedding import Embedder
+    from memkit.embedding import Embedder
 
 logger = logging.getLogger(__name__)
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from memkit import anchors
-from memkit.capture.archive import Archive
-from memkit.capture.archived_turn import ArchivedTurn
-from memkit.capture.client_files import client_projects
-from memkit.capture.exchange import Message, message_of, redacted_again
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import NOTHING, Forgotten, Tombstones
-from memkit.capture.transcript import Transcript
-from memkit.capture.turn import Turn, read_turns
+from memkit.claude_code.exchange import Message, message_of, redacted_again
+from memkit.claude_code.files import client_projects
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.hook.project import Project
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 
 
 def find_transcript(home: Home, session: str) -> Path | None:

@@ -15,20 +15,20 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from memkit.capture import spool
-from memkit.capture.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.live import LiveSessions
+from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
-from memkit.config import Settings
 from memkit.errors import MemkitError, NotFoundError
+from memkit.hook.project import Project
 from memkit.index.current import known_projects
 from memkit.index.size import keep_small
+from memkit.ipc import spool
+from memkit.maintenance.retention import remove_old_days, remove_old_replaced
 from memkit.paths import Home, make_private_directory, write_durably
-from memkit.project import Project
 from memkit.safe_json import parse_json
-from memkit.service.shown import Shown
-from memkit.upkeep.retention import remove_old_days, remove_old_replaced
+from memkit.service.pointer_history import Shown
+from memkit.settings.load import Settings
 from memkit.versions import FIELD, check_version
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def _tidy(around: Surroundings) -> str:
 
 
 def _health(around: Surroundings) -> str:
-    from memkit.health.telling import tell_next_session  # much that nobody else needs
+    from memkit.doctor.telling import tell_next_session  # much that nobody else needs
 
     return f"{tell_next_session(around.home)} findings for the next session"
 

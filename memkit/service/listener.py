@@ -27,8 +27,8 @@ from functools import partial
 from typing import Any
 
 from memkit.errors import MemkitError
-from memkit.service import frames
-from memkit.service.requests import NotHereError, Refusal, Request, parse_request
+from memkit.ipc import frames
+from memkit.ipc.requests import NotHereError, Refusal, Request, parse_request
 
 HEADER_SECONDS = 5.0
 """A connection delivers its whole request in this time, or is closed."""

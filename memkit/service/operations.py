@@ -18,24 +18,25 @@ import msgspec
 import psutil
 
 import memkit
-from memkit import config, events
-from memkit.capture import spool
-from memkit.capture.live import LiveSessions
-from memkit.config import SearchSettings, Settings
+from memkit.capture.live_sessions import LiveSessions
 from memkit.errors import MemkitError
+from memkit.hook.project import Project
 from memkit.index.current import index_key
 from memkit.index.sync_report import SyncReport
+from memkit.ipc import spool
+from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.recall import usage
 from memkit.recall.answers import Request
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
-from memkit.service.requests import NotHereError
-from memkit.service.shown import Shown
+from memkit.service.pointer_history import Shown
 from memkit.service.summaries import Summaries
 from memkit.service.warm import Models, WarmMemories
 from memkit.service.watching import Watching
 from memkit.service.writer import Writer
+from memkit.settings import load
+from memkit.settings.load import SearchSettings, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Operations:
 
     def settings_of(self, project: Project) -> Settings:
         """The settings of a project, as they are in its files now."""
-        return config.load(self._home, project).settings
+        return load.load(self._home, project).settings
 
     def named(self, operation: str) -> Callable[[Arguments], Any]:
         """The method for an operation's name. Raises `UnknownOperationError`."""
@@ -167,7 +168,7 @@ class Operations:
 
     def _note_shown(self, session: str, ids: list[str]) -> None:
         self._shown.add(session, ids)
-        events.note(self._home, "pointers", ids)
+        usage.note(self._home, "pointers", ids)
 
     def status(self, arguments: Arguments) -> Any:
         """What the service is and does."""

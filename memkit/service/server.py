@@ -17,16 +17,15 @@ import filelock
 import msgspec
 
 import memkit
-from memkit import config
-from memkit.capture import launch
 from memkit.errors import MemkitError, NewerFileError, unwritable
+from memkit.ipc import address, launch
+from memkit.ipc.client import PING
+from memkit.ipc.requests import OPEN_OPERATIONS, Request
 from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
-from memkit.service import address
-from memkit.service.client import PING
 from memkit.service.jobs import JobBook
 from memkit.service.listener import Listener
 from memkit.service.operations import Operations
-from memkit.service.requests import OPEN_OPERATIONS, Request
+from memkit.settings import load
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ def run(home: Home) -> bool:
 
 
 def _answers(home: Home) -> bool:
-    from memkit.service.client import ServiceUnavailable, request
+    from memkit.ipc.client import ServiceUnavailable, request
 
     try:
         return not request(home, "status", {}, 2.0).get("draining")
@@ -170,7 +169,7 @@ class _Server:
         idle = 600.0
         while not self.ending.is_set():
             try:
-                idle = config.load(self.home).settings.service.idle_minutes * 60
+                idle = load.load(self.home).settings.service.idle_minutes * 60
             except MemkitError as error:  # a mistake in the file; who asks is told
                 logger.warning("%s", error)
             try:

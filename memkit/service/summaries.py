@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from memkit.config import Settings
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.hook.project import Project
 from memkit.paths import Home
-from memkit.project import Project
-from memkit.waiting import WaitingSessions
+from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -78,8 +78,8 @@ class Summaries:
         self._is_stopping = True
 
     def _run(self) -> None:
+        from memkit.llm.providers import find_provider
         from memkit.summarize.compact_due import compact_due
-        from memkit.summarize.providers import find_provider
         from memkit.summarize.run import run_due
 
         began, least = time.thread_time(), 0.0

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memkit.config import SearchSettings, Settings
 from memkit.errors import MemkitError, NoDescriptorsError
+from memkit.hook.project import Project
 from memkit.index.current import index_key, open_snapshot, project_names, searched_beside
 from memkit.index.snapshot import Snapshot
+from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher
-from memkit.service.requests import NotHereError
+from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
-    from memkit.index.embedding import Embedder
+    from memkit.embedding import Embedder
     from memkit.index.sync import SyncReport
     from memkit.settings import EmbeddingSettings
 
@@ -63,7 +63,7 @@ class Models:
 
     def find(self, chosen: EmbeddingSettings) -> tuple[Embedder | None, str]:
         """The embedder; None and the reason if there is none to be had. That is asked anew each time."""
-        from memkit.index.embedding import find_embedder
+        from memkit.embedding import find_embedder
 
         if chosen.provider == "none":
             return None, ""

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memkit.index.directories import LIMITS, Directories
+from memkit.index.mounts import silent_file_system
 from memkit.service.debounce import Debouncer
-from memkit.service.directories import LIMITS, Directories
-from memkit.service.mounts import silent_file_system
 from memkit.service.places import Contents, Places, contents, places
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from memkit.config import Settings
+from memkit.hook.project import Project
 from memkit.index.current import memory_paths
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
+from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -12,17 +12,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from memkit import pending
-from memkit.capture import launch
 from memkit.capture.worker import WorkReport, note_left, rest, work_once
-from memkit.config import Settings
 from memkit.errors import IndexBusyError
+from memkit.hook.project import Project
 from memkit.index.lock import index_lock
+from memkit.ipc import launch, unindexed
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
-    from memkit.index.embedding import Embedder
+    from memkit.embedding import Embedder
     from memkit.index.sync import Indexer, SyncReport
     from memkit.settings import EmbeddingSettings
 
@@ -72,14 +71,14 @@ class Writer:
     def index(self, root: str) -> Future[SyncReport]:
         """Bring the index of the project at `root` into step."""
         try:
-            pending.mark(self._home, root)  # before it waits for the lock, maybe in vain
+            unindexed.mark(self._home, root)  # before it waits for the lock, maybe in vain
         except OSError as error:  # the pass itself will say so too
             logger.warning("%s is not marked as changed: %s", root, error)
         return self.submit(f"index {root}", lambda: self.index_now(Project(root)))
 
     def index_now(self, project: Project) -> SyncReport:
         """Bring a project into step: for tasks, which run in the writer's thread."""
-        pending.mark(self._home, project.root)  # if this fails, the next work finds it
+        unindexed.mark(self._home, project.root)  # if this fails, the next work finds it
         return self._index(project, self._settings_of(project))
 
     def close_index(self) -> None:

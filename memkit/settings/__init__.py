@@ -1,7 +1,7 @@
 """The settings there are: their types, bounds, defaults, and what each is for.
 
 A class made directly is not converted and not held to its bounds, only to what its `__post_init__`
-checks; `memkit.config.validate` does all of it.
+checks; `memkit.settings.load.validate` does all of it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
-from memkit.financial import FINANCIAL
 from memkit.paths import MEMORY_DIRECTORY
+from memkit.privacy.financial import FINANCIAL
 from memkit.settings.error import SettingError
 from memkit.settings.search import SearchSettings
 from memkit.settings.summarize import SummarizeSettings

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from memkit import anchors
-from memkit.capture.day_file import DayFile
-from memkit.capture.digest_reader import read_turn
+from memkit.journal.day_file import DayFile
+from memkit.journal.digest_reader import read_turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
 
-from memkit import events
-from memkit.capture.journal import Journal
 from memkit.errors import JournalError
-from memkit.events import Usage
+from memkit.hook.project import Project
 from memkit.index.current import known_projects
+from memkit.journal.journal import Journal
+from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.recall import usage as events
+from memkit.recall.usage import Usage
 from memkit.stats.day_count import count_day
 from memkit.stats.sizes import sizes
 from memkit.stats.tally import Tally
-from memkit.summarize.ledger import Ledger, Total, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from memkit.hook.project import Project
 from memkit.paths import Home
-from memkit.project import Project
 
 
 def sizes(home: Home, projects: Iterable[Project]) -> dict[str, int]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
-from memkit.capture.markup import one_line
-from memkit.summarize.model import UnusableReplyError
+from memkit.journal.markup import one_line
+from memkit.llm.model import UnusableReplyError
 from memkit.summarize.prompt import KINDS
 
 MAX_CHARACTERS = 500

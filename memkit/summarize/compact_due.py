@@ -11,18 +11,18 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from memkit.capture.facts import MEMORY_FILE
-from memkit.config import Settings
 from memkit.errors import MemkitError
+from memkit.hook.project import Project
 from memkit.index.current import known_projects
+from memkit.journal.facts import MEMORY_FILE
+from memkit.llm.calls import BusyError, Calls, calls_lock
+from memkit.llm.ledger import OK, Ledger
+from memkit.llm.model import Provider
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.settings import SummarizeSettings
-from memkit.summarize.calls import BusyError, Calls, calls_lock
+from memkit.settings.load import Settings
 from memkit.summarize.compaction import PURPOSE, Compaction
 from memkit.summarize.entries import Selection
-from memkit.summarize.ledger import OK, Ledger
-from memkit.summarize.model import Provider
 from memkit.summarize.summarizer import SummaryReport
 
 logger = logging.getLogger(__name__)

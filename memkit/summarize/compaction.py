@@ -9,16 +9,19 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from memkit import pending
-from memkit.capture.facts import MEMORY_FILE, FactChange, FactFile
-from memkit.capture.journal import Journal
-from memkit.capture.redact import redact
-from memkit.capture.replaced import keep_replaced
-from memkit.config import Settings
 from memkit.errors import MemkitError
+from memkit.hook.project import Project
+from memkit.ipc import unindexed
+from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
+from memkit.journal.journal import Journal
+from memkit.journal.old_versions import keep_replaced
+from memkit.llm.calls import BudgetReachedError, Calls
+from memkit.llm.model import Provider, Usage
+from memkit.llm.prices import price
 from memkit.paths import Home
-from memkit.project import Project
-from memkit.summarize.calls import BudgetReachedError, Calls
+from memkit.privacy.redact import redact
+from memkit.recall.budget import estimate_tokens
+from memkit.settings.load import Settings
 from memkit.summarize.entries import Entry, Selection, find_entries
 from memkit.summarize.fact_answers import (
     Answer,
@@ -28,9 +31,6 @@ from memkit.summarize.fact_answers import (
     merged,
     read_answers,
 )
-from memkit.summarize.model import Provider, Usage
-from memkit.summarize.prices import price
-from memkit.summarize.segments import estimate_tokens
 
 PURPOSE = "compact"
 """What the ledger calls these calls."""
@@ -236,7 +236,7 @@ class Compaction:
             old = self._redact(text)
             kept.append(keep_replaced(self._home, self._project, work.name, old, self._today))
 
-        pending.mark(self._home, self._project.root)
+        unindexed.mark(self._home, self._project.root)
         self._journal.change_facts(work.name, change, keep)
         return kept[0] if kept else None
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from memkit import anchors
-from memkit.capture.facts import MEMORY_FILE, Citations
-from memkit.capture.journal import Journal
-from memkit.capture.markup import cut_middle
-from memkit.config import Settings
+from memkit.hook.project import Project
 from memkit.index.chunk import OPENING_HEADINGS, Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
 from memkit.index.chunker import decode
 from memkit.index.current import MemoryFile, read_files
 from memkit.index.index_pass import chunks_of
+from memkit.journal.facts import MEMORY_FILE, Citations
+from memkit.journal.journal import Journal
+from memkit.journal.markup import cut_middle
 from memkit.paths import MEMORY_DIRECTORY, Home
-from memkit.project import Project
-from memkit.summarize.segments import estimate_tokens
+from memkit.recall.budget import estimate_tokens
+from memkit.settings.load import Settings
 
 _NAMES = (MEMORY_FILE, f"{MEMORY_FILE.removesuffix('.md')}.local.md")
 _TARGETS = frozenset(PurePath(MEMORY_DIRECTORY, name).as_posix() for name in _NAMES)

@@ -6,10 +6,10 @@ import functools
 import logging
 from collections.abc import Callable, Sequence
 
-from memkit.capture.archive import Archive
-from memkit.capture.archived_turn import ArchivedTurn
-from memkit.capture.journal import Journal
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
 from memkit.errors import ArchiveError
+from memkit.journal.journal import Journal
 from memkit.summarize.segments import Segment
 
 logger = logging.getLogger(__name__)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from memkit.capture.facts import LABELS, Citations, Fact, WrittenFact
+from memkit.journal.facts import LABELS, Citations, Fact, WrittenFact
+from memkit.llm.model import Task, UnusableReplyError
+from memkit.recall.budget import estimate_tokens
 from memkit.summarize.bullets import is_proved, sentence
 from memkit.summarize.entries import Entry
-from memkit.summarize.model import Task, UnusableReplyError
 from memkit.summarize.prompt import as_data
-from memkit.summarize.segments import estimate_tokens
 
 TOOL = "record_facts"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from memkit.capture.summary_queue import Try, Waiting
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment
-from memkit.waiting import Try, Waiting
 
 CALL_TOKENS = 12_000
 """Of segments in one call: they share the instructions, and small models read so much with care. Less where

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from memkit.llm.ledger import Ledger
+from memkit.llm.model import Provider, Usage
+from memkit.llm.prices import price
+from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
 from memkit.summarize.groups import Candidate, grouped
-from memkit.summarize.ledger import Ledger
-from memkit.summarize.model import Provider, Usage
-from memkit.summarize.prices import price
 from memkit.summarize.prompt import instructions
-from memkit.summarize.segments import estimate_tokens
 
 ANSWER_SHARE = 0.12
 """Tokens written for each one read: six bullets of 60 for a segment of 4,000, and the form around them."""

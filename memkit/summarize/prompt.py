@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from memkit.capture.fence import defuse
 from memkit.errors import ConfigError
+from memkit.hook.quoting import defuse
+from memkit.llm.model import Task
 from memkit.settings import SummarizeSettings
-from memkit.summarize.model import Task
 from memkit.summarize.segments import Segment
 
 KINDS = ("decision", "change", "finding", "problem", "preference", "open")

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from memkit import anchors
-from memkit.capture.archive import Archive
-from memkit.capture.archived_turn import ArchivedTurn
-from memkit.capture.day_file import DayFile, Section
-from memkit.capture.journal import Journal
-from memkit.capture.markup import cut_middle
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
 from memkit.errors import ArchiveError
+from memkit.journal.day_file import DayFile, Section
+from memkit.journal.journal import Journal
+from memkit.journal.markup import cut_middle
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, TurnText, cut
 

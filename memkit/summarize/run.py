@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from memkit.config import Settings
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.hook.project import Project
+from memkit.llm.calls import BusyError, Calls, calls_lock
+from memkit.llm.model import Provider
 from memkit.paths import Home
-from memkit.project import Project
 from memkit.settings import SummarizeSettings
-from memkit.summarize.calls import BusyError, Calls, calls_lock
-from memkit.summarize.model import Provider
+from memkit.settings.load import Settings
 from memkit.summarize.summarizer import Summarizer, SummaryReport
-from memkit.waiting import WaitingSessions
 
 
 def run_due(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memkit.recall.budget import CHARACTERS_PER_TOKEN
+from memkit.recall.budget import CHARACTERS_PER_TOKEN, estimate_tokens
 from memkit.settings import SummarizeSettings
 
 
@@ -77,12 +77,6 @@ class Segment:
         if settings.mode == "turn":
             return True
         return now - self.turns[-1].ended > timedelta(minutes=settings.silence_minutes)
-
-
-def estimate_tokens(text: str) -> int:
-    """About how many tokens a model reads `text` as; a Chinese or Japanese letter is one of its own."""
-    wide = sum(1 for letter in text if letter >= "\u2e80")
-    return wide + (len(text) - wide + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN
 
 
 def cut(

@@ -9,27 +9,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memkit import pending
-from memkit.capture.archive import Archive
-from memkit.capture.exclusion import Exclusion
-from memkit.capture.journal import Journal
-from memkit.capture.live import LiveSessions
-from memkit.capture.redact import redact
+from memkit.archive.archive import Archive
+from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
-from memkit.capture.tombstones import Tombstones
-from memkit.config import Settings
+from memkit.capture.summary_queue import Try, Waiting, WaitingSessions
 from memkit.errors import ConfigError, JournalError, MemkitError
+from memkit.hook.project import Project
+from memkit.ipc import unindexed
+from memkit.journal.journal import Journal
+from memkit.llm.calls import BudgetReachedError, Calls
+from memkit.llm.model import ModelError
 from memkit.paths import Home
-from memkit.project import Project
+from memkit.privacy.exclusion import Exclusion
+from memkit.privacy.redact import redact
+from memkit.privacy.tombstones import Tombstones
+from memkit.settings.load import Settings
 from memkit.summarize.bullets import Bullet, read_bullets
-from memkit.summarize.calls import BudgetReachedError, Calls
 from memkit.summarize.evidence import evidence_for
 from memkit.summarize.groups import Candidate, grouped, in_order
-from memkit.summarize.model import ModelError
 from memkit.summarize.prompt import make_task, turn_numbers
 from memkit.summarize.reading import find_segments
 from memkit.summarize.segments import Segment
-from memkit.waiting import Try, Waiting, WaitingSessions
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class Summarizer:
                 # Small talk deserves no bullet; a model that says so twice is believed.
                 may_be_empty=any(one.tried.count for one in group),
             )
-        pending.mark(self.home, root)
+        unindexed.mark(self.home, root)
         for place, one in enumerate(group):
             self._write(journal, one, found.get(place, []), report)
         report.projects.add(root)

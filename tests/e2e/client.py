@@ -20,9 +20,9 @@ from typing import Any
 
 from filelock import FileLock
 
-from .processes import Process, kill, processes_with
-from .terminal import InteractiveSession
-from .waiting import wait_until
+from tests.e2e.processes import Process, kill, processes_with
+from tests.e2e.terminal import InteractiveSession
+from tests.e2e.waiting import wait_until
 
 PACKAGE = "@anthropic-ai/claude-code"
 REPOSITORY = Path(__file__).resolve().parents[2]

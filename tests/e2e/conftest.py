@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ..messages_api import MessagesApi
-from .client import ClaudeHome, install_claude
+from tests.e2e.client import ClaudeHome, install_claude
+from tests.messages_api import MessagesApi
 
 HERE = Path(__file__).parent
 

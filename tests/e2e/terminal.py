@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from .waiting import wait_until
+from tests.e2e.waiting import wait_until
 
 COLUMNS, LINES = 160, 50
 PROMPT = "❯"

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.paths import Home
-from memkit.settings import SummarizeSettings
-from memkit.summarize.model import (
+from memkit.llm.model import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -18,12 +16,13 @@ from memkit.summarize.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.summarize.providers.claude_cli import ClaudeCliProvider
-
-from ..messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
-from ..unit.summarize.tasks import BULLETS, PROSE, TASK
-from .client import ClaudeHome
-from .waiting import wait_until
+from memkit.llm.providers.claude_cli import ClaudeCliProvider
+from memkit.paths import Home
+from memkit.settings import SummarizeSettings
+from tests.e2e.client import ClaudeHome
+from tests.e2e.waiting import wait_until
+from tests.llm.tasks import BULLETS, PROSE, TASK
+from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
 
 TOOL = "StructuredOutput"
 """What the client calls the tool it makes of a schema."""

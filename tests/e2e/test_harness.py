@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
-from ..messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
-from .client import ClaudeHome, read_transcript
-from .probe_plugin import PROMPT_CONTEXT, SESSION_CONTEXT, SKILL_HEADING, write_probe_plugin
-from .waiting import wait_until
+from tests.e2e.client import ClaudeHome, read_transcript
+from tests.e2e.probe_plugin import (
+    PROMPT_CONTEXT,
+    SESSION_CONTEXT,
+    SKILL_HEADING,
+    write_probe_plugin,
+)
+from tests.e2e.waiting import wait_until
+from tests.messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
 
 
 class Probe:

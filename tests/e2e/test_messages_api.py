@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ..messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
+from tests.messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
 
 QUESTION = {"role": "user", "content": [{"type": "text", "text": "Which port?"}]}
 CALL = {"role": "assistant", "content": [tool("Bash", command="cat port")]}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memkit import pending
+from memkit.ipc import unindexed
 from memkit.paths import Home
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -165,7 +165,7 @@ class Stage:
         status = self.memkit("status")
         assert (status["waiting"], status["failed"], status["hook_errors"]) == (0, [], 0)
         assert not list(Path(self.home.spool, "claimed").iterdir())
-        assert not pending.roots(self.home)
+        assert not unindexed.roots(self.home)
         assert status["index"]["in_step"]
         assert status["index"]["missing"] == 0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture.archive import Archive
+from memkit.archive.archive import Archive
 from memkit.paths import Home
 from tests.faults.stage import REPOSITORY, Stage, entries, session_id, wait_for
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from memkit.capture import launch, spool
+from memkit.ipc import launch, spool
+from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
-from memkit.service.client import RequestRefused, ServiceUnavailable, request
 from tests.faults.stage import Stage, entries, session_id, text, wait_for
 
 SESSIONS = 6

@@ -7,17 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memkit.capture.day_file import DayFile
-from memkit.summarize.ledger import Ledger
-from memkit.waiting import WaitingSessions
-from tests.unit.summarize.stage import SummaryStage
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.journal.day_file import DayFile
+from memkit.llm.ledger import Ledger
+from tests.summarize.stage import SummaryStage
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 RUN = """
 import os, sys
 from pathlib import Path
-from tests.unit.summarize.stage import SummaryStage
+from tests.summarize.stage import SummaryStage
 
 steps = int(sys.argv[2])
 

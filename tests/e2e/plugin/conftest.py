@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from memkit.index.embedding.weights import ensure_weights
+from memkit.embedding.weights import ensure_weights
 from memkit.paths import Home
-
-from ..client import REPOSITORY, ClaudeHome
-from .user import MemkitUser, copy_plugin
+from tests.e2e.client import REPOSITORY, ClaudeHome
+from tests.e2e.plugin.user import MemkitUser, copy_plugin
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...messages_api import Conversation, MessagesApi, text, tool
-from .user import MemkitUser, copy_plugin, git
+from tests.e2e.plugin.user import MemkitUser, copy_plugin, git
+from tests.messages_api import Conversation, MessagesApi, text, tool
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ...messages_api import MessagesApi, Reply, Request, text, tool
-from .user import MemkitUser, answers_so_far
+from tests.e2e.plugin.user import MemkitUser, answers_so_far
+from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
 OUTPUT = "port: 7443 # agreed on with the platform team"

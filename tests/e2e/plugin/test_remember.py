@@ -8,10 +8,9 @@ import threading
 from pathlib import Path
 
 from memkit.paths import MEMORY_DIRECTORY
-
-from ...messages_api import Conversation, MessagesApi, Reply, Request, text, tool
-from ..waiting import wait_until
-from .user import MemkitUser, answers_so_far
+from tests.e2e.plugin.user import MemkitUser, answers_so_far
+from tests.e2e.waiting import wait_until
+from tests.messages_api import Conversation, MessagesApi, Reply, Request, text, tool
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
 

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from memkit.paths import MEMORY_DIRECTORY
-
-from ...messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
-from ..waiting import wait_until
-from .user import MemkitUser, answers_so_far, git
+from tests.e2e.plugin.user import MemkitUser, answers_so_far, git
+from tests.e2e.waiting import wait_until
+from tests.messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
 
 
 @contextmanager

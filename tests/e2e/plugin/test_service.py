@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from ...messages_api import Conversation, MessagesApi, text
-from ..waiting import wait_until
-from .user import MemkitUser
+from tests.e2e.plugin.user import MemkitUser
+from tests.e2e.waiting import wait_until
+from tests.messages_api import Conversation, MessagesApi, text
 
 pytestmark = pytest.mark.e2e
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from ...messages_api import Conversation, MessagesApi, text
-from .user import MemkitUser
+from tests.e2e.plugin.user import MemkitUser
+from tests.messages_api import Conversation, MessagesApi, text
 
 FACT = "The staging gateway listens on 7443, because the ingress has 443."
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from memkit.llm.providers import find_provider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
-from memkit.summarize.providers import find_provider
-
-from ...messages_api import MessagesApi, Reply, Request, text, tool
-from ...unit.summarize.tasks import BULLETS, TASK
-from ..processes import Process
-from ..waiting import wait_until
-from .user import MemkitUser
+from tests.e2e.plugin.user import MemkitUser
+from tests.e2e.processes import Process
+from tests.e2e.waiting import wait_until
+from tests.llm.tasks import BULLETS, TASK
+from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
 
 def test_the_client_never_summarizes_itself(

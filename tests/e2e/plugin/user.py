@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from memkit import paths
-from memkit.capture.launch import work_waits
-from memkit.capture.own_entries import note_own
 from memkit.environment import environment_directory
+from memkit.hook.own_entries import note_own
+from memkit.ipc.launch import work_waits
 from memkit.paths import PRIVATE_DIRECTORY, PRIVATE_FILE
-
-from ...messages_api import Request
-from ..client import REPOSITORY, ClaudeHome, read_transcript
-from ..terminal import InteractiveSession
-from ..waiting import wait_until
+from tests.e2e.client import REPOSITORY, ClaudeHome, read_transcript
+from tests.e2e.terminal import InteractiveSession
+from tests.e2e.waiting import wait_until
+from tests.messages_api import Request
 
 REMEMBERED_SECONDS = 120.0
 """How long a worker may take on a busy machine."""

@@ -1,0 +1,1 @@
+"""Original exchanges, one compressed file per session."""

@@ -1,0 +1,352 @@
+"""The archive of one session as a file. The one module that knows the format.
+
+JSON lines in zstd frames with checksums, so that `zstd -dc` reads it. The first line says format, version
+and session, each other one holds a turn. A batch is appended as one frame. What an append that was cut
+short left of a frame is cut off by the next one; what else is damaged is passed over, up to the next whole
+frame. A turn that grew is appended again and its last line counts; once other lines are more than half of
+the file, it is written anew without them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from memkit.archive.turn import ArchivedTurn
+from memkit.claude_code.transcript import parse_time
+from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
+from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.safe_json import parse_json
+from memkit.versions import check_version
+
+if TYPE_CHECKING:
+    import zstandard
+
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the format; a file of a newer one is neither read nor written."""
+
+_FORMAT = "memkit archive"
+_MAGIC = b"\x28\xb5\x2f\xfd"  # begins a frame: RFC 8878, section 3.1.1
+_LEVEL = 9
+_READ_BYTES = 64 * 1024
+
+
+class _Line(NamedTuple):
+    """What is known of a turn's last line, `messages` being how many."""
+
+    fingerprint: bytes
+    length: int
+    messages: int
+    commit: str
+    project: str
+
+
+@dataclass(slots=True)
+class _Content:
+    """What a file holds: the offset behind its last whole frame, the last line of each turn by id, the
+    bytes of all lines, and how many bytes before that offset lie in no whole frame.
+    """
+
+    end: int = 0
+    lines: dict[str, _Line] = field(default_factory=dict)
+    length: int = 0
+    damaged: int = 0
+
+
+class ArchiveFile:
+    """One session's file; it need not exist.
+
+    What it holds is known from the last append as long as nobody else has written to it since.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._content = _Content()
+        self._state: tuple[int, ...] | None = None
+
+    def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
+        """Write the turns that are new or have changed; return how many those were.
+
+        A turn is not replaced by one of fewer messages: what its transcript has lost since stays.
+        Durable when it returns. Raises `ArchiveError`.
+        """
+        try:
+            make_private_directory(str(self.path.parent))
+            return self._append(session, turns)
+        except OSError as error:
+            raise ArchiveError(
+                f"cannot write the archive {self.path}: {error.strerror or error}"
+            ) from error
+
+    def _append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
+        if self._state != self._present_state():
+            self._content = self._scan(self._read())
+        content = self._content
+        self._state = None  # until the write is complete
+        compressor = _compressor().compressobj()
+        frame = [] if content.end else [compressor.compress(_header(session))]
+        written = 0
+        for turn in turns:
+            known = content.lines.get(turn.id)
+            if known is not None:
+                # Only the live path knows the commit. An import into a second project changes no owner.
+                project = known.project or turn.project
+                turn = replace(turn, commit=turn.commit or known.commit, project=project)
+            line = _turn_line(turn)
+            count = len(turn.messages)
+            new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project)
+            if known is not None and (
+                known.fingerprint == new.fingerprint or known.messages > new.messages
+            ):
+                continue
+            frame.append(compressor.compress(line))
+            content.lines[turn.id] = new
+            content.length += new.length
+            written += 1
+        if not written:
+            self._state = self._present_state()
+            return 0
+        frame.append(compressor.flush())
+        present = self._present_state()
+        if present and present[0] > content.end:
+            torn = present[0] - content.end
+            logger.warning("%s: %d bytes of an unfinished write are cut off", self.path, torn)
+        made = b"".join(frame)
+        self._write(content.end, made)
+        content.end += len(made)
+        if 2 * sum(line.length for line in content.lines.values()) < content.length:
+            self._compact(session)
+        else:
+            self._state = self._present_state()
+        return written
+
+    def _present_state(self) -> tuple[int, ...]:
+        """Size, time of the last change and number of the file; empty if there is none."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        return status.st_size, status.st_mtime_ns, status.st_ino
+
+    def _write(self, offset: int, data: bytes) -> None:
+        """Put `data` at `offset`, where the file then ends, on the disk before this returns."""
+        is_new = not self.path.exists()
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.truncate(offset)
+            file.seek(offset)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            sync_directory(str(self.path.parent))
+
+    def _compact(self, session: str) -> None:
+        """Write the file anew with the last line of each turn alone."""
+        last = {turn: line for turn, line, _ in self._lines(self._read())}
+        self._replace(session, last.values())
+
+    def _replace(self, session: str, lines: Iterable[bytes]) -> None:
+        data = _compressor().compress(b"".join([_header(session), *lines]))
+        write_durably(str(self.path), data)
+
+    def turns(self) -> list[ArchivedTurn]:
+        """The turns in order of time, each as it was last. Raises `ArchiveError`."""
+        last: dict[str, ArchivedTurn] = {}
+        for turn, _, value in self._lines(self._read()):
+            try:
+                last[turn] = msgspec.convert(value, ArchivedTurn)
+            except msgspec.ValidationError as error:
+                logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
+        return sorted(last.values(), key=lambda turn: turn.time.timestamp() if turn.time else 0.0)
+
+    def versions(self) -> Iterator[ArchivedTurn]:
+        """Every line that is a turn, those that a later one replaces as well. Raises `ArchiveError`."""
+        for _, _, value in self._lines(self._read()):
+            try:
+                yield msgspec.convert(value, ArchivedTurn)
+            except msgspec.ValidationError:  # `turns` says so
+                continue
+
+    def damaged(self) -> int:
+        """How many bytes lie in no whole frame, at the end as well: what stood there cannot be read.
+
+        While somebody writes, the end of what they write counts. Raises `ArchiveError`.
+        """
+        data = self._read()
+        content = self._scan(data)
+        return content.damaged + len(data) - content.end
+
+    def drop_damage(self, session: str) -> None:
+        """Write the file anew without what cannot be read, if the last `append` found any."""
+        if not self._state or self._state != self._present_state():
+            return  # nobody knows what is in it now
+        if self._content.damaged or self._state[0] > self._content.end:
+            try:
+                self._compact(session)
+            except OSError as error:
+                raise ArchiveError(
+                    f"cannot write the archive {self.path}: {error.strerror or error}"
+                ) from error
+
+    def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
+        """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
+
+        A turn for which `change` gives None is left out; the file goes with the last one. Raises
+        `ArchiveError`; then the file is as it was.
+        """
+        changed = [made for turn in self.turns() if (made := change(turn)) is not None]
+        try:
+            if changed:
+                lines = map(_turn_line, changed)
+                self._replace(self.session(), lines)
+            else:
+                self.path.unlink(missing_ok=True)
+                sync_directory(str(self.path.parent))
+        except OSError as error:
+            raise ArchiveError(
+                f"cannot write the archive {self.path}: {error.strerror or error}"
+            ) from error
+
+    def session(self) -> str:
+        """The session that the first line names. Raises `ArchiveError`."""
+        for _, _, text in _frames(self._read()):
+            header = _decode(text.partition(b"\n")[0])
+            if header.get("format") == _FORMAT:
+                self._check_version(header)
+                return str(header.get("session"))
+            break
+        raise ArchiveError(
+            f"the archive {self.path} does not say whose it is: its start is damaged"
+        )
+
+    def last_time(self) -> float | None:
+        """When the last turn ended, in seconds since the epoch; None if no turn tells.
+
+        Raises `ArchiveError`.
+        """
+        times = [
+            said.timestamp()
+            for _, _, value in self._lines(self._read())
+            if (said := parse_time(value.get("finished") or value.get("time")))
+        ]
+        return max(times, default=None)
+
+    def _read(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise ArchiveError(f"cannot read the archive {self.path}: {error.strerror}") from error
+
+    def _scan(self, data: bytes) -> _Content:
+        content = _Content()
+        for turn, line, value in self._lines(data, content):
+            count, commit = len(value["messages"]), str(value.get("commit", ""))
+            project = str(value.get("project", ""))
+            content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project)
+            content.length += len(line)
+        return content
+
+    def _lines(
+        self, data: bytes, content: _Content | None = None
+    ) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+        """Id, line and value of each turn in `data`; `content` is told where the frames lie.
+
+        Raises `ArchiveVersionError`.
+        """
+        content = content or _Content()
+        for start, end, text in _frames(data):
+            content.damaged += start - content.end
+            content.end = end
+            for line in text.splitlines(keepends=True):
+                value = _decode(line)
+                if value.get("format") == _FORMAT:
+                    self._check_version(value)
+                elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
+                    yield value["id"], line, value
+                else:
+                    logger.warning("%s: a line that is no turn is passed over", self.path)
+        if content.damaged:
+            logger.warning("%s: %d damaged bytes are passed over", self.path, content.damaged)
+
+    def _check_version(self, header: dict[str, Any]) -> None:
+        try:
+            check_version(self.path, header, VERSION)
+        except NewerFileError as error:
+            raise ArchiveVersionError(str(error)) from error
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    import zstandard  # 10 ms, only where an archive is read or written
+
+    return zstandard.ZstdCompressor(_LEVEL, write_checksum=True)
+
+
+def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """The whole frames in `data`: where each begins and ends, and what it holds."""
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor()
+    view = memoryview(data)
+    start = 0
+    while (start := data.find(_MAGIC, start)) >= 0:
+        frame = decompressor.decompressobj()
+        end = start
+        parts = []
+        try:
+            # In pieces: what lies behind the frame is copied.
+            while not frame.eof and end < len(data):
+                piece = view[end : end + _READ_BYTES]
+                parts.append(frame.decompress(piece))
+                end += len(piece)
+        except zstandard.ZstdError:
+            start += 1
+            continue
+        if not frame.eof:
+            start += 1
+            continue
+        end -= len(frame.unused_data)
+        yield start, end, b"".join(parts)
+        start = end
+
+
+def _header(session: str) -> bytes:
+    return _json_line({"format": _FORMAT, "version": VERSION, "session": session})
+
+
+def _turn_line(turn: ArchivedTurn) -> bytes:
+    value = msgspec.to_builtins(turn)
+    if not turn.commit:  # as from before there was one: an archive of then is not written anew
+        del value["commit"]
+    return _json_line(value)
+
+
+def _json_line(value: dict[str, Any]) -> bytes:
+    # Not msgspec's JSON: it refuses integers of more than 64 bits, and a tool's input can hold any.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace") + b"\n"
+
+
+def _decode(line: bytes) -> dict[str, Any]:
+    """The object in a line; empty if there is none."""
+    try:
+        value = parse_json(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _fingerprint(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()

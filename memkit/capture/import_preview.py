@@ -1,0 +1,94 @@
+"""What an import would bring, told by reading the transcripts and writing nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from memkit.capture.importer import BytesRead, Selection
+from memkit.capture.outcome import Captured
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import Turn, read_turns
+from memkit.errors import MemkitError
+from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
+
+TOOL_BYTES = 80
+"""Of a tool's line in the journal, and of the heading and labels of a turn twice that: measured."""
+
+ARCHIVE_SHARE = 0.12
+"""Of the transcript, what its archive takes: 0.04 to 0.12 measured, the more the less is repeated in it."""
+
+INDEX_FACTOR = 30
+"""Bytes of index a byte of memory: Chroma and the snapshot hold some 33 KB a chunk, measured."""
+
+
+@dataclass(slots=True)
+class Forecast:
+    """What an import would bring.
+
+    `days` counts the turns of each day of each project's memory, by root and ISO date; `skipped` the lines
+    that cannot be read; `problems` are lines for people. Bytes are estimates.
+    """
+
+    sessions: int = 0
+    typed: int = 0
+    days: Counter[tuple[str, str]] = field(default_factory=Counter)
+    memory_bytes: int = 0
+    archive_bytes: int = 0
+    skipped: Captured = field(default_factory=Captured)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def turns(self) -> int:
+        """Turns worth remembering, those of the client's history (`typed`) included."""
+        return sum(self.days.values())
+
+    @property
+    def projects(self) -> list[str]:
+        """The roots of the projects whose memory would grow."""
+        return sorted({root for root, _ in self.days})
+
+    @property
+    def index_bytes(self) -> int:
+        """Of the index."""
+        return INDEX_FACTOR * self.memory_bytes
+
+
+def forecast(selection: Selection, progress: BytesRead) -> Forecast:
+    """Read everything that `selection` names; turns that are remembered already count too."""
+    found = Forecast()
+    read = 0
+    for source in selection.wanted:
+        project = selection.project(source)
+        transcript = Transcript(source.path)
+        turns = 0
+        try:
+            for turn in read_turns(transcript) if not project.is_off else ():
+                if turn.is_memory and selection.counts(turn):
+                    turns += 1
+                    _count(found, turn, project.root)
+                progress(read + turn.end)
+        except MemkitError as error:
+            found.problems.append(str(error))
+        found.skipped.add(Captured(skipped=dict(transcript.counts)))
+        if turns:
+            found.sessions += 1
+            found.archive_bytes += int(ARCHIVE_SHARE * source.size)
+        read += source.size
+        progress(read)
+    try:
+        for prompt, project in selection.typed():
+            found.typed += 1
+            _count(found, prompt.turn, project.root)
+    except MemkitError as error:
+        found.problems.append(str(error))
+    return found
+
+
+def _count(found: Forecast, turn: Turn, root: str) -> None:
+    found.days[root, local_time(turn.time).date().isoformat()] += 1
+    found.memory_bytes += (
+        min(len(turn.prompt), PROMPT_CHARACTERS)
+        + min(len(turn.answer), ANSWER_CHARACTERS)
+        + TOOL_BYTES * (2 + min(len(turn.tools), MAX_TOOLS))
+    )

@@ -1,0 +1,123 @@
+"""All projects that this memory home knows of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memkit.capture.sessions import Sessions
+from memkit.hook.git import normalise_remote, remote_of
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
+from memkit.hook.session_facts import days, newest_entries
+from memkit.index.current import known_roots, project_names
+from memkit.index.identity import recorded_roots
+from memkit.paths import Home
+from memkit.safe_files import MOST_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProject:
+    """A project with what there is of its memory.
+
+    `last` is the latest day that is remembered (ISO), "" if none is; `remote` is the normalised git remote
+    that names the index, "" if the path does; `linked` are the roots that share the memory. `exists` says
+    whether the directory is there.
+    """
+
+    root: str
+    name: str
+    memory: str
+    days: int
+    turns: int
+    last: str
+    remote: str
+    exists: bool
+    linked: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What the index is named after: `remote` or `path`."""
+        return "remote" if self.remote else "path"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `memkit projects --json` prints it."""
+        return {
+            "root": self.root,
+            "name": self.name,
+            "memory": self.memory,
+            "days": self.days,
+            "turns": self.turns,
+            "last": self.last or None,
+            "identity": self.identity,
+            "remote": self.remote or None,
+            "exists": self.exists,
+            "linked": list(self.linked),
+        }
+
+
+def all_known(home: Home) -> list[KnownProject]:
+    """What there is of each of `remembered_projects`, by last activity."""
+    registry = Registry.read(home)
+    projects = {project.root: project for project in remembered_projects(home)}
+    names = project_names(home, projects)
+    linked: dict[str, list[str]] = {}
+    for root, shared in registry.links.items():
+        linked.setdefault(Project.at_root(shared, home).root, []).append(root)
+    found = []
+    for root, project in projects.items():
+        remembered = days(project)
+        remote = remote_of(root)
+        found.append(
+            KnownProject(
+                root=root,
+                name=names[root],
+                memory=project.memory,
+                days=len({day[:10] for day in remembered}),
+                turns=sum(1 for _ in newest_entries(project, remembered, MOST_BYTES)),
+                last=remembered[-1][:10] if remembered else "",
+                remote=normalise_remote(remote) if remote else "",
+                exists=Path(root).is_dir(),
+                linked=tuple(sorted(linked.get(root, ()))),
+            )
+        )
+    return sorted(found, key=lambda one: (one.last, one.root), reverse=True)
+
+
+def remembered_projects(home: Home) -> list[Project]:
+    """Every project that has an index, a session, a link or a memory, the user's own memory among them.
+
+    Sorted by root, each once. One whose directory is gone is there as what it was, because its index waits
+    for it, and as what is kept of it under the home.
+    """
+    projects = {project.root: project for project in _projects(home, Registry.read(home))}
+    return [projects[root] for root in sorted(projects)]
+
+
+def projects_with_memory(home: Home, also: Iterable[Project] = ()) -> list[Project]:
+    """Those of them, and of `also`, that have a memory directory, sorted by root."""
+    projects = {*remembered_projects(home), *also}
+    found = (project for project in projects if os.path.isdir(project.memory))
+    return sorted(found, key=lambda project: project.root)
+
+
+def _projects(home: Home, registry: Registry) -> Iterator[Project]:
+    for root in known_roots(home):
+        is_there = Path(root).is_dir()
+        yield Project.at_root(root, home) if is_there else Project(registry.present_root(root))
+    for state in Sessions(home):
+        if state.project:
+            yield Project.at_root(registry.shared_root(state.project), home)
+    for target in registry.links.values():
+        yield Project.at_root(target, home)
+    for root in recorded_roots(home):
+        if os.path.isdir(Project(root).memory):  # else it was asked for, but never remembered
+            yield Project(root)
+    for path in Path(home.projects).glob("*"):
+        if path.is_dir():
+            yield Project(str(path))
+    if Path(home.memory).is_dir():
+        yield Project.of_user(home)

@@ -1,0 +1,1 @@
+"""The files of Claude Code: transcripts, turns, prompts, and prompt history."""

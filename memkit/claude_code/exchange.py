@@ -1,0 +1,159 @@
+"""What was said and done, message by message and in full: depth L3 of the memory.
+
+Shown from a transcript as long as that exists, and from memkit's archive after that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memkit.claude_code.prompt import human_text
+from memkit.claude_code.transcript import MAX_DEPTH, Entry, Transcript
+from memkit.claude_code.turn import Turn
+from memkit.privacy.redact import without_private, without_unopened
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call, or the result of one (`result` is None for the call itself)."""
+
+    name: str
+    input: dict[str, Any] = field(default_factory=dict)
+    result: str | None = None
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one entry of the transcript says; `turn` is the id of the turn it belongs to."""
+
+    role: str
+    time: datetime | None
+    text: str
+    tools: tuple[ToolUse, ...]
+    turn: str
+
+    def texts(self) -> Iterator[str]:
+        """What it says: its text, what tools were given and what they returned."""
+        if self.text:
+            yield self.text
+        for tool in self.tools:
+            if tool.result is not None:
+                yield tool.result
+            else:
+                yield f"{tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `memkit transcript --json` prints it."""
+        return {
+            "role": self.role,
+            "time": self.time.isoformat() if self.time else None,
+            "turn": self.turn or None,
+            "text": self.text,
+            "tools": [
+                {"name": t.name, "input": t.input}
+                if t.result is None
+                else {"name": t.name, "result": t.result, "is_error": t.is_error}
+                for t in self.tools
+            ],
+        }
+
+
+def messages_of(
+    turn: Turn,
+    path: Path,
+    redact: Callable[[str], str],
+    hide: Callable[[Entry], Entry] | None = None,
+) -> list[Message]:
+    """The messages of a turn that was read from the transcript at `path`; all text passes `redact`.
+
+    `hide` is as for `Transcript`.
+
+    A turn known from events alone has its prompt and its answer. Raises `TranscriptError`.
+    """
+    messages = []
+    if turn.entries:
+        names: dict[str, str] = {}
+        wanted = frozenset(turn.entries)
+        for entry in Transcript(path, turn.entries[0], hide):
+            if entry.start in wanted:
+                messages.append(message_of(entry, turn.id, names, redact))
+            if entry.start >= turn.entries[-1]:
+                break
+    elif turn.prompt:
+        messages.append(Message("user", turn.time, redact(turn.prompt), (), turn.id))
+    if turn.is_told:
+        messages.append(
+            Message("assistant", turn.finished or turn.time, redact(turn.answer), (), turn.id)
+        )
+    return [message for message in messages if message.text or message.tools]
+
+
+def message_of(
+    entry: Entry, turn: str, names: dict[str, str], redact: Callable[[str], str]
+) -> Message:
+    """What an entry says, all text passed through `redact`; without text and tools if nothing.
+
+    `names` maps the ids of tool calls to their tools, from one entry to the next.
+    """
+    tools = []
+    for block in entry.blocks:
+        if block.kind == "tool_use":
+            names[block.tool_id] = redact(block.tool_name)
+            tools.append(ToolUse(names[block.tool_id], redacted(block.tool_input, redact)))
+        elif block.kind == "tool_result":
+            name = names.get(block.tool_id, "tool")
+            tools.append(ToolUse(name, result=redact(block.text), is_error=block.is_error))
+    typed = human_text(entry)
+    if typed is not None:
+        typed = without_private(without_unopened(typed) if entry.queued else typed)
+    is_silent = entry.is_meta or (entry.role == "user" and typed is None)
+    text = "" if is_silent and not tools else redact(entry.text if typed is None else typed)
+    role = "tool" if entry.role == "user" and tools else entry.role
+    return Message(role, entry.time, text, tuple(tools), turn)
+
+
+def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
+    """A message that was kept redacted, as today's rules and patterns would have it."""
+    tools = tuple(
+        replace(
+            tool,
+            input=redacted(tool.input, redact),
+            result=None if tool.result is None else redact(tool.result),
+        )
+        for tool in message.tools
+    )
+    return replace(message, text=redact(message.text), tools=tools)
+
+
+def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:
+    """A value from JSON, every string in it passed through `redact`, the names of fields as well."""
+    if isinstance(value, str):
+        return redact(value)
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth == MAX_DEPTH:
+        return "…"
+    if isinstance(value, list):
+        return [redacted(item, redact, depth + 1) for item in value]
+    # `{"name": "DB_PASSWORD", "value": …}`: the name of the value is a value itself.
+    names = [value[key] for key in value if key.lower() in ("name", "key") and value[key]]
+    name = names[0][:100] if names and isinstance(names[0], str) else "value"
+    return {
+        redact(key): _redacted_field(name if key.lower() == "value" else key, item, redact)
+        if isinstance(item, str)
+        else redacted(item, redact, depth + 1)
+        for key, item in value.items()
+    }
+
+
+def _redacted_field(key: str, value: str, redact: Callable[[str], str]) -> str:
+    """A field of a tool's input, whose name can tell that its value is a secret."""
+    name = f"{key}="
+    named = redact(name + value)
+    return named.removeprefix(name) if named.startswith(name) else redact(value)

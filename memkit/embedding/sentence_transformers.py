@@ -1,0 +1,97 @@
+"""Any other local model, run by the `sentence-transformers` package and torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from memkit.embedding.models import NO_PREFIXES, Prefixes
+from memkit.embedding.vectors import UnusableVectorError, check, normalised
+from memkit.embedding.windows import Token, cut_into_windows
+from memkit.environment import install_command
+from memkit.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memkit.embedding import Progress
+
+_BATCH_TEXTS = 32  # the package's own default
+
+
+class SentenceTransformersEmbedder:
+    """A model by its name on the model hub, or by its directory."""
+
+    def __init__(
+        self, model: str, prefixes: Prefixes = NO_PREFIXES, *, allow_download: bool = True
+    ) -> None:
+        """Load the model. Raises `EmbeddingError` if the package or the model is missing."""
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise EmbeddingError(
+                f"the embedding model {model} needs another package; "
+                f"run `{install_command('sentence-transformers')}`"
+            ) from error
+        try:
+            self._model: Any = SentenceTransformer(model, local_files_only=not allow_download)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise EmbeddingError(
+                f"the embedding model {model} cannot be loaded: {reason}"
+            ) from error
+        self.name = model
+        self._prefixes = prefixes
+        # Newer versions of the package warn of the old name.
+        dimensions = getattr(self._model, "get_embedding_dimension", None)
+        self.dimensions = int((dimensions or self._model.get_sentence_embedding_dimension)())
+        self.max_tokens: int | None = self._model.max_seq_length
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+        """The vectors of passages; see `Embedder.embed`."""
+        return self._encode([self._prefixes.passage + text for text in texts], progress)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a query; see `Embedder.embed_query`."""
+        vector: NDArray[np.float32] = self._encode([self._prefixes.query + text], None)[0]
+        return vector
+
+    def _encode(self, texts: Sequence[str], progress: Progress | None) -> NDArray[np.float32]:
+        import numpy as np
+
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        # Sorted, so that a batch is padded little; the package sorts within one call only.
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        for start in range(0, len(order), _BATCH_TEXTS):
+            batch = order[start : start + _BATCH_TEXTS]
+            found = self._model.encode(
+                [texts[index] for index in batch], batch_size=_BATCH_TEXTS, show_progress_bar=False
+            )
+            try:
+                check(self.name, found, len(batch), self.dimensions)
+            except UnusableVectorError as error:
+                raise error.at(batch[error.position]) from None
+            vectors[batch] = normalised(found)
+            if progress is not None:
+                progress(start + len(batch))
+        return vectors
+
+    def windows(self, text: str) -> list[str]:
+        """`text` in pieces that the model reads whole; see `Embedder.windows`."""
+        if self.max_tokens is None:
+            return [text]
+        special = self._model.tokenizer.num_special_tokens_to_add()
+        room = self.max_tokens - special - len(self._tokenize(self._prefixes.passage))
+        return cut_into_windows(text, max(1, room), self._tokenize)
+
+    def _tokenize(self, text: str) -> list[Token]:
+        encoding = self._model.tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        return [
+            Token(start, end, word)
+            for (start, end), word in zip(
+                encoding["offset_mapping"], encoding.word_ids(), strict=True
+            )
+        ]

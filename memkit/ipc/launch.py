@@ -1,0 +1,288 @@
+"""Hands work over: to the service, which is told or started, or to a worker that is started for it.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from memkit import environment, processes
+from memkit.ipc import spool, unindexed
+from memkit.locks import is_locked
+from memkit.paths import (
+    PRIVATE_FILE,
+    Home,
+    create_private,
+    make_private_directory,
+    write_durably,
+)
+from memkit.safe_json import parse_json
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The directory that holds the package: the plugin's root, or site-packages."""
+
+NOTIFY_SECONDS = 0.05
+"""What telling the service may cost a hook."""
+
+MAX_LOG_BYTES = 1024 * 1024
+"""A `worker.log`, which holds what these processes said, becomes `worker.log.1` when it is longer."""
+
+_OF_THE_USER = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_",
+    "CLAUDE_CODE_SKIP_",
+)
+"""How the client's variables begin that say who the user is; all others are of one session."""
+
+FIRST_PAUSE_SECONDS = 30.0
+"""How long nobody starts a process for an index that could not be written; it doubles each time."""
+
+LONGEST_PAUSE_SECONDS = 3600.0
+
+OVERDUE_SECONDS = 10.0
+"""A service that has not taken an event in for so long may hang."""
+
+CHECK_PAUSE_SECONDS = 60.0
+"""How long hooks wait before they have a service checked again: it may be busy with a long index pass."""
+
+RETRY_LISTEN_SECONDS = 600.0
+"""How long after a service could not listen hooks start a worker in its place."""
+
+RETRY_BUILD_SECONDS = 600.0
+"""Hooks do not start another build of the environment so soon after a failed one."""
+
+
+def worker_is_running(home: Home) -> bool:
+    """Whether a worker, an import or an index pass is at it, or its environment is being built."""
+    return is_locked(home.index_lock) or is_locked(environment.lock_file(home.root))
+
+
+def work_waits(home: Home) -> bool:
+    """Whether events wait in the spool, or changed memory waits to be indexed."""
+    return spool.has_work(home) or unindexed.exists(home)
+
+
+def work_is_due(home: Home) -> bool:
+    """Whether work waits that is new, or that failed and may be tried again."""
+    names = waiting_names(home)
+    if not names:
+        return False
+    left, again = _left(home)
+    # A later time than any back-off comes from a clock that was wrong.
+    return not left.issuperset(names) or not 0 < again - time.time() <= LONGEST_PAUSE_SECONDS
+
+
+def waiting_names(home: Home) -> list[str]:
+    """The names of the events and marks that wait for a worker; events first, oldest first."""
+    return spool.work(home) + unindexed.names(home)
+
+
+def note_left(home: Home, left: set[str]) -> None:
+    """Note, durably, what a worker has `left`, and when to try again. Raises `OSError`.
+
+    `left` holds names of events and roots of projects whose indexing failed. Until then nobody starts a
+    process for them: an index that cannot be written would otherwise start one after the other.
+    """
+    roots = [root for root in unindexed.roots(home) if root in left]
+    known = left.union(unindexed.name_of(home, root) for root in roots)
+    names = [name for name in waiting_names(home) if name in known]
+    if not names:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(home.left)
+        return
+    times = [spool.not_before(item.record) for item in spool.unfinished(home) if _is_postponed(item)]
+    tries = 0
+    if roots:
+        tries = _tries(home) + 1
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (tries - 1), LONGEST_PAUSE_SECONDS)
+        times.append(time.time() + pause)
+    record = {"names": names, "tries": tries, "again": min(times, default=0.0)}
+    make_private_directory(home.run)
+    write_durably(home.left, json.dumps(record).encode("ascii"))
+
+
+def _is_postponed(item: spool.Item) -> bool:
+    try:
+        return spool.not_before(item.record) > 0
+    except (ValueError, TypeError):
+        return False
+
+
+def _read_left(home: Home) -> dict[str, Any]:
+    try:
+        with open(home.left, encoding="ascii") as file:
+            record = parse_json(file.read())
+    except (OSError, ValueError):  # nothing is left, or it is damaged: all is due
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _left(home: Home) -> tuple[set[str], float]:
+    """The names of what was left, and when it may be tried again."""
+    record = _read_left(home)
+    names, again = record.get("names"), record.get("again")
+    if not isinstance(names, list) or not isinstance(again, (int, float)):
+        return set(), 0.0
+    return {name for name in names if isinstance(name, str)}, float(again)
+
+
+def _tries(home: Home) -> int:
+    tries = _read_left(home).get("tries")
+    return min(tries, 30) if isinstance(tries, int) and tries > 0 else 0
+
+
+def hand_over(home: Home, with_service: bool) -> bool:
+    """See to it that waiting work is done; whether a process was started for it. Raises `OSError`."""
+    if not work_is_due(home):
+        return False
+    if with_service and service_is_deaf(home):
+        with_service = False
+    if with_service and (_is_told(home) or service_is_running(home)):
+        # One that begins or ends looks into the spool; one that hangs does not.
+        return _check_service(home)
+    if worker_is_running(home) or environment_failed_lately(home):
+        return False
+    start(home, *(["service", "run"] if with_service else ["work"]))
+    return True
+
+
+def _check_service(home: Home) -> bool:
+    """Start `memkit work` if the service has left an event waiting for too long; it ends a hung one."""
+    left, _ = _left(home)
+    new = [name for name in spool.work(home) if name not in left]
+    if not new or not time.time() - spool.time_in(new[0]) > OVERDUE_SECONDS:
+        return False
+    try:
+        if abs(time.time() - os.path.getmtime(home.checked)) < CHECK_PAUSE_SECONDS:
+            return False
+    except FileNotFoundError:
+        pass
+    make_private_directory(home.run)
+    create_private(home.checked).close()
+    start(home, "work")
+    return True
+
+
+def _is_told(home: Home) -> bool:
+    from memkit.ipc import client
+
+    try:
+        client.notify(home, "work", {}, NOTIFY_SECONDS)
+    except client.ServiceUnavailable:
+        return False
+    return True
+
+
+def service_is_running(home: Home) -> bool:
+    """Whether there is a service, listening or about to."""
+    return is_locked(home.service_lock)
+
+
+def service_is_deaf(home: Home) -> bool:
+    """Whether a service could not listen a short time ago, for the reason in `home.service_problem`."""
+    try:
+        return abs(time.time() - os.path.getmtime(home.service_problem)) < RETRY_LISTEN_SECONDS
+    except OSError:
+        return False
+
+
+def start_service(home: Home) -> bool:
+    """Start the service for those who come next, if there is none; whether it was. Raises `OSError`."""
+    if service_is_running(home) or service_is_deaf(home) or not environment_is_ready(home):
+        return False
+    start(home, "service", "run")
+    return True
+
+
+def environment_is_ready(home: Home) -> bool:
+    """Whether memkit's own Python environment is there; a worker builds it otherwise.
+
+    After an update that could not be built, the one from before it will do.
+    """
+    if environment.environment_python(home.root, REPOSITORY) is not None:
+        return True
+    if environment.last_failure(home.root) is None:
+        return False
+    return environment.earlier_python(home.root, REPOSITORY) is not None
+
+
+def environment_failed_lately(home: Home) -> bool:
+    """Whether building the environment failed so recently that another try would be a nuisance."""
+    if environment_is_ready(home):
+        return False
+    failure = environment.last_failure(home.root)
+    # A time in the future comes from a clock that was wrong.
+    return failure is not None and 0 <= time.time() - failure.time < RETRY_BUILD_SECONDS
+
+
+def start(home: Home, *arguments: str) -> None:
+    """Start `memkit ARGUMENTS…` detached; it outlives the hook and the client. Raises `OSError`."""
+    import subprocess  # only a hook that starts something pays for this import
+
+    make_private_directory(home.log)
+    bound_worker_log(home)
+    with open(home.worker_log, "ab", opener=_open_private) as log:
+        subprocess.Popen(
+            [*memkit_command(), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            cwd=home.root,
+            env=worker_environment(home),
+            close_fds=True,
+            **processes.apart(),
+        )
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE_FILE)
+
+
+def bound_worker_log(home: Home) -> None:
+    """Begin `worker.log` anew if it is too long; the last one is kept as `worker.log.1`. Raises `OSError`.
+
+    It is copied and emptied, not renamed: a service writes into it as long as it lives.
+    """
+    path = home.worker_log
+    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
+        import shutil  # only for a log that is too long
+
+        with open(path, "rb+") as log, create_private(path + ".1") as kept:
+            log.seek(-MAX_LOG_BYTES, os.SEEK_END)
+            shutil.copyfileobj(log, kept)
+            log.truncate(0)
+
+
+def memkit_command() -> list[str]:
+    """The command line of memkit: the plugin's `bin/memkit`, else this interpreter's package."""
+    script = os.path.join(REPOSITORY, "bin", "memkit")
+    if os.path.exists(script):
+        return [sys.executable, "-I", script]
+    return [sys.executable, "-I", "-m", "memkit"]
+
+
+def worker_environment(home: Home) -> dict[str, str]:
+    """The environment of a worker, which must not look like a part of the client's session."""
+    kept = outside_session(os.environ)
+    kept["MEMKIT_HOME"] = home.root
+    return kept
+
+
+def outside_session(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` without what marks a process as part of the client's session.
+
+    What a client started from there needs to be the same user's stays: its directory and log-in.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("CLAUDE") or name.startswith(_OF_THE_USER)
+    }

@@ -1,0 +1,1 @@
+"""The Markdown of the memory: day files, digests, notes, facts."""

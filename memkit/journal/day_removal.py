@@ -1,0 +1,164 @@
+"""Takes sections and bullets out of a day of the journal, and leaves every other line as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from memkit import anchors
+from memkit.journal.day_file import DayFile, Section
+
+FORGOTTEN_TITLE = "(forgotten)"
+"""The title of a session whose own one repeated a forgotten turn, if no other turn is below it."""
+
+_TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
+_DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
+_INDENTED = re.compile(r"^[ \t]+\S")
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is to go: turns with the bullets that rest on them, bullets by their grips, notes."""
+
+    turns: Collection[str] = ()
+    grips: Collection[str] = ()
+    notes: Collection[str] = ()
+
+
+def remove(content: DayFile, removal: Removal) -> bool:
+    """Take what `removal` names out of a day; return whether anything was there.
+
+    A session's heading loses a title that repeats a forgotten turn, and goes with the last of what stands
+    below it. `content` is empty afterwards (see `is_empty`) if nothing else was there.
+    """
+    gone = set(_bullet_lines(content, removal))
+    sections = content.sections
+    kept: list[Section] = []  # the turns that stay below the heading in hand
+    heading: Section | None = None
+    forgotten: list[Section] = []
+    headings: dict[int, str] = {}
+    for section in sections:
+        if "turn" in section.pairs:
+            (forgotten if section.pairs["turn"] in removal.turns else kept).append(section)
+            continue
+        if heading is not None:
+            _close(content, heading, kept, forgotten, gone, headings)
+        kept, forgotten, heading = [], [], None
+        if "session" in section.pairs:
+            heading = section
+        elif section.pairs.get("note") in removal.notes:
+            gone.update(range(section.start, section.end))
+    if heading is not None:
+        _close(content, heading, kept, forgotten, gone, headings)
+    else:  # turns that a person moved above every heading
+        gone.update(_lines_of(forgotten))
+    if not gone and not headings:
+        return False
+    content.keep(gone, headings)
+    return True
+
+
+def remove_lines(content: DayFile, start: int, end: int) -> bool:
+    """Take the lines `start` to `end` (from 1, inclusive) out, but for what bounds sections and bullets."""
+    bounds = {section.start for section in content.sections}
+    gone = {
+        number
+        for number in range(start - 1, min(end, len(content.lines)))
+        if number not in bounds and "grip" not in anchors.parse(content.lines[number])
+        and not _DAY_TITLE.match(content.lines[number])
+    }  # fmt: skip
+    if not any(content.lines[number].strip() for number in gone):
+        return False
+    content.keep(gone, {})
+    return True
+
+
+def is_empty(content: DayFile) -> bool:
+    """Whether nothing stands in a day but its own date."""
+    return all(not line.strip() or _DAY_TITLE.match(line) for line in content.lines)
+
+
+def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
+    """The numbers, from 0, of the lines whose anchors are of bullets that `removal` names."""
+    for number, line in enumerate(content.lines):
+        if "grip:" not in line:
+            continue
+        pairs = anchors.parse(line)
+        turns = pairs.get("turns", "").split(",")
+        if pairs.get("grip") in removal.grips or any(turn in removal.turns for turn in turns):
+            yield number
+
+
+def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
+    """All lines of those bullets: a person may have broken one into several."""
+    lines = content.lines
+    for number in bullets(content, removal):
+        first = number
+        while first and _INDENTED.match(lines[first]):
+            first -= 1
+        last = number + 1
+        while last < len(lines) and _INDENTED.match(lines[last]):
+            last += 1
+        yield from range(first, last)
+
+
+def _close(
+    content: DayFile,
+    heading: Section,
+    kept: Sequence[Section],
+    forgotten: Sequence[Section],
+    gone: set[int],
+    headings: dict[int, str],
+) -> None:
+    """Note what becomes of a heading and of the turns below it."""
+    gone.update(_lines_of(forgotten))
+    below = range(heading.start + 1, heading.end)
+    was_touched = bool(forgotten) or any(number in gone for number in below)
+    if not was_touched:
+        return
+    if not kept and not any(content.lines[n].strip() for n in below if n not in gone):
+        gone.update(range(heading.start, heading.end))
+        return
+    line = heading.heading
+    if any(_repeats(heading, content.text(turn)) for turn in forgotten):
+        minute = f"{heading.minute} " if heading.minute else ""
+        title = _title(kept[0]) if kept else FORGOTTEN_TITLE
+        line = f"## {minute}{title} {anchors.render(**heading.pairs)}"
+    pairs = _pairs_without(heading, kept, forgotten)
+    if pairs != heading.pairs:
+        line = f"{anchors.strip(line).rstrip()} {anchors.render(**pairs)}"
+    if line != heading.heading:
+        headings[heading.start] = line
+
+
+def _pairs_without(
+    heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
+) -> dict[str, str]:
+    """The heading's pairs, `summary` naming the last turn that is left of those it stands for."""
+    last = heading.pairs.get("summary")
+    marked = next((turn for turn in forgotten if turn.pairs["turn"] == last), None)
+    if marked is None:
+        return dict(heading.pairs)
+    before = [turn.pairs["turn"] for turn in kept if turn.start < marked.start]
+    rest = {name: value for name, value in heading.pairs.items() if name != "summary"}
+    return {**rest, "summary": before[-1]} if before else rest
+
+
+def _lines_of(sections: Iterable[Section]) -> Iterator[int]:
+    for section in sections:
+        yield from range(section.start, section.end)
+
+
+def _title(section: Section) -> str:
+    return _TITLE.sub("", anchors.strip(section.heading)).strip() or FORGOTTEN_TITLE
+
+
+def _repeats(heading: Section, text: str) -> bool:
+    """Whether the title of `heading` stands in the text of a turn."""
+    title = _folded(_title(heading)).removesuffix("…").strip()
+    return bool(title) and title in _folded(text)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().replace("\\", "").split())

@@ -1,0 +1,170 @@
+"""A turn as markdown: deterministic, written at once, and without any model.
+
+### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
+**Asked** Which port does the staging gateway use?
+**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed
+**Answered** 7443, because …
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memkit import anchors
+from memkit.claude_code.turn import ToolCall, Turn
+from memkit.journal.markup import cut_middle, one_line, printable, safe_block
+
+PROMPT_CHARACTERS = 2000
+ANSWER_CHARACTERS = 4000
+MAX_TOOLS = 30
+TITLE_CHARACTERS = 80
+INPUT_CHARACTERS = 120
+OUTCOME_CHARACTERS = 100
+INLINE_CHARACTERS = 200
+"""Up to so many characters what was done stands in one line, beyond it in a list."""
+
+_MAIN_INPUT = (
+    "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
+    "description", "prompt", "subject", "name",
+)  # fmt: skip
+FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
+"""Tools whose main input is a path; it stands in the digest as it is."""
+
+_QUIET = FILE_TOOLS | {"Glob", "Grep"}
+_AGENTS = frozenset({"Agent", "Task"})
+_BACKTICKS = re.compile(r"`+")
+_OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
+_NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
+_TAG = re.compile(
+    r"</?tool_use_error>|<tools-used-before-summary>.*?</tools-used-before-summary>"
+    r"|\[Subagent hand-back\][^\n]*",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A turn ready for the journal.
+
+    `day` is its local date (ISO), `minute` the local time (`HH:MM`) that begins its heading, `section` the
+    markdown from the heading on, without a final line end.
+    """
+
+    turn: str
+    session: str
+    branch: str
+    day: str
+    minute: str
+    title: str
+    section: str
+
+
+def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
+    """The digest of `turn`. All text passes `redact` first, and again after each change to it: folding
+    blanks, taking tags out, or cutting can join what was apart.
+
+    Paths below `root`, or below the directory the turn ran in, are shown relative.
+    """
+    when = local_time(turn.time)
+    prompt, answer = redact(turn.prompt), redact(turn.answer)
+    title = redact(one_line(prompt or answer, TITLE_CHARACTERS)) or "(no text)"
+    minute = when.strftime("%H:%M")
+    parts = []
+    if prompt:
+        parts.append(_prose("**Asked**", prompt, PROMPT_CHARACTERS, turn.id, redact))
+    if turn.tools:
+        parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
+    if answer:
+        parts.append(_prose("**Answered**", answer, ANSWER_CHARACTERS, turn.id, redact))
+    elif turn.interrupted:
+        parts.append("**Interrupted**")
+    between = "\n\n" if any("\n" in part for part in parts) else "\n"
+    branch = redact(turn.branch)
+    heading = f"### {minute} {title} {anchors.render(turn=turn.id, branch=branch)}"
+    return Digest(
+        turn=turn.id,
+        session=anchors.safe(turn.session),
+        branch=anchors.safe(branch),
+        day=when.date().isoformat(),
+        minute=minute,
+        title=title,
+        section=f"{heading}\n{between.join(parts)}".rstrip(),
+    )
+
+
+def local_time(time: datetime | None) -> datetime:
+    """`time` in the zone of this machine; a turn without a time counts as the epoch's."""
+    return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
+
+
+def _prose(
+    label: str, text: str, limit: int, turn: str, redact: Callable[[str], str]
+) -> str:
+    text = cut_middle(text, limit, f"`memkit transcript --turn {turn}`").lstrip("\r\n")
+    # What must begin a line (a fence, list, table, quote, indented code) cannot follow the label.
+    if _OWN_LINE.match(text):
+        return f"{label}\n\n{_safe(text, redact)}"
+    # Made safe where it stands: the label changes what a line is.
+    return _safe(f"{label} {text}", redact)
+
+
+def _safe(text: str, redact: Callable[[str], str]) -> str:
+    safe = safe_block(text)
+    redacted = redact(safe)
+    return safe if redacted == safe else safe_block(redacted)
+
+
+def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
+    """What was done, a line a tool; agents' own calls count but are left to depth L3 beyond the limit."""
+    lines = [_tool_line(call, roots, redact) for call in calls[:MAX_TOOLS]]
+    if len(calls) > MAX_TOOLS:
+        lines.append(f"… and {len(calls) - MAX_TOOLS} more")
+    inline = " · ".join(lines)
+    if len(inline) <= INLINE_CHARACTERS:
+        return f" {inline}"
+    return "\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
+    values = (call.input.get(name) for name in _MAIN_INPUT)
+    given = next((value for value in values if isinstance(value, str) and value.strip()), "")
+    for root in roots:
+        if root and given.startswith(root + os.sep):
+            given = os.path.relpath(given, root)
+    shown = redact(one_line(redact(given), INPUT_CHARACTERS))
+    if shown and call.name not in FILE_TOOLS:
+        shown = _code(shown)
+    agent = "↳ " if call.by_agent else ""
+    name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
+    line = f"{agent}{name} {shown}".rstrip()
+    outcome = redact(_outcome(call, redact))
+    return f"{line} → {outcome}" if outcome else line
+
+
+def _code(text: str) -> str:
+    """`text` as inline code, whatever backticks it holds."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    if not longest:
+        return f"`{text}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}"
+
+
+def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
+    """The line of a result that tells how it went: the first of an error or report, else the last."""
+    if call.result is None:
+        return "no result"
+    lines = [
+        line
+        for line in _TAG.sub("", printable(redact(call.result))).split("\n")
+        if any(letter.isalnum() for letter in line)
+    ]
+    if call.is_error:
+        return f"failed: {one_line(lines[0], OUTCOME_CHARACTERS)}" if lines else "failed"
+    if call.name in _QUIET or call.is_recall or not lines:
+        return ""
+    return one_line(lines[0 if call.name in _AGENTS else -1], OUTCOME_CHARACTERS)

@@ -1,0 +1,188 @@
+"""Makes foreign text safe inside a memory file without changing how it reads.
+
+Text of a conversation cannot forge structure: its headings are escaped, comment openers and
+anchors neutralised, HTML blocks disarmed, fences closed. Code keeps every character, but for blanks at
+the end of lines and memkit's own anchors.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+from memkit.privacy.redact import visible
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_OTHER_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_ANCHOR_OPENER = re.compile(r"<!--(?=\s+[a-z]+:)")
+_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
+_LIST_MARKS = re.compile(r"^(?:(?:#{1,6}|[-*+>]) )+")
+_HTML_START = re.compile(r"^([\s>]*)<")
+_MAX_PASSES = 12
+
+
+@functools.cache
+def _parsers() -> tuple[MarkdownIt, ...]:
+    """A file is read with tables, as by memkit and GitHub, and without: what is a row to one reader
+    can be a heading to the other.
+    """
+    from markdown_it import MarkdownIt  # 0.05 s, only where memory is written
+
+    plain, tables = (MarkdownIt("commonmark").disable("inline") for _ in range(2))
+    return plain, tables.enable("table")
+
+
+def printable(text: str) -> str:
+    """`text` with line feeds as its only line ends, as far as it is `visible`."""
+    return visible(_OTHER_LINE_ENDS.sub("\n", text))
+
+
+def safe_block(text: str) -> str:
+    """`text` as a block of its own: it opens no heading, comment, HTML block or link definition of
+    ours, and leaves no fence open.
+    """
+    text = "\n".join(line.rstrip() for line in printable(text).split("\n")).strip("\n")
+    text = _ANCHOR_OPENER.sub("<!- -", text)
+    # Escaping one thing can uncover another (a heading that a broken HTML block had swallowed).
+    for _ in range(_MAX_PASSES):
+        mended = text
+        for parser in _parsers():
+            mended = _mend(mended, parser.parse(mended))
+        if mended == text:
+            return text
+        text = mended
+    return _fenced(text)
+
+
+def _fenced(text: str) -> str:
+    """`text` as code, which can hold anything."""
+    runs = (len(match[2]) for line in text.split("\n") if (match := _FENCE.match(line)))
+    marks = "`" * max([3, *(run + 1 for run in runs)])
+    return f"{marks}\n{text}\n{marks}"
+
+
+def _mend(text: str, tokens: list[Token]) -> str:
+    lines = text.split("\n")
+    code = _code_lines(tokens)
+    for number, line in enumerate(lines):
+        if number not in code and "<!--" in line:
+            lines[number] = line.replace("<!--", "&lt;!--")
+    for token in tokens:
+        if token.map is None:
+            continue
+        first, end = token.map
+        if token.type == "heading_open":
+            _escape_heading(lines, first, end)
+        elif token.type == "html_block":
+            lines[first] = lines[first].replace("<", "\\<", 1)
+            # Each line in it could begin a block, once the first does not.
+            for number in range(first + 1, end):
+                lines[number] = _HTML_START.sub(r"\1\<", lines[number])
+        elif token.type == "fence" and token.level == 0 and not _is_closed(lines, token):
+            lines.insert(end, token.markup)
+            break  # line numbers behind it have moved
+    return "\n".join(lines)
+
+
+def _code_lines(tokens: list[Token]) -> set[int]:
+    return {
+        number
+        for token in tokens
+        if token.type in ("fence", "code_block") and token.map
+        for number in range(*token.map)
+    }
+
+
+def _escape_heading(lines: list[str], first: int, end: int) -> None:
+    match = re.match(r"^([\s>*+\-\d.)]*?)(#{1,6})", lines[first])
+    if match:
+        lines[first] = f"{match[1]}\\{lines[first][match.end(1) :]}"
+        return
+    underline = lines[end - 1]  # a setext heading: the underline makes it one
+    mark = re.search(r"[=-]", underline)
+    if mark:
+        lines[end - 1] = f"{underline[: mark.start()]}\\{underline[mark.start() :]}"
+
+
+def _is_closed(lines: list[str], token: Token) -> bool:
+    assert token.map is not None
+    first, end = token.map
+    if end - first < 2:
+        return False
+    closer = re.match(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", lines[end - 1])
+    return closer is not None and closer[1].startswith(token.markup)
+
+
+def one_line(text: str, limit: int) -> str:
+    """The first line of `text` that says something, as a heading or list item can hold it.
+
+    White space is folded, comment openers are neutralised, and it is cut at a word, with `…`, to at
+    most `limit` characters.
+    """
+    lines = (" ".join(line.split()) + " " for line in printable(text).split("\n"))
+    lines = (_LIST_MARKS.sub("", line).strip() for line in lines)
+    line = next((line for line in lines if line and not _FENCE.match(line)), "")
+    return shorten(line.replace("<!--", "&lt;!--").replace("-->", "--&gt;"), limit)
+
+
+def shorten(line: str, limit: int) -> str:
+    """`line` cut at a word, with ` …`, to at most `limit` characters."""
+    if len(line) <= limit:
+        return line
+    head = line[: limit - 2]
+    space = head.rfind(" ")
+    return (head[:space] if space > limit // 2 else head) + " …"
+
+
+def cut_middle(text: str, limit: int, hint: str) -> str:
+    """`text` with its middle left out when it is longer than `limit` characters.
+
+    Two thirds of the room go to the start and one to the end, cut at line ends where there are
+    some; the gap says how many characters are missing and `hint` where they are.
+    """
+    if len(text) <= limit:
+        return text
+    head_end = _boundary(text, limit * 2 // 3)
+    tail_start = len(text) - limit // 3
+    line_end = text.find("\n", tail_start)
+    if 0 <= line_end < tail_start + limit // 6:
+        tail_start = line_end + 1
+    gap = f"[… {tail_start - head_end:,} characters left out; {hint} …]"
+    # A fence the cut leaves open is closed before the gap, one it leaves unopened is opened again.
+    head, tail = text[:head_end].rstrip(), text[tail_start:].lstrip("\n")
+    fence = _open_fence(head)
+    if fence is not None:
+        head += f"\n{fence}"
+        if _open_fence(text[:tail_start]) is not None:
+            tail = f"{fence}\n{tail}"
+    elif (opened := _open_fence(text[:tail_start])) is not None:
+        tail = f"{opened}\n{tail}"
+    return f"{head}\n\n{gap}\n\n{tail}"
+
+
+def _boundary(text: str, wanted: int) -> int:
+    line_end = text.rfind("\n", wanted - wanted // 4, wanted)
+    return line_end if line_end > 0 else wanted
+
+
+def _open_fence(text: str) -> str | None:
+    """The indentation and marks of the fence that `text` ends inside of, if it does.
+
+    Looks at lines only: a parser would take seconds for the longest texts.
+    """
+    opened: tuple[str, str] | None = None
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if match is None:
+            continue
+        indentation, marks, rest = match.groups()
+        if opened is None:
+            if marks[0] == "~" or "`" not in rest:
+                opened = indentation, marks
+        elif marks.startswith(opened[1]) and not rest.strip():
+            opened = None
+    return "".join(opened) if opened else None

@@ -1,0 +1,1 @@
+"""Ask a language model: providers, prices, and the ledger of calls."""

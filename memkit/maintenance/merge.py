@@ -1,0 +1,237 @@
+"""Takes over the memory of another root: what a project was remembered under before, or elsewhere.
+
+Turns are told apart by their anchors, files by their content, so that it can be done twice, or be cut
+short and done again. The other memory stays as it is until `remove_merged`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.capture.sessions import Sessions
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.errors import JournalError
+from memkit.hook.own_entries import OwnEntries
+from memkit.hook.project import Project
+from memkit.hook.session_facts import days as days_of
+from memkit.index.paths import move_paths
+from memkit.index.scanner import Unreadable, is_markdown, scan
+from memkit.ipc import unindexed
+from memkit.journal.day_file import DayFile, Section, encoded
+from memkit.journal.day_removal import Removal, remove
+from memkit.journal.fact_merge import holds_lines, remembered_text, taken_facts
+from memkit.journal.facts import MEMORY_FILE
+from memkit.journal.journal import Journal
+from memkit.paths import Home
+from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+
+_GRIP = re.compile(r"\bgrip:[^\s<>]+")
+
+
+@dataclass(slots=True)
+class Merged:
+    """How many turns and other files were taken over, and of how many sessions what is kept elsewhere."""
+
+    turns: int = 0
+    files: int = 0
+    sessions: int = 0
+
+
+def merge(source: Project, target: Project, home: Home, journal: Journal) -> Merged:
+    """Take the memory of `source` over into that of `target`, whose `journal` is given.
+
+    The caller holds the index lock, and brings the index into step. Raises `JournalError`,
+    `ArchiveError`, `OSError`.
+    """
+    merged = Merged()
+    unindexed.mark(home, target.root)
+    forgotten = Tombstones(home).forgotten().within(target.root)
+    other = Journal(source)
+    own = OwnEntries(home, source.root)
+    files = _files(source)
+    for day in other.days():
+        content = DayFile(_take_facts(journal, other, f"{day}.md", forgotten))
+        merged.turns += journal.change(
+            day,
+            lambda day_file, content=content: merge_day(day_file, content, forgotten),  # type: ignore[misc]
+            own,
+        )
+    days = {f"{day}.md" for day in days_of(source)}
+    for file in files:
+        name = file.relative_to(source.memory)
+        if str(name) == MEMORY_FILE:
+            merged.files += _take_memory_file(journal, other, forgotten)
+        elif str(name) not in days:
+            merged.files += journal.add_file(name, other.bytes_at(file))
+    move_paths(home, source.root, target)
+    merged.sessions = _move_sessions(source, target, home)
+    return merged
+
+
+def _take_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
+    """Take over the facts in the file `name`; what else stands in it."""
+    text = remembered_text(other.text(name), name, forgotten)
+    change, rest = taken_facts(journal.text(name), text, name)
+    if change:
+        journal.change_facts(name, change, lambda text: None)  # nothing is replaced
+    return rest
+
+
+def _take_memory_file(journal: Journal, other: Journal, forgotten: Forgotten) -> bool:
+    """Take over the file for facts: all of it, or its facts alone and what else it says beside; whether a
+    file came with that.
+    """
+    if not journal.text(MEMORY_FILE):
+        text = remembered_text(other.text(MEMORY_FILE), MEMORY_FILE, forgotten)
+        return journal.add_file(Path(MEMORY_FILE), encoded(text))
+    rest = _take_facts(journal, other, MEMORY_FILE, forgotten)
+    if holds_lines(journal.text(MEMORY_FILE), rest):
+        return False
+    return journal.add_file(Path(MEMORY_FILE), encoded(rest))
+
+
+def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> int:
+    """Put the turns and notes of `other` that `own` lacks where they belong; how many turns those were.
+
+    Turns come with the heading they stand below and its bullets, as a person may have edited them, and
+    so does what stands before the first heading. What is forgotten stays out.
+    """
+    remove(other, Removal(forgotten.turns, forgotten.grips, forgotten.notes))
+    present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
+    notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
+    grips = set(_GRIP.findall("\n".join(own.lines)))
+    taken = 0
+    for heading, turns in _blocks(other):
+        if "note" in heading.pairs:
+            if heading.pairs["note"] not in notes:
+                _insert(own, heading, other.text(heading))
+            continue
+        missing = [turn for turn in turns if turn.pairs["turn"] not in present]
+        if not missing:
+            continue
+        text = "\n\n".join(
+            [_heading(other, heading, turns, missing, grips), *map(other.text, missing)]
+        )
+        _insert(own, heading, text)
+        present |= {turn.pairs["turn"] for turn in missing}
+        taken += len(missing)
+    _take_opening(own, other)
+    return taken
+
+
+def _insert(own: DayFile, heading: Section, text: str) -> None:
+    later = (one for one in own.sections if one.is_opening and one.minute > heading.minute)
+    own.insert_before(next(later, None), text)
+
+
+def _blocks(day: DayFile) -> list[tuple[Section, list[Section]]]:
+    """Each heading of a session with the turns below it, and each note."""
+    found: list[tuple[Section, list[Section]]] = []
+    for section in day.sections:
+        if section.is_opening:
+            found.append((section, []))
+        elif found:
+            found[-1][1].append(section)
+    return found
+
+
+def _heading(
+    day: DayFile, heading: Section, turns: list[Section], missing: list[Section], grips: set[str]
+) -> str:
+    """The heading for the `missing` ones of `turns`, with its text but for bullets known by their `grips`."""
+    first, _, rest = day.text(heading).partition("\n")
+    pairs = dict(heading.pairs)
+    last = pairs.pop("summary", "")
+    names = [turn.pairs["turn"] for turn in turns]
+    if last in names:
+        done = set(names[: names.index(last) + 1])
+        summarized = [one.pairs["turn"] for one in missing if one.pairs["turn"] in done]
+        last = summarized[-1] if summarized else ""
+    if last:
+        pairs["summary"] = last
+    lines = [line for line in rest.split("\n") if not grips & set(_GRIP.findall(line))]
+    title = f"{anchors.strip(first).rstrip()} {anchors.render(**pairs)}"
+    return "\n".join([title, *lines]).rstrip()
+
+
+def _take_opening(own: DayFile, other: DayFile) -> None:
+    """Take what a person wrote before the first section, unless it is there already."""
+    sections = other.sections
+    opening = other.lines[: sections[0].start if sections else len(other.lines)]
+    if opening and opening[0].startswith("# "):
+        opening = opening[1:]
+    text = "\n".join(opening).strip()
+    if text and text not in "\n".join(own.lines):
+        own.insert_before(own.sections[0] if own.sections else None, text)
+
+
+def _files(source: Project) -> list[Path]:
+    """The markdown of a memory, without what links lead to."""
+    memory = Path(source.memory)
+    unreadable: Unreadable = {}
+    found = [file.path for file in scan(Path(source.root), [str(memory)], unreadable=unreadable)]
+    for name, reason in unreadable.items():
+        raise JournalError(f"{name} cannot be read: {reason}; nothing was merged")
+    return [path for path in found if is_markdown(path) and not path.is_symlink()]
+
+
+def _move_sessions(source: Project, target: Project, home: Home) -> int:
+    """Have archive, sessions and what waits for a summary name the target; how many sessions that was."""
+    waiting = WaitingSessions(home)
+    moved = set()
+    for one in list(waiting):
+        if one.root == source.root:
+            waiting.add(target.root, one.session, one.days, one.changed)
+            waiting.note(one, one.days)
+    states = Sessions(home)
+    for state in list(states):
+        if state.project == source.root:
+            state.project = target.root
+            states.save(state)
+            moved.add(anchors.safe(state.id))
+    archive = Archive(home)
+    for session in list(archive.sessions()):
+        if any(turn.project == source.root for turn in archive.turns(session)):
+            archive.rewrite(
+                session,
+                lambda turn: replace(turn, project=target.root)
+                if turn.project == source.root
+                else turn,
+            )
+            moved.add(session)
+    return len(moved)
+
+
+def remove_merged(source: Project, target: Project, home: Home) -> int:
+    """Remove the markdown of `source` that `target` holds; return how many files those were.
+
+    A file that has changed since it was merged, so that something is missing in the target, stays.
+    Raises `JournalError`, `OSError`.
+    """
+    journal, other = Journal(target), Journal(source)
+    days = set(other.days())
+    forgotten = Tombstones(home).forgotten()
+    removed = 0
+    for file in _files(source):
+        name = file.relative_to(source.memory)
+        if str(name.parent) == "." and (name.stem in days or name.name == MEMORY_FILE):
+            own = journal.text(name.name)
+            text = remembered_text(other.text(name.name), name.name, forgotten)
+            change, rest = taken_facts(own, text, name.name)
+            if name.stem in days:
+                held = DayFile(own or f"# {name.stem}")
+                before = list(held.lines)
+                is_held = merge_day(held, DayFile(rest), forgotten) == 0 and held.lines == before
+            else:
+                is_held = holds_lines(own, rest) or journal.holds_file(name, encoded(rest))
+            is_held &= not change.added
+        else:
+            is_held = journal.holds_file(name, other.bytes_at(file))
+        if is_held:
+            file.unlink()
+            removed += 1
+    return removed

@@ -1,0 +1,1 @@
+"""Redaction, private tags, exclusion, and tombstones of forgotten turns."""

@@ -1,0 +1,232 @@
+"""Takes secrets out of text before anything is written.
+
+What a terminal would not show (colors, control characters, what has no width) goes first, so that it
+cannot hide a secret. Each secret is replaced by `[redacted:kind]`. What is known by its form is in `secret_formats`, what only its
+context gives away in `secret_values`. Not detect-secrets or another library: hooks redact before they
+spool, in the user's own `python3`, where only the standard library is certain, and in milliseconds.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import cache
+from re import Match, Pattern
+
+from memkit.privacy.financial import FINANCIAL, numbers
+from memkit.privacy.secret_formats import hide_known
+from memkit.privacy.secret_values import hide_assigned
+
+MAX_PASSES = 5
+"""Of the search. What one pass hides can give the next a new neighbour; two are the usual."""
+
+NEAR = 1000
+"""Characters around a mark in which another pass looks."""
+
+SKIP = "#skip"
+"""The word in a prompt that says: do not remember this turn."""
+
+_SKIP = re.compile(r"(?i)(?<!\S)" + SKIP + r"(?![\w-])")
+MARK = re.compile(r"\[redacted:([a-z-]+)\]")
+"""What stands in the place of a secret, with its kind as the only group."""
+
+_MARK_START = "[redacted:"
+_GAP = "\0"
+
+
+# An escape sequence ends on its line; one without an end is no sequence, and hides nothing.
+_ESCAPES = (
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # colors, movements of the cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[ -/]{0,8}[0-~]"
+)
+_OVERSTRUCK = r"([^\n])\x08(?=\1)"
+_CONTROLS = r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
+_LINE_ENDS = r"[\r\x0b\x0c\x85\u2028\u2029](?!(?<=\r)\n)"
+_BIDI = r"[\u202a-\u202e\u2066-\u2069]"
+# Between letters of other scripts, and in emoji, these have a meaning.
+_NO_WIDTH = (
+    r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    r"\ufff9-\ufffb\U000e0000-\U000e01ef]"
+)
+_NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # A search for `+` does not skip to the first one.
+_UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
+# What counts as printable and is not seen.
+_UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
+    map(chr, range(0xFE00, 0xFE10))
+)
+_PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
+
+
+def visible(text: str, instead: str = "") -> str:
+    """`text` without escape sequences, control characters, and what hides between visible letters.
+
+    Line ends and tabs stay. `instead` stands in the place of what goes.
+    """
+    plain = text.replace("\n", "").replace("\t", "").replace("\r", "")
+    if plain.isprintable() and (text.isascii() or not any(one in text for one in _UNSEEN_MARKS)):
+        return text
+    if _compiled(_UNSEEN).search(text) is None:
+        return text
+    if _compiled(_CONTROLS).search(text):  # each escape sequence begins with one
+        text = _compiled(_ESCAPES).sub(instead, text)
+        if "\x08" in text:
+            text = _compiled(_OVERSTRUCK).sub("", text)
+        text = _compiled(_CONTROLS).sub(instead, text)
+    text = _compiled(_BIDI).sub(instead, text)
+    return _compiled(_NO_WIDTHS).sub(lambda match: instead if _is_hiding(match) else match[0], text)
+
+
+def _is_hiding(unseen: Match[str]) -> bool:
+    """Whether it stands next to a visible letter."""
+    start, end = unseen.span()
+    return any("!" <= letter <= "~" for letter in unseen.string[max(0, start - 1) : end + 1])
+
+
+def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
+    """`text`, as far as it is `visible`, without known key formats, named secrets, and `patterns`.
+
+    Redacting twice changes nothing more.
+    """
+    patterns = list(patterns)
+    seen = visible(text)
+    shown = _hide(seen, patterns)
+    # What cannot be seen may end a word or stand inside one, and not every reader ends a line at
+    # the rarer line ends: whichever reading finds more counts.
+    if seen != text:
+        parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
+        shown = max(shown, _hide(parted, patterns), key=_how_much)
+    if _compiled(_LINE_ENDS).search(seen):
+        joined = _hide(_compiled(_LINE_ENDS).sub("", seen), patterns)
+        shown = max(shown, joined, key=lambda one: one.count(_MARK_START))
+    return shown
+
+
+def _how_much(shown: str) -> tuple[int, int]:
+    """How much is hidden in a reading of a text, to compare it with another reading."""
+    return shown.count(_MARK_START), -len(MARK.sub("", shown))
+
+
+def _hide(text: str, patterns: list[Pattern[str]]) -> str:
+    shown = _hide_once(text, patterns)
+    for _ in range(MAX_PASSES - 1):
+        if shown == text:
+            break
+        text, shown = shown, _hide_near_marks(shown, patterns)
+    return shown
+
+
+def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
+    text = hide_assigned(hide_known(text, _mark), _mark("secret"))
+    for pattern in patterns:
+        text = _hide_custom(text, pattern)
+    return text
+
+
+def _hide_near_marks(text: str, patterns: list[Pattern[str]]) -> str:
+    """`text` searched again where a mark can have given something a new neighbour."""
+    kept: list[str] = []
+    done = 0
+    marks = MARK.finditer(text)
+    mark = next(marks, None)
+    while mark is not None:
+        start = text.rfind("\n", done, max(done, mark.start() - NEAR)) + 1 or done
+        end = mark.end()
+        while mark is not None and mark.start() - NEAR <= end:
+            end = text.find("\n", mark.end() + NEAR)
+            end = end if end >= 0 else len(text)
+            mark = next(marks, None)
+        kept += [text[done:start], _hide_once(text[start:end], patterns)]
+        done = end
+    kept.append(text[done:])
+    return "".join(kept)
+
+
+def skips(prompt: str) -> bool:
+    """Whether the turn of this prompt is not to be remembered: it says so, or leaves `<private>` open."""
+    return _SKIP.search(prompt) is not None or leaves_open(prompt)
+
+
+def leaves_open(typed: str) -> bool:
+    """Whether a `<private>` in what a person typed is not closed there."""
+    depth = 0
+    for tag in _tags(visible(typed)):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+    return depth > 0
+
+
+def _mark(kind: str) -> str:
+    return _MARK_START + kind + "]"
+
+
+def _hide_custom(text: str, pattern: Pattern[str]) -> str:
+    """Hide what a user's pattern matches, but not a part of what already stands for a secret."""
+    is_financial = pattern.pattern == FINANCIAL
+    if is_financial:
+        found = [span for match in pattern.finditer(text) for span in numbers(match)]
+    else:
+        found = [match.span() for match in pattern.finditer(text) if match.group()]
+    if not found:
+        return text
+    marks = deque(match.span() for match in MARK.finditer(text))
+    kept: list[str] = []
+    done = 0
+    for start, end in found:
+        while marks and marks[0][1] <= start:
+            marks.popleft()
+        if marks and marks[0][0] <= start and end <= marks[0][1]:
+            continue
+        while marks and marks[0][0] < end:
+            start, end = min(start, marks[0][0]), max(end, marks[0][1])
+            marks.popleft()
+        if start >= done:  # else it is a part of the mark that the one before took with it
+            kept += [text[done:start], _mark("financial" if is_financial else "custom")]
+        done = max(done, end)
+    kept.append(text[done:])
+    return "".join(kept)
+
+
+def without_private(text: str) -> str:
+    """Cut `<private>` parts of what a person typed: nested ones whole, an unclosed one to the end."""
+    text = visible(text)
+    kept: list[str] = []
+    depth = position = 0
+    for match in _tags(text):
+        closing = match.group(1) == "/"
+        if depth == 0:
+            kept.append(text[position : match.start()])
+            kept.append(match.group(0) if closing else _mark("private"))
+        depth = max(0, depth - 1) if closing else depth + 1
+        position = match.end()
+    if depth == 0:
+        kept.append(text[position:])
+    return "".join(kept)
+
+
+def without_unopened(prompt: str) -> str:
+    """`prompt` without what stands before a `</private>` that nothing in it opened.
+
+    It was typed into the middle of a turn, and began in what was typed before.
+    """
+    prompt = visible(prompt)
+    depth = end = 0
+    for tag in _tags(prompt):
+        if not tag[1]:
+            depth += 1
+        elif depth:
+            depth -= 1
+        else:
+            end = tag.end()
+    return _mark("private") + prompt[end:] if end else prompt
+
+
+@cache
+def _compiled(pattern: str) -> Pattern[str]:
+    return re.compile(pattern)
+
+
+def _tags(text: str) -> Iterator[Match[str]]:
+    return _compiled(_PRIVATE_TAG).finditer(text) if "<" in text else iter(())

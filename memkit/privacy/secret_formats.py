@@ -1,0 +1,638 @@
+"""Secrets that are known by their own form: a provider's prefix, a key block, a URL, a header.
+
+Each form names literals of which one must stand in the text, so that text without any costs a few
+searches for strings, and no regular expression is compiled that is not needed: hooks start often.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from re import Match, Pattern
+from typing import Callable, NamedTuple
+
+from memkit.privacy.secret_values import is_random, occurrences
+
+MAX_KEY_BLOCK = 20_000
+"""Characters of the longest private key block; an RSA key of 16,384 bits has 13,000."""
+
+
+SHORTEST_KEY_LINE = 16
+"""Characters by which a line of a key, but the last, is told from a word."""
+
+
+# Behind the first character of what no run of such characters may come before, lest the search become
+# quadratic; `\n` in quoted text and the `-` of a diff end a run.
+_ALONE = r"(?:(?<![\w-].)|(?<=\\[nrt].)|(?<=[0-9;\[]m.)|(?<=^-.))"
+
+# As documented by each provider. What follows a prefix is taken as far as it goes, so that nothing of
+# a key that has become longer is left, and the search is linear. Each is a kind, the prefixes, and the rest.
+_PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
+    (
+        "openai-key",
+        ("sk-",),
+        r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})",
+    ),
+    ("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
+    # With the secret beside it, as in the console's CSV file.
+    (
+        "aws-key",
+        ("AKIA", "ASIA", "ABIA", "ACCA"),
+        r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?",
+    ),
+    ("google-key", ("AIza",), r"[\w-]{35,}"),
+    ("google-key", ("GOCSPX-", "ya29."), r"[\w-]{20,}"),
+    ("google-key", ("1//0",), r"[\w-]{40,}"),
+    ("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{36,}"),
+    ("github-token", ("github_pat_",), r"\w{40,}"),
+    ("gitlab-token", ("glpat-", "gldt-", "glrt-", "glrtr-"), r"[\w.-]{19,}[\w-]"),
+    (
+        "gitlab-token",
+        ("glptt-", "glcbt-", "glsoat-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-"),
+        r"[\w-]{20,}",
+    ),
+    ("slack-token", ("xoxe.xox", "xox"), r"[abceoprs]-[A-Za-z0-9-]{10,}"),
+    ("slack-token", ("xapp-",), r"\d-[A-Za-z0-9-]{10,}"),
+    ("slack-webhook", ("https://hooks.slack.com/",), r"[a-z]{4,12}/[A-Za-z0-9/]{20,}"),
+    ("stripe-key", ("sk_live_", "sk_test_", "rk_live_", "rk_test_"), r"[A-Za-z0-9]{16,}[\w-]*"),
+    ("stripe-key", ("whsec_",), r"[A-Za-z0-9+/]{24,}={0,2}"),
+    ("npm-token", ("npm_",), r"[A-Za-z0-9]{36,}"),
+    ("pypi-token", ("pypi-",), r"[\w-]{50,}"),
+    ("huggingface-token", ("hf_", "api_org_"), r"[A-Za-z0-9]{30,}"),
+    ("sendgrid-key", ("SG.",), r"[\w-]{16,}\.[\w-]{16,}"),
+    ("twilio-key", ("SK",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("mailgun-key", ("key-",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("digitalocean-token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"[0-9a-f]{60,}"),
+    (
+        "discord-webhook",
+        ("https://discord.com/api/", "https://discordapp.com/api/"),
+        r"(?:v\d{1,2}/)?webhooks/\d{15,22}/[\w-]{50,}",
+    ),
+    ("databricks-token", ("dapi",), r"[0-9a-f]{32}(?![A-Za-z0-9])(?:-\d)?"),
+    ("vault-token", ("hvs.", "hvb.", "hvr."), r"[\w-]{20,}"),
+    ("doppler-token", ("dp.",), r"[a-z]{2,5}\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,}"),
+    ("linear-key", ("lin_api_", "lin_oauth_"), r"[A-Za-z0-9]{32,}"),
+    ("notion-token", ("secret_",), r"[A-Za-z0-9]{43,}"),
+    ("notion-token", ("ntn_",), r"[A-Za-z0-9]{40,}"),
+    ("sentry-token", ("sntryu_", "sntrys_"), r"[A-Za-z0-9+/=_-]{40,}"),
+    ("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_"), r"[A-Fa-f0-9]{32,}"),
+    ("model-key", ("gsk_", "xai-", "pplx-", "r8_"), r"[A-Za-z0-9]{37,}"),
+    ("figma-token", ("figd_", "figo_"), r"[\w-]{36,}"),
+    ("grafana-token", ("glsa_", "glc_"), r"[\w+/]{32,}={0,3}"),
+    ("atlassian-token", ("ATATT3x", "ATCTT3x", "ATBB"), r"[\w=-]{28,}"),
+    ("newrelic-key", ("NRAK-", "NRJS-", "NRII-"), r"[\w-]{19,}"),
+    ("docker-token", ("dckr_pat_", "dckr_oat_"), r"[\w-]{24,}"),
+    ("tailscale-key", ("tskey-",), r"[a-z]{2,10}-[\w-]{20,}"),
+    ("supabase-token", ("sbp_",), r"[A-Za-z0-9]{36,}"),
+    ("postman-key", ("PMAK-",), r"[\w-]{40,}"),
+    ("age-key", ("AGE-SECRET-KEY-1",), r"[A-Z0-9]{50,}"),
+    ("rubygems-key", ("rubygems_",), r"[0-9a-f]{40,}"),
+    ("pulumi-token", ("pul-",), r"[0-9a-f]{40,}"),
+    (
+        "jwt",
+        ("eyJ",),
+        _ALONE.replace(".", "eyJ") + r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{1,})*",
+    ),
+)
+
+# Not inside a longer word. `\n` in quoted text, `%3D` in an address, `\u0022`, and a color whose escape
+# character is written out or lost end a word too.
+_AT_START = (
+    r"(?:(?<![A-Za-z0-9]{0})|(?<=\\[nrt]{0})|(?<=%[0-9A-F][0-9A-F]{0})|(?<=[0-9;\[]m{0})"
+    r"|(?<=\\u00[0-9A-Fa-f][0-9A-Fa-f]{0})|(?<=\\x[0-9A-Fa-f][0-9A-Fa-f]{0}))"
+)
+
+# Prefixes without a delimiter, of providers that are met less often. The forms of these and of `_WORDS` were
+# compared with the rules of gitleaks (MIT license).
+_OTHERS = (
+    ("AAAA", r"[\w-]{7}:APA91b[\w-]{100,}"),
+    ("A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("ABSK", r"[A-Za-z0-9+/]{100,}={0,2}"),
+    ("AKCp", r"[A-Za-z0-9]{60,}"),
+    ("AKID", r"[A-Za-z0-9]{28,}"),
+    ("API-", r"[A-Z0-9]{25,32}(?![A-Za-z0-9])"),
+    ("AQVN", r"[\w-]{35,}"),
+    ("ATTA", r"[0-9a-fA-F]{60,}"),
+    ("EAA", r"[\w-]{50,}"),
+    ("EZAK", r"[A-Za-z0-9]{50,}"),
+    ("EZTK", r"[A-Za-z0-9]{50,}"),
+    ("GR1348941", r"[\w-]{20,}"),
+    ("IGQ", r"[\w-]{100,}"),
+    ("LTAI", r"[A-Za-z0-9]{12,}"),
+    ("ZXlK", r"[A-Za-z0-9+/]{60,}={0,2}"),
+    ("cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])(?<=\d.{20})"),
+    ("cmVmd", r"[A-Za-z0-9]{50,}"),
+    ("dG9rOm", r"[A-Za-z0-9+/]{40,}={0,2}"),
+    ("oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
+    ("4b1d", r"[A-Za-z0-9]{38}(?![A-Za-z0-9])"),
+    ("cflt", r"[A-Za-z0-9+/]{50,}"),
+    ("secret-token:", r"[\w.~%!$&'()*+,;=:@/-]{10,}"),
+    ("bedrock-api-key-", r"[A-Za-z0-9+/=]{20,}"),
+)
+
+_HEX_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# What stands before the first delimiter, with it, and what must follow.
+_WORDS = {
+    "ops_": r"eyJ[\w+/=-]{100,}",
+    "p8e-": r"[A-Za-z0-9-]{30,}",
+    "pat-": r"(?:na|eu|ap)\d-" + _HEX_ID,
+    "pat.": r"[\w-]{20,}\.[\w-]{16,}\.[\w-]{16,}",
+    "sat.": r"[\w-]{20,}\.[\w-]{16,}\.[\w-]{16,}",
+    "sdk-": _HEX_ID,
+    "waka_": _HEX_ID,
+    "access-": r"(?:sandbox|development|production)-" + _HEX_ID,
+    "xkeysib-": r"[0-9a-f]{40,}-[A-Za-z0-9]{10,}",
+    "xsmtpsib-": r"[0-9a-f]{40,}-[A-Za-z0-9]{10,}",
+    "bkua_": r"[0-9a-f]{40,}",
+    "clojars_": r"[a-z0-9]{50,}",
+    "v1.": r"0-[0-9a-f]{24}-[0-9a-f]{100,}",
+    "cfpat-": r"[\w-]{40,}",
+    "duffel_": r"(?:live|test)_[\w=-]{40,}",
+    "sk_": r"(?:[0-9a-f]{40,}|(?:live|test|prod)_(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Z])[\w-]{24,})",
+    "sk-": r"(?:lf-"
+    + _HEX_ID
+    + r"|[a-z]{2,12}-(?=[\w-]{0,40}\d)(?=[\w-]{0,60}[A-Z0-9])[A-Za-z0-9]{24,})",
+    "sk.": r"eyJ[\w-]{30,}\.[\w-]{16,}",
+    "tk.": r"eyJ[\w-]{30,}\.[\w-]{16,}",
+    "flwseck-": r"[0-9a-zA-Z]{12,}(?:-X)?",
+    "flwseck_": r"TEST-[0-9a-zA-Z]{12,}(?:-X)?",
+    "fm2_": r"[A-Za-z0-9+/]{80,}={0,3}",
+    "fm1a_": r"[A-Za-z0-9+/]{80,}={0,3}",
+    "fm1r_": r"[A-Za-z0-9+/]{80,}={0,3}",
+    "fo1_": r"[\w-]{40,}",
+    "fio-": r"u-[\w=-]{60,}",
+    "hrku-": r"AA[\w-]{50,}",
+    "ico-": r"[A-Za-z0-9]{32,}",
+    "dnkey-": r"[\w=-]{20,}-[\w=-]{40,}",
+    "nfp_": r"[A-Za-z0-9]{30,}",
+    "nvapi-": r"[\w-]{50,}",
+    "sha256~": r"[\w-]{43}",
+    "pscale_": r"(?:tkn|pw|oauth)_[\w=.-]{30,}",
+    "pnu_": r"[A-Za-z0-9]{30,}",
+    "pnb_": r"[A-Za-z0-9]{30,}",
+    "phx_": r"[A-Za-z0-9]{40,}",
+    "phs_": r"[A-Za-z0-9]{40,}",
+    "rdme_": r"[a-z0-9]{60,}",
+    "re_": r"[A-Za-z0-9]{6,12}_[A-Za-z0-9]{20,}",
+    "tk-": r"us-[\w-]{40,}",
+    "sgp_": r"(?:[0-9a-fA-F]{16}_|local_)?[0-9a-fA-F]{40,}",
+    "sm_": r"(?:pat|sat|aat)_[A-Za-z0-9]{16,}",
+    "shippo_": r"(?:live|test)_[0-9a-fA-F]{40,}",
+    "squ_": r"[0-9a-f]{40,}",
+    "sqp_": r"[0-9a-f]{40,}",
+    "sqa_": r"[0-9a-f]{40,}",
+    "sq0atp-": r"[\w-]{20,}",
+    "sq0csp-": r"[\w-]{40,}",
+    "tfp_": r"[\w.=-]{50,}",
+    "vcp_": r"[A-Za-z0-9]{24,}",
+    "vca_": r"[A-Za-z0-9]{24,}",
+    "vck_": r"[A-Za-z0-9]{24,}",
+    "t1.": r"[\w-]{40,}={0,2}\.[\w-]{80,}={0,2}",
+    "lsv2_": r"(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}",
+    "fw_": r"[A-Za-z0-9]{22,}",
+    "fc-": r"[0-9a-f]{32}(?![A-Za-z0-9])",
+    "e2b_": r"[0-9a-f]{40}(?![A-Za-z0-9])",
+    "csk-": r"[a-z0-9]{40,}",
+    "rpa_": r"[A-Za-z0-9]{40,}",
+    "rnd_": r"[A-Za-z0-9]{28,}",
+    "jina_": r"[\w-]{50,}",
+    "esecret_": r"[a-z0-9]{26,}",
+    "tvly-": r"(?:dev-|prod-)?[\w-]{30,}",
+    "pcsk_": r"[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50,}",
+    "napi_": r"[a-z0-9]{50,}",
+    "sb_": r"secret_[\w-]{20,}",
+    "avns_": r"[\w-]{18,}",
+    "xau_": r"[A-Za-z0-9]{30,}",
+    "ccipat_": r"\w{20,}",
+    "mlsn.": r"[0-9a-f]{60,}",
+    "rzp_": r"(?:live|test)_[A-Za-z0-9]{14,}",
+    "zpka_": r"[0-9a-f]{32}_[0-9a-f]{8}",
+    "dsapi_": r"[A-Za-z0-9]{30,}",
+    "hcaik_": r"\w{40,}",
+    "nrra-": r"[0-9a-f]{40,}",
+    "hapi_": r"[A-Za-z0-9]{24,}",
+    "dt0c01.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
+    "dt0s01.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
+    "dt0s16.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
+    "whsec_": r"[A-Za-z0-9+/]{24,}={0,2}",
+}
+_DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
+# The three characters that end at a delimiter, where at least as much follows as behind the first
+# delimiter of any prefix or word.
+_ENDS = r"[_.~-](?=[\w.~+/=-]{12})(?<=(...))"
+_WORD = (
+    r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9;\[]m))"
+    r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
+)
+_WORD_ENDS = frozenset(word[-3:] for word in _WORDS)
+# A token of a provider that is not known: words, delimiters, and a tail of random letters and digits.
+_TAIL = r"[_-]([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
+_BEFORE_TAIL = (
+    r"(?:(?<![\w+/.%-])|(?<=\\[nrt])|(?<=^-)|(?<=%[0-9A-F][0-9A-F]))"
+    r"(?:[a-z]{2,12}|[A-Z]{2,12}|[A-Z][a-z]{1,11})\d{0,2}(?:[_-][A-Za-z0-9]{1,12}){0,3}[_-]\Z"
+)
+MIN_UNTOLD = 28
+"""Characters of the shortest random tail that is a token whatever word stands before it."""
+
+_TELLS = r"(?i)key|tok|tkn|secret|(?:^|[_-])(?:sk|pat|pw|auth|live|priv|acc|tv)(?:[_-]|\Z)"
+_IS_PUBLIC = (
+    r"(?i)(?:^|[_-])(?:pk|pub|public|publishable|sha\d{0,3}|md5|hash|digest|integrity|nonce|etag|kid|h1|id|ids|uid|uuid|msg|toolu|req|request|call"
+    r"|chatcmpl|resp|run|thread|asst|file|cus|price|prod|evt|pi|ch|sub|seti|pm|acct|txn|cs|trace|span|build|chunk|main|index|css|cache|commit|rev"
+    r"|image|layer|blob|org|proj|user|sess|session|fixture|vendor|vendors|bundle|app)(?:[_-]|\Z)"
+)
+
+_BEGIN, _END = "-----BEGIN ", "-----END "
+_LABEL = r"(?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+# Up to its end, else as far as the key itself goes, be it indented, quoted or numbered.
+_KEY_BLOCK = (
+    _BEGIN + _LABEL + r"(?:(?:(?!-----(?:BEGIN|END) )[\s\S]){0,%d}" % MAX_KEY_BLOCK  # noqa: UP031 - braces of the pattern
+    + _END + _LABEL
+    + r"|(?:(?:\s|\\+[nr]|[>+|]|\d{1,6}[→:\t])*(?:[\w./-]{1,60}:[ ]?(?:\d{1,6}:)?)?[A-Za-z0-9+/=]{16,}|\s*(?:Proc-Type|DEK-Info):.*)*"
+    + r"[A-Za-z0-9+/=\s\\]*)"
+)  # fmt: skip
+_KEY_LINE = r"(?:[\w./ -]{1,80}:)?(?:\s|[>+|-]|\d{1,6}[→:])*([A-Za-z0-9+/=]{1,80})\s*"
+_FIELD = r"\s*(?:[\w./ -]{1,80}:\s*(?:\d{1,6}:)?)?"
+_LINE_END = r"\\n|\n"
+
+
+class Form(NamedTuple):
+    """What no prefix tells: one of `literals` stands in it, and `hide` says what becomes of a match."""
+
+    kind: str
+    literals: tuple[str, ...]
+    pattern: str
+    hide: Callable[[Match[str], str], str]
+    anchors: tuple[str, ...] = ()
+    ahead: tuple[int, ...] = (0,)
+    """With `anchors`, a match begins so many characters before one of them, and nowhere else."""
+
+
+def _whole(match: Match[str], mark: str) -> str:
+    return mark
+
+
+def _behind_first(match: Match[str], mark: str) -> str:
+    return match.group(1) + mark
+
+
+def _basic(match: Match[str], mark: str) -> str:
+    return match.group(1) + mark if _is_credentials(match.group(2)) else match.group(0)
+
+
+def _bearer(match: Match[str], mark: str) -> str:
+    return match.group(1) + mark if any(map(str.isdigit, match.group(2))) else match.group(0)
+
+
+def _url(match: Match[str], mark: str) -> str:
+    if match.group(2).startswith(("$", "{", "<", "%", "*", "[redacted:")):
+        return match.group(0)
+    return match.group(1) + mark
+
+
+def _base64_block(match: Match[str], mark: str) -> str:
+    import base64
+
+    start = (
+        base64.b64decode(match.group()[:64].encode("ascii"), b"-_")
+        if len(match.group()) >= 64
+        else b""
+    )
+    return mark if b"PRIVATE KEY" in start else match.group()
+
+
+def _is_credentials(text: str) -> bool:
+    """Whether it is base64 of `user:password`."""
+    import base64  # for the few texts that hold such a header
+
+    try:
+        decoded = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        user, colon, password = decoded.decode("utf-8").partition(":")
+    except ValueError:  # no base64, or no UTF-8
+        return False
+    return bool(colon and password) and (user + password).isprintable()
+
+
+_FORMS = (
+    Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", _whole, ("pat",)),
+    Form(
+        "token",
+        ("_mmk",),
+        r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])",
+        _whole,
+        ("_mmk",),
+        (36,),
+    ),
+    Form(
+        "token",
+        ("-us",),
+        r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)",
+        _whole,
+        ("-us",),
+        (32,),
+    ),
+    Form(
+        "token",
+        ("/1",),
+        r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)",
+        _whole,
+        ("/1",),
+        (1,),
+    ),
+    Form(
+        "webhook",
+        ("://hooks.zapier.com/",),
+        r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}",
+        _whole,
+    ),
+    Form(
+        "webhook",
+        (".webhook.office.com/",),
+        r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}",
+        _whole,
+    ),
+    Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}", _whole),
+    Form(
+        "password-hash",
+        ("$",),
+        r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}",
+        _whole,
+    ),
+    Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}", _whole),
+    Form(
+        "password-hash",
+        ("pbkdf2", "scrypt", "argon2", "bcrypt"),
+        r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}",
+        _whole,
+        ("pbkdf2", "scrypt", "argon2", "bcrypt"),
+    ),
+    Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}", _whole),
+    Form(
+        "password-hash",
+        ("SHA", "MD5", "CRYPT", "PBKDF2"),
+        r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}",
+        _whole,
+    ),
+    Form(
+        "password-hash",
+        ("aad3b435b51404ee", ":::"),
+        r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)",
+        _behind_first,
+    ),
+    Form(
+        "private-key",
+        ("LS0tLS1CRUdJTi",),
+        r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}",
+        _base64_block,
+    ),
+    Form(
+        "private-key",
+        ("Private-Lines:",),
+        r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}",
+        _behind_first,
+    ),
+    Form(
+        "private-key",
+        ('"kty"', '"kty\\"'),
+        r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}",
+        _behind_first,
+    ),
+    Form(
+        "azure-key",
+        ("AccountKey=", "SharedAccessKey="),
+        r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}",
+        _behind_first,
+        ("AccountKey=", "SharedAccessKey="),
+    ),
+    Form(
+        "azure-key",
+        ("Q~",),
+        r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}",
+        _whole,
+        ("Q~",),
+        (4,),
+    ),
+    Form(
+        "azure-key",
+        ("sig=",),
+        r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}",
+        _behind_first,
+        ("sig=",),
+        (1,),
+    ),
+    Form(
+        "telegram-token",
+        (":AA",),
+        r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}",
+        _whole,
+        (":AA",),
+        (8, 9, 10),
+    ),
+    Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}", _behind_first),
+    Form(
+        "discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", _whole
+    ),
+    Form(
+        "terraform-token",
+        (".atlasv1.",),
+        r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}",
+        _whole,
+        (".atlasv1.",),
+        (14,),
+    ),
+    Form(
+        "bearer-token",
+        ("earer",),
+        r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})([A-Za-z0-9._~+/-]{20,}=*)",
+        _bearer,
+        ("earer", "EARER"),
+        (1,),
+    ),
+    Form(
+        "basic-auth",
+        ("asic ", "ASIC "),
+        r"([Bb](?:asic|ASIC)[ \t]{1,3})([A-Za-z0-9+/]{8,}={0,2})",
+        _basic,
+        ("asic", "ASIC"),
+        (1,),
+    ),
+    Form(
+        "basic-auth",
+        ("auth",),
+        r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")([A-Za-z0-9+/]{8,}={0,2})",
+        _basic,
+        ("auth",),
+        (1,),
+    ),
+    Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)", _behind_first),
+    Form(
+        "url-password",
+        ("://",),
+        r"(://[^\s:/@\"'`<>\[\]]{0,100}:)([^\s/\"'`<>]{1,200})(?=@[\w.\[-])",
+        _url,
+    ),
+)
+
+
+def hide_known(text: str, mark: Callable[[str], str]) -> str:
+    """`text` with `mark(kind)` in place of every secret that its form gives away."""
+    if _BEGIN in text or _END in text:
+        text = _hide_key_blocks(text, mark("private-key"))
+    ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
+    for kind, prefix, rest, end in _prefixes():
+        if (end is None or end in ends) and _holds(text, prefix):
+            start = re.escape(prefix)
+            pattern = start + _AT_START.replace("{0}", start) + rest
+            text = _hide_form(text, Form(kind, (), pattern, _whole, (prefix,)), mark(kind))
+    if "-" in text:
+        text = _hide_mailgun(text, mark("mailgun-key"))
+    if not ends.isdisjoint(_WORD_ENDS):
+        text = _hide_words(text, mark("token"))
+    text = _hide_tails(text, mark("token"))
+    for form in _FORMS:
+        if any(_holds(text, literal) for literal in form.literals):
+            text = _hide_form(text, form, mark(form.kind))
+    return text
+
+
+@cache
+def _prefixes() -> list[tuple[str, str, str, str | None]]:
+    """Kind, prefix, and rest of each token with a prefix, and of `_ENDS` the one that is in the prefix."""
+    tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
+    tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
+    found = []
+    for kind, prefix, rest in tokens:
+        end = None if prefix.endswith(":") else re.search("..[_.~-]", prefix)
+        found.append((kind, prefix, rest, end and end.group().lower()))
+    return found
+
+
+def _hide_form(text: str, form: Form, mark: str) -> str:
+    pattern, hide = _compiled(form.pattern), form.hide
+    if not form.anchors:
+        return pattern.sub(lambda match: hide(match, mark), text)
+    kept = []
+    done = 0
+    anchors = [at for anchor in form.anchors for at in occurrences(text, anchor, 1)]
+    for start in sorted(at - ahead for at in anchors for ahead in form.ahead):
+        match = pattern.match(text, start) if start >= done else None
+        if match is not None:
+            kept += [text[done:start], hide(match, mark)]
+            done = match.end()
+    return "".join([*kept, text[done:]]) if kept else text
+
+
+def _holds(text: str, literal: str) -> bool:
+    """Whether `literal` stands in `text`; the search for one character is the fastest."""
+    return _sign(literal) in text and literal in text
+
+
+@cache
+def _sign(literal: str) -> str:
+    return literal.strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")[:1]
+
+
+def _hide_mailgun(text: str, mark: str) -> str:
+    kept = []
+    done = 0
+    for match in _compiled(r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])").finditer(text):
+        start = match.start() - 32
+        if start >= done and _compiled(r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-").match(text, start):
+            kept += [text[done:start], mark]
+            done = match.end()
+    kept.append(text[done:])
+    return "".join(kept)
+
+
+def _hide_words(text: str, mark: str) -> str:
+    kept = []
+    done = 0
+    for match in _compiled(_DELIMITER).finditer(text):
+        at = match.start()
+        if text[max(0, at - 2) : at + 1].lower() not in _WORD_ENDS:
+            continue
+        word = _compiled(_WORD).search(text, max(0, at - 12), at)
+        rest = _WORDS.get(word.group().lower() + match.group()) if word else None
+        found = _compiled(rest).match(text, at + 1) if rest else None
+        if word is not None and found is not None and word.start() >= done:
+            kept += [text[done : word.start()], mark]
+            done = found.end()
+    kept.append(text[done:])
+    return "".join(kept)
+
+
+def _hide_tails(text: str, mark: str) -> str:
+    kept = []
+    done = 0
+    for match in _compiled(_TAIL).finditer(text):
+        start = _start_of_token(text, match.start(1), match.group(1))
+        if start is not None and start >= done:
+            kept += [text[done:start], mark]
+            done = match.end()
+    kept.append(text[done:])
+    return "".join(kept)
+
+
+def _start_of_token(text: str, start: int, tail: str) -> int | None:
+    """Where the token begins whose random part is `tail`; None if it is none."""
+    kinds = [sum(map(test, tail)) for test in (str.isupper, str.islower, str.isdigit)]
+    is_hex = (
+        len(tail) >= 32
+        and not kinds[0]
+        and min(kinds[1:]) > 2
+        and not tail.strip("0123456789abcdef")
+    )
+    if not is_hex and (min(kinds) < 1 or not is_random(tail)):
+        return None
+    before = _compiled(_BEFORE_TAIL).search(text, max(0, start - 60), start)
+    if (
+        before is None
+        and len(tail) >= 20
+        and _compiled(r"2" + _ALONE + r"[A-Za-z0-9]{26}_").match(text, max(0, start - 28))
+    ):
+        return start - 28
+    if before is None or _compiled(_IS_PUBLIC).search(before.group()):
+        return None
+    tells = _compiled(_TELLS).search(before.group()) is not None
+    return (
+        before.start()
+        if (tells and len(tail) >= 24) or (not is_hex and len(tail) >= MIN_UNTOLD)
+        else None
+    )
+
+
+@cache
+def _compiled(pattern: str) -> Pattern[str]:
+    return re.compile(pattern, re.ASCII | re.MULTILINE)
+
+
+def _hide_key_blocks(text: str, mark: str) -> str:
+    text = _compiled(_KEY_BLOCK).sub(mark, text)
+    kept = []
+    position = 0
+    # The end of a block whose beginning was cut off: the lines of a key before it.
+    for match in _compiled(_END + _LABEL).finditer(text):
+        start = _start_of_key(text, position, match.start())
+        kept += [text[position:start], mark]
+        position = match.end()
+    kept.append(text[position:])
+    return "".join(kept)
+
+
+def _start_of_key(text: str, lowest: int, end: int) -> int:
+    """Where the lines of a key begin that end at `end`, at most `MAX_KEY_BLOCK` characters before."""
+    lowest = max(lowest, end - MAX_KEY_BLOCK)
+    starts = [lowest] + [match.end() for match in _compiled(_LINE_END).finditer(text, lowest, end)]
+    found, stop = end, end
+    for start in reversed(starts):
+        line = _compiled(_KEY_LINE).fullmatch(text[start:stop].replace("\\n", ""))
+        is_short = line is None or len(line.group(1)) < SHORTEST_KEY_LINE
+        is_other = line is None and _compiled(_FIELD).fullmatch(text[start:stop]) is None
+        if is_short and (found < end or is_other):
+            break
+        stop = start
+        if not is_short:
+            found = start
+    return found

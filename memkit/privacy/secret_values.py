@@ -1,0 +1,775 @@
+"""Secrets that only their context gives away: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
+
+First the name is looked for, then what it is given is judged by its randomness: names, paths,
+versions, calls and placeholders are no secrets. The name can also head a column, stand elsewhere in the sentence, or
+be an option of a command.
+
+Standard library only, Python 3.9 syntax: the hooks import this module.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+from re import Match, Pattern
+
+MIN_LENGTH = 8
+"""Characters of the shortest value that counts as a secret."""
+
+MIN_ENTROPY = 2.5
+"""Bits per character from which the value of a secret-looking assignment counts as a secret.
+
+Repeated letters and placeholders lie below, passwords and random keys above (hexadecimal reaches
+4.0, base64 6.0). The value must also hold a digit or symbol, which rules words out.
+"""
+
+MIN_CHANGES = 0.25
+"""Changes between lower case, capitals and digits, a character, from which letters count as random.
+
+Random hexadecimal has 0.47, base64 0.6; names in camel case, a word's capital not counted, 0.15.
+"""
+
+JUDGED_CHARACTERS = 128
+"""How much of a value is looked at. If it is a secret it goes as a whole."""
+
+# Every name of a secret holds one of these words; a search for words is much faster than a regular expression.
+_STEMS = (
+    "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
+    "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
+    "sleutel login creds log_in logged_in sign_in identifiants credenziali usuario benutzer"
+).split()
+_FOREIGN = (
+    "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
+    "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰"
+).split()
+"""Names of secrets in other languages, in lower case. `_` is a blank, as above."""
+
+# What a name is, from one of these words on. Those without a group of their own only count in a sentence.
+_NAME = r"""(?x)(?P<strong>secret|token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
+    |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
+    |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
+    |(?P<key>key(?![a-z]))
+    |(?P<weak>(?<![a-z])(?:auth|sid|session|csrf|xsrf|otp|mfa)(?![a-z])|(?<=ses)sid(?![a-z])|session_?id(?![a-z])|csrf_?token|(?<=_)session(?![a-z]))
+    |(?P<talk>login|log[ ]in|logged[ ]in|sign[ ]in|(?<![a-z])creds(?![a-z])|zugangsdaten|jeton|identifiants|credenziali|usuario|benutzer)"""
+_OPENS = (
+    r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
+    r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
+)
+"""What stands before `key` where it is the key to something."""
+
+_BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
+    (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
+    |(?P<pair>\\{0,3}["']?[ \t]{0,4}[,{]?\s{0,40}(?:-[ ])?\\{0,3}["']?(?:[Vv]alue|VALUE|default)\\{0,3}["']?[ \t]{0,4}[:=][ \t]{0,4})
+    |(?P<given>(?:\\{0,7}["'`][\]}]?|\}|\*\*|[ ]?[(\[][^()\[\]\n]{1,30}[)\]])?[ \t]{0,4}
+        (?::[ \t]{0,4}[A-Za-z_&][\w.&']{0,30}[ \t]{1,4}=|=>|:=|:-|\|\|=|->|→|：|＝|=|:)(?![=:])(?:\*\*)?[ \t]{0,4}
+        (?:(?:[Tt]oken|[Aa]pi[Kk]ey|SSWS|GenieKey|!!str)[ ]|base64:|Some\()?(?:[bBrRuU@L](?=["']))?)
+    |(?P<passed>(?:\\{0,7}["'`][ \t]{0,4},|\()[ \t]{0,4}(?=\\{0,7}["'`])
+        |["'][^<>\n]{0,60}?[ \t]value=(?=["'])
+        |(?:[ \t][^<>\n]{1,60})?>(?:<!\[CDATA\[)?(?=[^<>\s\[\]]{1,200}(?:</|\]\]>))
+        |\\{0,3}["'`\]})]{0,3}[ \t]{0,4}(?:\|\||\?\?|or)[ \t]{0,4}(?=["'`]))
+    |(?P<cell>[ \t]{0,2}(?:</\w{1,12}>\s{0,20}(?:<\w{1,12}(?:[ ][^<>]{0,60})?>\s{0,20}){1,3})(?=[^<\s]{1,200}<)
+        |[*`]{0,2}[ \t]{0,30}\|[ \t]{0,4}[*`]{0,2}
+        |[ \t]{1,30}REG_\w{2,9}[ \t]{1,8}(?:/d[ \t]{1,4})?)
+    |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
+    )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
+_IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
+"""What stands before `key` where it names a thing and opens nothing."""
+
+# What a command is given by an option, a statement of SQL, or a line of configuration: group 1 stays, the
+# last group goes. The word before it must stand in the text, in lower case.
+_TOOL = r"(\b{0}\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
+_USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
+_TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
+_PGPASS = r"((?:\A|\n)[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:)([^\s:/][^\s:]{7,100})(?=\n|\Z)"
+_BASIC = r"((?i:(?:http)?(?:basic)?_?auth[ ]{0,3}[=(:][ ]{0,3}\(?[ ]{0,3})[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$<]{6,200})"
+_SQL_PASSWORD = r"((?i:\b(?:with|role|user|login|encrypted)[ ][^\n;']{0,80}?password[ ]{1,3}=?[ ]{0,3}N?)')([^\s'$<]{6,200})"
+_CODE = r"((?i:(?:recovery|backup)[ _-]codes?[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?))([A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){1,5})"
+_HASH = r"((?i:passw(?:or)?d[_-]?hash)[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?)([0-9A-Fa-f]{32,128})(?!\w)"
+_PAIR = r"((?i:\bvalue)\\{0,3}[\"']?[ ]{0,3}:[ ]{0,3}\\{0,3}[\"']?)([^\s\"',\\{}\[\]]{8,200})(?=\\{0,3}[\"']?,?\s{1,40}\\{0,3}[\"']?(?i:name|key|keyname)\\{0,3}[\"']?:[ ]{0,3}\\{0,3}[\"']?[\w.-]{0,40}?(?i:passw|secret|token|api[_-]?key|credential|pwd))"
+_FLAG_VALUE = (
+    r"((?<=\s)-(?:p|P|w|a|A|X|x|pass|pw|storepass|keypass)[ =]?[\"']?)"
+    r"((?=[^\s]{0,60}[a-z])(?=[^\s]{0,60}[A-Z])(?=[^\s]{0,60}\d)[^\s\"'$/:.,=]{8,100})(?=[\"']?(?:\s|\Z))"
+)
+_OPTIONS = (
+    ("curl", r"(\bcurl\b[^\n|;]{0,200}?[ \t](?:-u|--user|--proxy-user|-U)[ =]?" + _USER),
+    ("http -a", r"(\bhttps?[ ][^\n|;]{0,100}?(?:-a|--auth)[ =]?" + _USER),
+    ("ab -", r"(\bab[ ][^\n|;]{0,100}?-[AP][ =]?" + _USER),
+    ("sshpass", _TOOL.format("sshpass", r"-p[ \t]{0,4}")),
+    ("mysql", _TOOL.format(r"mysql\w{0,10}", "-p")),
+    ("mariadb", _TOOL.format(r"mariadb[\w-]{0,10}", "-p")),
+    ("login ", _TOOL.format("login", r"-p[ \t]{1,4}")),
+    ("redis-cli", _TOOL.format("redis-cli", r"-a[ \t]{1,4}")),
+    *((name, _TOOL.format("7z[ar]?", "-p(?!:)")) for name in ("7z ", "7za ", "7zr ")),
+    ("rar ", _TOOL.format("(?:un)?rar", "-h?p(?!:)")),
+    ("zip -", _TOOL.format("(?:un)?zip", r"-P[ \t]{1,4}")),
+    ("ldap", _TOOL.format(r"ldap\w{3,10}", r"-w[ \t]{0,4}")),
+    ("smbclient", _TOOL.format("smbclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
+    ("rpcclient", _TOOL.format("rpcclient", r"-U[ \t]{0,4}[\"']?[\w.\\@-]{1,60}%")),
+    ("openssl", _TOOL.format("openssl", r"-(?:pass|passin|passout|passwd)[ \t]{1,4}[\"']?pass:")),
+    ("openssl", _TOOL.format("openssl", r"-[kK][ \t]{1,4}")),
+    ("freerdp", _TOOL.format("[wx]?freerdp", "/p:")),
+    ("lftp ", _TOOL.format("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},")),
+    ("plink", _TOOL.format("(?:plink|pscp|psftp|putty)", r"-pw[ \t]{1,4}")),
+    ("sqlplus", r"(\bsqlplus\b[^\n|;]{0,60}?[ \t][\"']?[\w.$]{1,60}/)([^\s\"'@/]{6,200})"),
+    ("htpasswd", r"(\bhtpasswd[ ](?:-\w{1,6}[ ]){0,4}-\w{0,6}b\w{0,6}[ ](?:\S{1,200}[ ]){1,2})([^\s\"'$]{6,200})"),
+    ("rabbitmqctl", r"(\brabbitmqctl[ ][^\n|;]{0,60}?(?:add_user|change_password|authenticate_user)[ ]\S{1,60}[ ])([^\s$]{6,200})"),
+    ("wpa_passphrase", r"(\bwpa_passphrase[ ]\S{1,64}[ ][\"']?)([^\s\"'$]{8,64})"),
+    ("net use", r"(\bnet[ ]use\b[^\n]{0,100}?[ ]\\\\[^\s]{1,100}[ ])([^\s/*\"'][^\s\"']{5,200})"),
+    ("config", r"(\bconfig[ ][^\n|;]{0,80}?(?i:password|token|secret|api-?key)[ ][\"']?)([^\s\"'$]{8,200})"),
+    ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
+    ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
+    ("--from-literal", r"(--from-literal=[\w.-]{1,60}=[\"']?)([^\s\"'$]{6,200})"),
+    # Any command: a password is told from a file, port or name by its letters.
+    *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
+    ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
+    ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
+    ("<<<", r"((?i:secret|token|pass|login|auth)[^\n|;]{0,100}?<<<[ ]{0,3}[\"']?)([^\s\"'$]{6,200})"),
+    ("identified", r"((?i:identified[ ](?:with[ ][\w\"'`-]{1,40}[ ])?(?:by|as)[ ](?:password[ ])?)[\"'])([^\s\"'$<]{6,200})"),
+    ("password '", _SQL_PASSWORD),
+    ("password = '", _SQL_PASSWORD),
+    ("password n'", _SQL_PASSWORD),
+    ("crypt(", r"((?i:\b(?:pgp_sym_(?:en|de)crypt|aes_(?:en|de)crypt|(?:en|de)crypt)\([^\n()']{0,80}?,[ ]{0,3})')([^\s'$<]{6,200})"),
+    ("crypt(", r"((?i:\bcrypt\()')([^\s'$<]{6,200})"),
+    ("community", r"((?i:\bcommunity)[ ])([^\s\"'<]{6,60})(?=[ ](?i:ro|rw)\b)"),
+    *((word + digit + " ", r"((?i:\bpassword|\bsecret|\bkey)[ ][05789][ ])([^\s\"'$<]{6,200})") for word in ("password ", "secret ") for digit in "05789"),
+    ("-server", r"((?i:\b(?:tacacs|radius)-server[ ][^\n]{0,60}?key[ ](?:\d[ ])?))([^\s\"'<]{6,100})"),
+    ("requirepass", r"((?i:\brequirepass)[ ][\"']?)([^\s\"']{6,200})"),
+    ("masterauth", r"((?i:\bmasterauth)[ ][\"']?)([^\s\"']{6,200})"),
+    ("AUTH ", r"((?:\A|\n)[ \t]{0,8}AUTH[ ](?:[\w-]{1,30}[ ])?)([^\s\"']{8,200})(?=\s|\Z)"),
+    (" on >", r"((?i:\buser)[ ][\w-]{1,40}[ ]on[ ][^\n>]{0,40}>)([^\s\"']{6,200})"),
+    ("bindpw", r"((?:\A|\n)[ \t]{0,8}bindpw[ \t]{1,8})([^\s{][^\s]{5,200})"),
+    ("rootpw", r"((?:\A|\n)[ \t]{0,8}(?i:rootpw|olcRootPW:)[ \t]{1,8})([^\s{][^\s]{5,200})"),
+    ("psk ", r"(\b(?:PSK|psk|wpa-psk)[ \t]{1,4}(?:ascii[ ]|\d[ ])?[\"']?)([^\s\"'<]{8,100})"),
+    ("shared-key", r"(\bpre-shared-key[ \t]{1,4}(?:ascii[ ]|\d[ ]|local[ ]|remote[ ])?[\"']?)([^\s\"'<]{8,100})"),
+    ("wifi:", r"(WIFI:[^\n]{0,100}?P:)([^\s;]{6,100})(?=;)"),
+    ("otpauth:", r"(otpauth://[^\s]{0,200}?[?&]secret=)([A-Za-z2-7]{10,200})"),
+    ("sasl", r"((?:\A|\s)[\w.@-]{1,60}:)([^\s:]{8,100})(?=[^\n]{0,40}sasl)"),
+    (":*:", _PGPASS),
+    (":5432:", _PGPASS),
+    ("credential(", r"(\bNetworkCredential\([ ]{0,3}[\"'][^\"'\n]{1,60}[\"'][ ]{0,3},[ ]{0,3}[\"'])([^\s\"'$]{6,200})"),
+    *((word, _BASIC) for word in ("auth=(", "auth(", "auth = (", "auth: (")),
+    ("authorization", r"((?i:authorization[\"']?[ ]{0,3}[:=][ ]{0,3}[\"']?(?:digest|aws4-hmac-sha256|hmac|signature)[ ][^\n]{0,400}?(?:response|signature|sig|mac)=)\\{0,3}[\"']?)([A-Za-z0-9+/=_-]{20,200})"),
+    ("phrase", r"((?i:(?:seed|recovery|mnemonic|secret|backup)[ _-]?phrase)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
+    ("mnemonic", r"((?i:mnemonic)(?:[ ]is)?[\"']?[ ]{0,3}[:=]?[ ]{0,3}[\"']?)([a-z]{3,8}(?: [a-z]{3,8}){11,23})(?![ ]?\w)"),
+    *((word + sign + "code", _CODE) for word in ("recovery", "backup") for sign in " _-"),
+    ("recovery key", r"((?i:recovery key)[ ]{0,3}[:=][ ]{0,3})(\d{6}(?:-\d{6}){3,9})"),
+    *((sign, _PAIR) for sign in ('"value":', "value: ", '\\"value\\":')),
+    ("keyvalue", r"(\"keyValue\"[ ]{0,3}:[ ]{0,3}\")([^\s\"]{16,200})"),
+    *((word, _HASH) for word in ("password_hash", "password-hash", "passwordhash", "passwd_hash")),
+    ("password '*", r"((?i:password)[ ]')(\*[0-9A-F]{40})(?=')"),
+)  # fmt: skip
+_COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
+_COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
+
+# Where a value ends: at its quote, at a space, at what no unquoted value holds.
+_INSIDE = {
+    '"': r'(?:[^\s"\\]|\\[^\s])',
+    "'": r"(?:[^\s'\\]|\\[^\s])",
+    "`": r"(?:[^\s`\\]|\\[^\s])",
+    '"' * 3: r'(?:[^\s"\\]|\\[^\s])',
+    "'" * 3: r"(?:[^\s'\\]|\\[^\s])",
+    '\\"': r'(?:[^\s"\\]|\\(?!"))',
+    "\\'": r"(?:[^\s'\\]|\\(?!'))",
+    "\\`": r"(?:[^\s`\\]|\\(?!`))",
+    "escaped": r"(?:[^\s\"'`\\]|\\(?![\"'`\\]))",
+    "line": r"[^\s\"'`<>\[\]]",
+    "cell": r"[^\s\"'`<>|]",
+    "": r"(?:[^\s\"'`,;<>(){}\[\]\\，。；、」“”]|\\(?![\"'nrt]))",
+}  # fmt: skip
+
+_MARK = r"\[redacted:[a-z-]+\]"
+_NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
+    |(?:https?|file|env|vault|op|arn|npm|workspace|sha\d{1,3}|md5|ssm)[:]
+    |your|my[-_]|example|placeholder|changeme|insert|replace
+    |\.{0,2}/[\w@.-]{0,40}/|\.{1,2}[/\\]|~[/\\]|[A-Za-z]:\\
+    |[\^~<>=v]{0,3}\d{1,4}(?:\.\d{1,4}){1,3}(?![A-Za-z0-9])[\w.+-]{0,20}\Z
+    |\d{4}-\d\d-\d\d(?:[T ]|\Z)
+    |[\d.,_]{1,7}[a-z]{0,3}\Z
+    |[A-Z]{1,20}=[a-z]{1,20}\Z
+    |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
+    |.{0,200}(?:\(\)|[:…])\Z"""
+# What begins like one of these and is quoted can be a password all the same.
+_PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
+_REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
+_NOT_VALUE = (
+    r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))(?i:names?|file(?:name)?|path|dir|url|uri|endpoint|type|kind|version|count|length|size|limit"
+    r"|ref|arn|expir\w*|ttl|at|policy|header|prefix|regex|pattern|field|class|(?<!secret_)ids?|hash|sha\d{0,3}|md5|digest|checksum)$"
+)
+_LIST_ITEM = r"[a-z0-9_&-]*|[A-Za-z_-]*"
+_IDENTIFIER = r"[A-Za-z_$][\w$]*(?:(?:\.|::|\?\.|->)[A-Za-z_$][\w$]*)*"
+_FLAG = r"--?[A-Za-z][\w-]{0,30}\Z|--?\Z"
+_VARIABLE = r"(?:^|[\s;&|])(?:ENV|ARG|set|export|setenv|setx|config set|secrets? set|set -\w{1,3}) [A-Z][A-Z0-9_]{0,40}\Z"
+_RESOURCE = r"\barn:[\w:/-]{0,70}\Z"
+_LOGIN = r"\blogin\s+\S{1,100}\s\Z"
+_APP_PASSWORD = r"[a-z]{4}(?: [a-z]{4}){3}(?![ ]?\w)"
+_NOT_ASCII = r"[^\x00-\x7f]+"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+
+def hide_assigned(text: str, mark: str) -> str:
+    """`text` with `mark` in place of every value that the name before it makes a secret."""
+    lowered = _lower(text)
+    shown = text
+    if " " in text or ":" in text:
+        shown = _hide_cookies(_hide_options(text, lowered, mark), mark)
+        if "insert" in lowered:
+            shown = _hide_inserted(shown, mark)
+        if "<th" in lowered:
+            shown = _hide_html(shown, mark)
+    if shown is not text:
+        lowered = _lower(shown)
+    text, positions = _hide_named(shown, lowered, _positions(lowered), mark)
+    lines = _lines(text, positions)
+    rows = _hidden_rows(text, lines, mark)
+    if rows:
+        text, positions = _replaced(text, positions, rows)
+        lines = _lines(text, positions)
+    return _hide_said(text, positions, lines, mark)
+
+
+def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
+    """Where `word` stands in `text`; a `step` of 1 counts those that overlap too."""
+    step = step or len(word)
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + step)
+
+
+def _positions(lowered: str) -> list[int]:
+    """Where in a text, in lower case, a word stands that can be of a secret's name."""
+    found: list[int] = []
+    for stem in _stems():
+        found.extend(occurrences(lowered, stem))
+    if not lowered.isascii():
+        letters = set("".join(_compiled(_NOT_ASCII).findall(lowered)))
+        for stem, needed in _foreign_stems():
+            if needed <= letters:
+                found.extend(occurrences(lowered, stem))
+    return sorted(found)
+
+
+@cache
+def _stems() -> list[str]:
+    return [stem.replace("_", " ") for stem in _STEMS]
+
+
+@cache
+def _foreign_stems() -> list[tuple[str, set[str]]]:
+    """Each with the letters that are not of ASCII, without which it cannot stand in a text."""
+    stems = [stem.replace("_", " ") for stem in _FOREIGN]
+    return [(stem, {letter for letter in stem if letter > "\x7f"}) for stem in stems]
+
+
+def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
+    """Start and end of each line that holds one of these positions; of a very long one what is near them."""
+    lines: list[tuple[int, int]] = []
+    for position in positions:
+        if lines and position < lines[-1][1]:
+            continue
+        lowest = max(position - MAX_LINE, lines[-1][1] if lines else 0)
+        end = text.find("\n", position, position + MAX_LINE)
+        start = text.rfind("\n", lowest, position) + 1 or lowest
+        lines.append((start, end if end >= 0 else min(len(text), position + MAX_LINE)))
+    return lines
+
+
+def _hide_options(text: str, lowered: str, mark: str) -> str:
+    for literal, pattern in _OPTIONS:
+        found = text if literal.isupper() else lowered
+        shown = _hide_near(text, found, literal, pattern, mark)
+        if shown is not text:
+            text, lowered = shown, _lower(shown)
+    return text
+
+
+def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> str:
+    """Apply `pattern` to the lines of `text` that hold `literal` in `found`."""
+    kept = []
+    done = stop = 0
+    for at in occurrences(found, literal):
+        if at < stop:
+            continue
+        start = max(stop, text.rfind("\n", max(0, at - MAX_LINE), at), at - MAX_LINE, 0)
+        end = at + 600 if pattern is _PAIR else text.find("\n", at, at + MAX_LINE)
+        stop = min(len(text), end if end >= 0 else at + MAX_LINE)
+        for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
+            shown = _hide_option(match, mark)
+            if shown != match.group():
+                kept += [text[done : match.start()], shown]
+                done = match.end()
+        stop = max(stop, done)
+    return _joined(kept, text, done)
+
+
+def _hide_named(text: str, lowered: str, positions: list[int], mark: str) -> tuple[str, list[int]]:
+    """Hide the values of the names at `positions`; return also the positions in the new text."""
+    hidden: list[tuple[int, int, str]] = []
+    done = 0
+    for position in positions:
+        if position < done:
+            continue
+        name = _name_at(lowered, position)
+        if name is None or name.lastgroup == "talk":
+            continue
+        is_weak = name.lastgroup == "weak"
+        if name.lastgroup == "key":
+            is_weak = _compiled(_OPENS).search(lowered, max(0, position - 16), position) is None
+        value = _value(text, name, is_weak)
+        if value is not None:
+            hidden.append((*value, mark))
+            done = value[1]
+    return _replaced(text, positions, hidden)
+
+
+def _replaced(
+    text: str, positions: list[int], parts: list[tuple[int, int, str]]
+) -> tuple[str, list[int]]:
+    """`text` with another text in the place of each part, and what its `positions` are then."""
+    if not parts:
+        return text, positions
+    kept = []
+    moved: list[int] = []
+    done = at = length = 0
+    for start, end, instead in [*parts, (len(text), len(text), "")]:
+        while at < len(positions) and positions[at] < start:
+            moved.append(positions[at] - done + length)
+            at += 1
+        while at < len(positions) and positions[at] < end:
+            at += 1
+        length += start - done
+        moved += [one + length for one in _positions(_lower(instead))]
+        length += len(instead)
+        kept += [text[done:start], instead]
+        done = end
+    return "".join(kept), moved
+
+
+def _joined(kept: list[str], text: str, done: int) -> str:
+    """`kept` and what follows it in `text`; `text` itself if nothing was replaced."""
+    return "".join([*kept, text[done:]]) if kept else text
+
+
+def _lower(text: str) -> str:
+    """`text` in lower case, as long as before: one capital letter would become two characters."""
+    return text.replace("\u0130", "I").lower()
+
+
+def _hide_option(match: Match[str], mark: str) -> str:
+    value = match.group(2)
+    plain = value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY
+    if plain or value.startswith(
+        ("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
+    ):
+        return match.group(0)
+    return match.group(1) + mark
+
+
+def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
+    """Where the secret stands that belongs to the name found, if there is one."""
+    behind = _compiled(_BEHIND).match(text, name.end())
+    if behind is None:
+        return None
+    quote, start = behind.group("quote"), behind.end()
+    if is_weak and not (behind.group("given") or behind.group("pair") or behind.group("passed")):
+        return None
+    if quote[:1] == "\\":
+        inside = quote if quote in _INSIDE else "escaped"
+    elif not quote and (behind.group("cell") or behind.group("block")):
+        inside = "cell"
+    elif not quote and behind.group("given") == "=" and text[name.start() : name.end()].isupper():
+        inside = "line"
+    else:
+        inside = quote
+    found = _compiled(_INSIDE[inside] + f"{{{MIN_LENGTH},{JUDGED_CHARACTERS}}}").match(
+        text, start
+    )
+    if found is None:
+        words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
+        return words.span() if words and behind.group("given") else None
+    before = text[max(0, name.start() - 80) : name.start()]
+    if _compiled(_RESOURCE).search(before):
+        return None
+    value, end = found.group(), found.end()
+    is_cut = len(value) == JUDGED_CHARACTERS
+    if behind.group("said") and not quote and value.endswith((".", ":", "!", "?")):
+        value, end = value[:-1], end - 1
+    is_closed = bool(quote) and (is_cut or text.startswith(quote, end))
+    if _is_no_value(text[name.start() : name.end()], behind.group("suffix"), value, is_closed):
+        return None
+    if is_weak:
+        is_secret = _is_key(value) and not _compiled(_IS_UNIQUE).search(before)
+    elif behind.group("cell") is not None:
+        is_secret = _is_said(value) or _is_hex_key(value)
+    elif behind.group("block") is not None:
+        is_secret = "|" in behind.group("block") or ">" in behind.group("block") or _is_said(value)
+    elif behind.group("said") is not None:
+        is_given = (
+            _compiled(_FLAG).search(before)
+            or _compiled(_VARIABLE).search(before)
+            or _compiled(_LOGIN).search(before)
+        )
+        is_secret = bool(is_given) or (
+            is_random(value) if is_closed else _is_said(value) and not quote
+        )
+    elif behind.group("passed") is not None:
+        is_secret = not _compiled(_LIST_ITEM).fullmatch(value) or is_random(value)
+    else:
+        sign = behind.group("given") or ":"
+        is_secret = is_closed or not _is_code(value, text[end : end + 1], sign)
+    if is_secret and is_cut:
+        end = _compiled(_INSIDE[inside] + "*").match(text, end).end()  # type: ignore[union-attr]
+    return (start, end) if is_secret else None
+
+
+def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
+    """Whether it cannot be a secret: what its name is of, a number of tokens, a placeholder, a word."""
+    is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
+    if _compiled(_NOT_VALUE).search(suffix) or (is_count and value.isdigit()):
+        return True
+    return not _looks_secret(value, is_quoted)
+
+
+@cache
+def _compiled(pattern: str) -> Pattern[str]:
+    return re.compile(pattern)
+
+
+def _looks_secret(value: str, is_quoted: bool = False) -> bool:
+    """Whether a named value can be a secret: no placeholder, path, version, word or name."""
+    if _compiled(_MARK).search(value):
+        value = _compiled(_MARK).sub("", value)
+    if len(value) < MIN_LENGTH or entropy(value) < MIN_ENTROPY:
+        return False
+    if _compiled(_NOT_SECRET).match(value) and not (value[0] in "./-" and is_random(value)):
+        if not is_quoted or value[0] not in "$%{<(@&-" or not _is_said(value[1:]):
+            return False
+        if _compiled(_PLACEHOLDER).match(value):
+            return False
+        return is_random(value) or not _compiled(_REFERENCE).match(value)
+    return _has_digit_or_symbol(value) or is_random(value)
+
+
+def _is_said(value: str) -> bool:
+    """Whether a value in running text, where any word may follow, is a secret by itself."""
+    kinds = sum(
+        map(bool, (re.search("[a-z]", value), re.search("[A-Z]", value), re.search("[0-9]", value)))
+    )
+    if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64})", value):
+        return False
+    if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
+        return True
+    return len(value) >= 12 and kinds >= 2 and is_random(value)
+
+
+def _is_hex_key(value: str) -> bool:
+    return len(value) >= 32 and len(value) not in (40, 64) and not value.strip("0123456789abcdef")
+
+
+def _is_key(value: str) -> bool:
+    """Whether a value is so random that hardly anything but a key is."""
+    if _compiled(_UUID).fullmatch(value) or len(value) < 16 or not is_random(value):
+        return False
+    if value.strip("0123456789abcdef") == "":
+        return len(value) >= 32 and len(value) not in (40, 64)
+    return (
+        bool(re.search("[a-z]", value))
+        + bool(re.search("[A-Z]", value))
+        + bool(re.search("[0-9]", value))
+        == 3
+    )
+
+
+def _is_code(value: str, following: str, sign: str) -> bool:
+    """Whether an unquoted value is an expression of a program."""
+    if following == "(" or re.match(
+        r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value
+    ):
+        return True
+    name = _compiled(_IDENTIFIER).match(value)
+    if name is None or is_random(value):
+        return False
+    is_expression = (
+        following in tuple("[;,)}") or "." in name.group() or sign.strip() == "=" != sign
+    )
+    return (
+        (is_expression or "_" in value) if name.end() == len(value) else value[name.end()] in "[{|"
+    )
+
+
+def _hide_cookies(text: str, mark: str) -> str:
+    lowered = _lower(text)
+    heads = [at for word in ("cookie", " -b") for at in occurrences(lowered, word)]
+    kept = []
+    done = stop = 0
+    for at in sorted(heads):
+        if at < stop:  # looked through with the one before
+            continue
+        head = _compiled(_COOKIE).match(text, at)
+        if head is None:
+            continue
+        line_end = text.find("\n", head.end())
+        stop = min(len(text) if line_end < 0 else line_end, head.end() + 8000)
+        for pair in _compiled(_COOKIE_VALUE).finditer(text, head.end(), stop):
+            value = pair.group(2)
+            if is_random(value[:JUDGED_CHARACTERS]) and not _compiled(_MARK).search(value):
+                kept += [text[done : pair.start(2)], mark]
+                done = pair.end()
+    return _joined(kept, text, done)
+
+
+MAX_LINE = 2000
+"""Characters of a line that are looked at around a word."""
+
+MAX_ROWS = 1000
+"""Rows of a table below its heading."""
+
+_INSERT = r"(?i)insert\b(?<!\winsert)\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
+_ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,\s{0,10})?"
+_HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
+
+
+def _hidden_rows(
+    text: str, headings: list[tuple[int, int]], mark: str
+) -> list[tuple[int, int, str]]:
+    """Each row of a table, or of comma-separated values, without what a heading makes secret, and where it stands."""
+    rows = []
+    done = 0
+    for start, end in headings:
+        if start < done or text[end : end + 1] != "\n":
+            continue
+        columns, delimiter = _secret_columns(text[start:end])
+        if not columns:
+            continue
+        cells = text.count(delimiter, start, end)
+        for _ in range(MAX_ROWS):
+            start = end + 1
+            end = text.find("\n", start, start + MAX_LINE)
+            end = end if end >= 0 else min(len(text), start + MAX_LINE)
+            row = text[start:end]
+            if row.count(delimiter) == cells:
+                shown = _hide_cells(row, delimiter, columns, mark)
+                if shown != row:
+                    rows.append((start, end, shown))
+                    done = end
+            elif not row or row.strip("-+| \t"):
+                break
+            if end >= len(text):
+                break
+        done = max(done, start)
+    return rows
+
+
+def _secret_columns(line: str) -> tuple[list[int], str]:
+    """Which columns hold secrets if `line` heads a table, and what parts them."""
+    if len(line) > 2000:
+        return [], ""
+    for delimiter in "|\t;,":
+        if delimiter in line:
+            cells = line.split(delimiter)
+            found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
+            if found and all(
+                len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells
+            ):
+                return found, delimiter
+            return [], ""
+    return [], ""
+
+
+def _hide_cells(line: str, delimiter: str, columns: list[int], mark: str) -> str:
+    cells = line.split(delimiter)
+    for at in columns:
+        cell = cells[at]
+        value = cell.strip(" \t\r*`\"'")
+        if (
+            value
+            and " " not in value
+            and _looks_secret(value, True)
+            and (_is_said(value) or _is_hex_key(value))
+        ):
+            cells[at] = cell.replace(value, mark)
+    return delimiter.join(cells)
+
+
+def _names_secret(text: str) -> bool:
+    lowered = _lower(text)
+    for at in _positions(lowered):
+        name = _name_at(lowered, at)
+        if name is not None and name.lastgroup in ("strong", "key"):
+            return True
+    return False
+
+
+def _hide_inserted(text: str, mark: str) -> str:
+    kept = []
+    done = 0
+    for head in _compiled(_INSERT).finditer(text):
+        names = [name.strip(' \t\n"`[]') for name in head.group(1).split(",")]
+        secret = {at for at, name in enumerate(names) if _names_secret(name)}
+        position = head.end()
+        while position >= done:
+            row = _compiled(_ROW).match(text, position)
+            if row is None:
+                break
+            position = row.end()
+            is_named = False
+            for at, value in enumerate(
+                re.finditer(r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)", row.group(1))
+            ):
+                quoted = value.group(1) or value.group(2) or ""
+                if quoted and (at in secret or is_named) and _looks_secret(quoted, True):
+                    begin = row.start(1) + value.start(1 if value.group(1) else 2)
+                    kept += [text[done:begin], mark]
+                    done = begin + len(quoted)
+                is_named = len(quoted) < 60 and _names_secret(quoted)
+    return _joined(kept, text, done)
+
+
+def _hide_html(text: str, mark: str) -> str:
+    """Hide the cells of HTML tables below a heading that names a secret."""
+    kept = []
+    done = 0
+    columns: list[int] = []
+    at = 0
+    for cell in _compiled(
+        r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})"
+    ).finditer(text):
+        kind, value = cell.group(1).lower(), cell.group(2).strip()
+        if kind == "tr":
+            at = 0
+            continue
+        if kind == "th":
+            if at == 0:
+                columns = []
+            if _compiled(_HEADING).fullmatch(cell.group(2)):
+                columns.append(at)
+        elif (
+            at in columns
+            and value
+            and " " not in value
+            and _looks_secret(value, True)
+            and _is_said(value)
+        ):
+            kept += [text[done : cell.start(2)], mark]
+            done = cell.end(2)
+        at += 1
+    return _joined(kept, text, done)
+
+
+# A word with a digit, as long as a password, that begins behind a blank, quote or sign.
+_CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
+_BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
+_COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
+_TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
+_AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
+
+
+def _hide_said(text: str, positions: list[int], lines: list[tuple[int, int]], mark: str) -> str:
+    """Hide what looks like a password in a sentence that speaks of one."""
+    kept = []
+    done = last = 0
+    for start, end in lines:
+        for begin, candidate in _candidates(text, max(start, done), end):
+            while last < len(positions) and positions[last] < begin:
+                last += 1
+            value = candidate.rstrip(".:!?)）」")
+            stop = begin + len(value)
+            near = positions[max(0, last - 100) : last]
+            if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
+                continue
+            if _is_password(value) or _is_hex_key(value):
+                kept += [text[done:begin], mark]
+                done = stop
+    return _joined(kept, text, done)
+
+
+def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Each candidate between `start` and `end`, and where it begins."""
+    candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
+    if candidate is not None:
+        yield 0, candidate.group()
+        start = candidate.end()
+    pattern = _compiled(_BEFORE_CANDIDATE + "(" + _CANDIDATE + ")")
+    found = pattern.search(text, max(0, start - 1), end)
+    while found is not None:
+        yield found.start(1), found.group(1)
+        found = pattern.search(text, found.end() - 1, end)
+
+
+def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: int) -> bool:
+    """Whether the sentence names a secret before the value, or says `as the password` behind it."""
+    lowest = max(line, start - 100)
+    near = [at for at in positions if at >= lowest]
+    before = _lower(text[lowest:start]) if near else ""
+    for at in reversed(near):
+        name = _name_at(before, at - lowest)
+        if name is not None:
+            gap = before[name.end() :]
+            if _is_hex_key(text[start:end]) and not _compiled(_COPULA).search(gap):
+                break
+            if (
+                _compiled(_TALK_GAP).fullmatch(gap)
+                and ". " not in gap
+                and gap[:1] not in ("_", "-", ".")
+            ):
+                return True
+            break
+    behind = _compiled(_AS).match(text, end)
+    following = _lower(text[behind.end() : behind.end() + 30]) if behind else ""
+    return bool(following) and _name_at(following, 0) is not None
+
+
+def _name_at(lowered: str, position: int) -> Match[str] | None:
+    name = _compiled(_NAME).match(lowered, position)
+    if name is None and (not lowered.isascii() or lowered.startswith("kata", position)):
+        name = _compiled(_foreign_names()).match(lowered, position)
+    return name
+
+
+@cache
+def _foreign_names() -> str:
+    return "|".join(re.escape(word.replace("_", " ")) for word in ("kata_sandi", *_FOREIGN))
+
+
+def _is_password(value: str) -> bool:
+    """Whether a word of running text is no word, name, path, address or hash."""
+    if _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF"):
+        return False
+    if _compiled(
+        r"[a-z]+[/.-]|[^@]+@[\w-]+\.\w|\w+://|[\w.-]+/[\w.-]+/|.*[({=\[]|[\w-]+\.\w{1,4}\Z|[A-Z][a-z]+\d+[A-Z][a-z]+\Z"
+    ).match(value):
+        return False
+    return _looks_secret(value) and _is_said(value)
+
+
+def is_random(value: str) -> bool:
+    """Whether the letters and digits of `value` change their kind as often as chance makes them."""
+    changes = 0
+    before = ""
+    for letter in value:
+        kind = (
+            "0"
+            if letter.isdigit()
+            else "a"
+            if letter.islower()
+            else "A"
+            if letter.isupper()
+            else ""
+        )
+        # The first small letter of a capitalized word is no change.
+        changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
+        before = kind
+    return changes / len(value) >= MIN_CHANGES and changes >= 3
+
+
+def _has_digit_or_symbol(value: str) -> bool:
+    """Rules out plain words and dotted names such as `config.tokenProvider`."""
+    return any(not (letter.isalpha() or letter in "._-/$") for letter in value)
+
+
+def entropy(value: str) -> float:
+    """Shannon entropy of `value` in bits per character."""
+    counts = [value.count(letter) for letter in set(value)]
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)

@@ -1,0 +1,1 @@
+"""Write access to the registry of projects."""

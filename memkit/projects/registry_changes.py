@@ -1,0 +1,33 @@
+"""Changes of what is said about projects, one process at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memkit.errors import RegistryError
+from memkit.hook.registry import Registry, path_of
+from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+
+LOCK_SECONDS = 30.0
+"""How long to wait for another process that changes it."""
+
+
+@contextmanager
+def changing(home: Home) -> Iterator[Registry]:
+    """The registry, to be changed; it is written at the end. Raises `RegistryError`."""
+    from filelock import FileLock, Timeout  # 0.05 s, only where something is written
+
+    path = path_of(home)
+    try:
+        make_private_directory(home.projects)
+        with FileLock(f"{path}.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
+            registry = Registry.read(home)
+            if registry.problem:
+                raise RegistryError(registry.problem)
+            yield registry
+            registry.write(home)
+    except Timeout as error:
+        raise RegistryError(f"{path} was busy for {LOCK_SECONDS:.0f} s; try again") from error
+    except OSError as error:
+        raise RegistryError(f"cannot change {path}: {error.strerror or error}") from error

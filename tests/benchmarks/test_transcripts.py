@@ -1,0 +1,36 @@
+"""The synthetic transcripts are the same everywhere, and of the client's form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memkit.claude_code.files import find_sources
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import read_turns
+
+
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    from transcripts import SyntheticTranscripts
+
+    written = {
+        name: SyntheticTranscripts(seed).write(tmp_path / name, 0.5)
+        for name, seed in (("one", 7), ("two", 7), ("other", 8))
+    }
+    read = {name: [path.read_bytes() for path in paths] for name, paths in written.items()}
+    assert read["one"] == read["two"] != read["other"]
+    assert 500_000 < sum(map(len, read["one"])) < 1_500_000
+
+
+def test_every_line_is_understood(tmp_path: Path) -> None:
+    from transcripts import SyntheticTranscripts
+
+    path = SyntheticTranscripts().write_session(tmp_path, 1.0)
+    transcript = Transcript(path)
+    turns = [turn for turn in read_turns(transcript) if turn.is_memory]
+    assert transcript.counts == {}
+    assert len(turns) > 5
+    assert all(turn.answer and turn.tools and turn.prompt_id for turn in turns)
+    lines = sorted(map(len, path.read_bytes().splitlines()))
+    assert lines[-1] > 20 * lines[len(lines) // 2]  # a few results are as large as real ones
+    (source,) = find_sources([tmp_path])
+    assert source.cwd.startswith("/home/synthetic/project-")

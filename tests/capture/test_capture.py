@@ -1,0 +1,212 @@
+"""Hook events into the journal: late transcripts, missing ones, crashes, and being killed in between."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.capture import capture as capture_module
+from memkit.capture.capture import Capture, NotYet
+from memkit.capture.sessions import Sessions
+from memkit.hook.project import Project
+from memkit.ipc import unindexed
+from memkit.journal.journal import Journal
+from memkit.settings.load import Settings
+from tests.builders import Lines
+from tests.capture.stage import Stage
+
+PROMPT_ID = "6b1f0a52-99f1-4f0e-8a51-3f1f1a2b3c4d"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path.resolve())
+
+
+def test_stop_writes_the_turn_and_marks_the_project(stage: Stage) -> None:
+    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+    assert stage.journal.count("**Answered** 7443.") == 1
+    assert unindexed.roots(stage.home) == [stage.project.root]
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+    assert stage.journal.count("### ") == 1
+
+
+def test_a_transcript_that_is_behind_is_waited_for_then_done_without(stage: Stage) -> None:
+    Lines().prompt("Which port?", PROMPT_ID).write(stage.root)
+    with pytest.raises(NotYet):
+        stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+    assert stage.journal == ""
+    stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.")
+    assert "**Asked** Which port?\n**Answered** 7443." in stage.journal
+
+
+def test_a_transcript_that_never_appears(stage: Stage) -> None:
+    stage.handle("UserPromptSubmit", prompt_id=PROMPT_ID, prompt="Which port?")
+    assert stage.journal == ""
+    with pytest.raises(NotYet):
+        stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+    for _ in range(2):
+        stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.", time=1e9)
+    assert stage.journal.count("**Asked** Which port?\n**Answered** 7443.") == 1
+    # It appears after all, with more in it.
+    Lines().prompt("Which port?", PROMPT_ID).call("Bash", "t", command="ls").result(
+        "t", "x"
+    ).answer("7443.").write(stage.root)
+    stage.handle("SessionEnd")
+    assert stage.journal.count("### ") == 1 or stage.journal.count("Bash `ls`") == 1
+
+
+def test_what_comes_after_the_turn_of_a_stop_is_left_for_its_own(stage: Stage) -> None:
+    second = PROMPT_ID.replace("6b", "7c")
+    lines = Lines().prompt("One", PROMPT_ID).answer("1").prompt("Two", second)
+    lines.write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="1")
+    assert "Two" not in stage.journal
+    lines.answer("2").write(stage.root)
+    stage.handle("Stop", prompt_id=second, message="2")
+    assert stage.journal.count("### ") == 2
+
+
+def test_old_transcripts_have_no_prompt_ids(stage: Stage) -> None:
+    Lines().prompt("One").answer("1 is it").prompt("Two").answer("2 is it").write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="2 is it")
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="1 is it")
+    assert stage.journal.count("### ") == 2
+
+
+def test_a_turn_that_grows_is_written_again(stage: Stage) -> None:
+    lines = Lines().prompt("Fix it", PROMPT_ID).call("Bash", "t", command="make").result("t", "ok")
+    lines.write(stage.root)
+    stage.handle("PreCompact")
+    assert "**Answered**" not in stage.journal
+    lines.answer("Fixed.").write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="Fixed.")
+    assert stage.journal.count("### ") == 1
+    assert "**Answered** Fixed." in stage.journal
+
+
+def test_a_crashed_session_is_picked_up_by_the_next_start(stage: Stage) -> None:
+    stage.handle("SessionStart", source="startup")
+    Lines().prompt("One", PROMPT_ID).answer("Working on it").write(stage.root)
+    other = "99999999-7d4e-4b8a-9f15-0c6d2e8b7a44"
+    record = stage.record("SessionStart", source="startup")
+    record |= {"session": other, "transcript": str(stage.root / f"{other}.jsonl")}
+    Capture(stage.home, Settings()).handle(record, time.time())
+    assert "**Answered** Working on it" in stage.journal
+
+
+def test_import_and_live_capture_do_not_double(stage: Stage) -> None:
+    lines = Lines().prompt("One", PROMPT_ID).answer("1")
+    path = lines.write(stage.root)
+    choose: Callable[[Any], Project] = lambda turn: stage.project  # noqa: E731
+    assert Capture(stage.home, Settings()).import_file(path, choose).written == 1
+    assert Capture(stage.home, Settings()).import_file(path, choose).written == 0
+    copy = stage.root / "copy"
+    copy.mkdir()
+    (copy / path.name).write_text(path.read_text())
+    assert Capture(stage.home, Settings()).import_file(copy / path.name, choose).written == 0
+    second = PROMPT_ID.replace("6b", "7c")
+    lines.prompt("Two", second).answer("2").write(stage.root)
+    stage.handle("Stop", prompt_id=second, message="2")
+    stage.handle("SessionEnd")
+    assert stage.journal.count("### ") == 2
+
+
+def test_no_secret_reaches_the_journal(stage: Stage) -> None:
+    key = "ghp_" + "a1B2" * 9
+    Lines().prompt(f"use {key} <private>mine</private>", PROMPT_ID).call("Bash", "t", command=f"curl -H {key}").result(
+        "t", f"token {key}"
+    ).answer(f"Yes, and {key}").write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="")
+    assert key not in stage.journal
+    assert "mine" not in stage.journal
+    assert stage.journal.count("[redacted:github-token]") >= 4
+
+
+def test_off_means_off(stage: Stage) -> None:
+    Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
+    marker = Path(stage.project.root) / ".memkit" / "off"
+    marker.parent.mkdir()
+    marker.touch()
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="1")
+    assert stage.journal == ""
+
+
+def test_a_project_that_is_gone_is_remembered_in_the_home(stage: Stage) -> None:
+    Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="1", project=str(stage.root / "gone"))
+    (found,) = Path(stage.home.projects).glob("gone-*/.memkit/memory/*.md")
+    assert "**Answered** 1" in found.read_text()
+
+
+@pytest.mark.parametrize(
+    "place", ["mark", "save 1", "journal before", "journal after", "save 2", "save 3"]
+)
+def test_killed_at_each_step_and_run_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A turn that grows, with a failure at one step of either write: in the end it stands there once, whole."""
+
+    class Killed(BaseException):
+        pass
+
+    lines = Lines().prompt("Fix it", PROMPT_ID).call("Bash", "t", command="make").result("t", "ok")
+    lines.write(stage.root)
+
+    def run(name: str, **fields: Any) -> None:
+        with monkeypatch.context() as patch:
+            _kill_at(patch, place, Killed)
+            try:
+                stage.handle(name, **fields)
+            except Killed:
+                pass
+        stage.handle(name, **fields)
+
+    run("PreCompact")
+    lines.answer("Fixed.").write(stage.root)
+    run("Stop", prompt_id=PROMPT_ID, message="Fixed.")
+    assert stage.journal.count("### ") == 1
+    assert stage.journal.count("**Answered** Fixed.") == 1
+
+
+def _kill_at(patch: pytest.MonkeyPatch, place: str, killed: type[BaseException]) -> None:
+    def fail(*_: Any) -> None:
+        raise killed
+
+    if place == "mark":
+        patch.setattr(capture_module.pending, "mark", fail)
+    elif place.startswith("save"):
+        save, left = Sessions.save, [int(place[-1])]
+
+        def count_down(self: Sessions, session: Any) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise killed
+            save(self, session)
+
+        patch.setattr(Sessions, "save", count_down)
+    else:
+        write = Journal.write
+
+        def interrupted(self: Journal, *arguments: Any) -> Any:
+            if place == "journal after":
+                write(self, *arguments)
+            raise killed
+
+        patch.setattr(Journal, "write", interrupted)
+
+
+def test_a_damaged_session_file_is_read_as_new(stage: Stage) -> None:
+    Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
+    stage.handle("Stop", prompt_id=PROMPT_ID, message="1")
+    (path,) = Path(stage.home.sessions).glob("*.json")
+    for damage in ("", "{", "[]", json.dumps({"id": 1, "unknown": 2})):
+        path.write_text(damage)
+        stage.handle("SessionEnd")
+    assert stage.journal.count("### ") == 1

@@ -1,0 +1,196 @@
+"""Branch and commit of each turn: read from git's files, kept, and asked for."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.capture.capture import Capture
+from memkit.hook.git import SHORT_HASH, Head, head
+from memkit.hook.project import Project
+from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.paths import Home
+from memkit.settings.load import Settings
+from tests.builders import SESSION, Lines
+from tests.capture.stage import Stage, prompt_id
+
+
+def git(directory: Path, *arguments: str) -> str:
+    settings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(
+        ["git", "-C", str(directory), *settings, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    path = tmp_path / "repository"
+    path.mkdir()
+    git(path, "init", "-q")
+    git(path, "commit", "-q", "--allow-empty", "-m", "one")
+    return path
+
+
+def at(directory: Path) -> Head:
+    """What git itself says."""
+    branch = git(directory, "branch", "--show-current")
+    return Head(branch, git(directory, "rev-parse", "HEAD")[:SHORT_HASH])
+
+
+def test_a_branch(repository: Path) -> None:
+    (repository / "src").mkdir()
+    assert head(repository / "src") == at(repository) == Head("main", at(repository).commit)
+    git(repository, "checkout", "-q", "-b", "feature/gw")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
+    assert head(str(repository)) == at(repository)
+    assert head(str(repository)).branch == "feature/gw"
+
+
+def test_references_that_are_packed(repository: Path) -> None:
+    git(repository, "branch", "main2")  # a name that begins like it
+    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
+    git(repository, "pack-refs", "--all")
+    assert not (repository / ".git" / "refs" / "heads" / "main").exists()
+    assert head(str(repository)) == at(repository)
+
+
+def test_a_linked_worktree_has_its_own(repository: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    git(repository, "worktree", "add", "-q", "-b", "fix", str(linked))
+    git(linked, "commit", "-q", "--allow-empty", "-m", "two")
+    assert head(str(linked)) == at(linked) != at(repository)
+    git(repository, "pack-refs", "--all")
+    assert head(str(linked)) == at(linked)
+
+
+def test_a_commit_without_branch(repository: Path) -> None:
+    git(repository, "checkout", "-q", "--detach")
+    assert head(str(repository)) == at(repository) == Head("", at(repository).commit)
+
+
+def test_a_branch_without_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert head(str(tmp_path)) == Head("main", "")
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    assert head(str(tmp_path)) == head(str(tmp_path / "gone")) == Head()
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "ref:", "ref: refs/heads/../../secret", "ref: /etc/hostname", "ref: secret", "x" * 40, "ref: refs/a\0b"],
+)
+def test_a_damaged_head_leads_nowhere(repository: Path, said: str) -> None:
+    (repository / ".git" / "secret").write_text("a" * 40)
+    (repository / ".git" / "HEAD").write_text(said)
+    assert head(str(repository)) == Head()
+
+
+def test_what_is_no_hash_is_no_commit(repository: Path) -> None:
+    (repository / ".git" / "refs" / "heads" / "main").write_text("the password is hunter2")
+    assert head(str(repository)) == Head("main", "")
+
+
+def play(stage: Stage) -> Lines:
+    """Three turns, live; the branch changes in between, each ends at a commit of its own."""
+    lines = Lines()
+    for number, branch in ((1, "main"), (2, "feature/gw"), (3, "main")):
+        lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
+        lines.answer(f"answer {number}", gitBranch=branch)
+        stage.write(lines)
+        stage.handle("Stop", prompt_id=prompt_id(number), message=f"answer {number}",
+                     branch=branch, commit=f"{number}" * SHORT_HASH)  # fmt: skip
+    stage.handle("SessionEnd")
+    return lines
+
+
+def test_each_turn_says_its_branch(stage: Stage) -> None:
+    play(stage)
+    found = [anchors.parse(line) for line in stage.journal.splitlines() if line.startswith("##")]
+    assert [pairs.get("branch") for pairs in found] == ["main", "main", "feature/gw", "main"]
+    (day,) = stage.days
+    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkOptions())
+    assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main", "feature/gw", "main"]
+
+
+def test_a_turn_that_says_none_has_its_session_s(stage: Stage) -> None:
+    play(stage)
+    day = stage.journal.replace(" branch:feature/gw -->", " -->")
+    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkOptions())
+    assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main"] * 3
+
+
+def test_import_makes_the_same_days_and_knows_no_commits(stage: Stage, tmp_path: Path) -> None:
+    """The transcript does not tell commits: they are in the archive, or the journals would differ."""
+    play(stage)
+    live = Archive(stage.home).turns(SESSION)
+    assert [turn.commit[0] for turn in live] == ["1", "2", "3"]
+    assert [turn.branch for turn in live] == ["main", "feature/gw", "main"]
+    other = Project(str(tmp_path / "other"))
+    home = Home(str(tmp_path / "other-home"))
+    Capture(home, Settings()).import_file(stage.transcript, lambda turn: other)
+    assert [path.read_text() for path in sorted(Path(other.memory).glob("*.md"))] == stage.days
+    imported = Archive(home).turns(SESSION)
+    assert [replace(turn, commit="", project="") for turn in live] == [
+        replace(turn, project="") for turn in imported
+    ]
+
+
+def test_an_import_takes_no_commit_away(stage: Stage) -> None:
+    play(stage)
+    path = Archive(stage.home).path(SESSION)
+    before, days = path.read_bytes(), stage.days
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    assert path.read_bytes() == before
+    assert stage.days == days
+
+
+def test_an_archive_from_before_there_were_commits_stays_as_it_is(stage: Stage) -> None:
+    stage.write(Lines().prompt("q", prompt_id(1)).answer("a"))
+    stage.handle("Stop", prompt_id=prompt_id(1), message="a")
+    path = Archive(stage.home).path(SESSION)
+    before = path.read_bytes()
+    (turn,) = Archive(stage.home).turns(SESSION)
+    assert turn.commit == ""
+    assert Archive(stage.home).append(SESSION, [turn]) == 0
+    assert path.read_bytes() == before
+    text = zstandard.ZstdDecompressor().stream_reader(before, read_across_frames=True).read()
+    assert b'"id"' in text and b"commit" not in text
+
+
+def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:
+    play(stage)
+    (path,) = Path(stage.project.memory).glob("*.md")
+    text = path.read_text().replace("**Asked** question 3", "**Asked** question three")
+    text = text.replace(" branch:main -->\n**Asked** question three", " -->\n**Asked** question three")
+    path.write_text(text)
+    stage.write(play_on(stage))
+    stage.handle("SessionEnd")
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    assert path.read_text() == text
+
+
+def play_on(stage: Stage) -> Lines:
+    """The third turn goes on."""
+    lines = Lines()
+    for number, branch in ((1, "main"), (2, "feature/gw"), (3, "main")):
+        lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
+        lines.answer(f"answer {number}", gitBranch=branch)
+    return lines.answer("and more", gitBranch="main")
+
+
+def test_a_turn_that_only_events_told(stage: Stage) -> None:
+    stage.handle("UserPromptSubmit", prompt="What port?", prompt_id=prompt_id(1))
+    stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="7443.",
+                 branch="fix", commit="abcdefabcdef")  # fmt: skip
+    (turn,) = Archive(stage.home).turns(SESSION)
+    assert (turn.branch, turn.commit) == ("fix", "abcdefabcdef")
+    assert " branch:fix -->" in stage.journal

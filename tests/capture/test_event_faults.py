@@ -1,0 +1,187 @@
+"""Any order of events, each handled twice, and a kill at every write: the same journal in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit import paths
+from memkit.capture.capture import Capture
+from memkit.capture.sessions import MAX_PROMPTS, Session, Sessions
+from memkit.ipc import unindexed
+from memkit.settings.load import Settings
+from tests.builders import Lines
+from tests.capture.stage import Stage, prompt_id
+
+
+def flow(stage: Stage, run: Callable[..., None]) -> None:
+    """Prompts with and without transcript, a late answer, a growing turn, a failure."""
+    run("SessionStart")
+    run("UserPromptSubmit", prompt_id=prompt_id(1), prompt="One")
+    run("Stop", prompt_id=prompt_id(1), message="1, only told", late=True)
+    lines = Lines().prompt("Two", prompt_id(2)).call("Bash", "t", command="make")
+    stage.write(lines)
+    run("PreCompact", prompt_id=prompt_id(2))
+    stage.write(lines.result("t", "ok"))
+    run("Stop", prompt_id=prompt_id(2), message="2, late", late=True)
+    stage.write(lines.prompt("Three", prompt_id(3)).answer("3"))
+    run("Stop", prompt_id=prompt_id(3), message="3")
+    run("SessionEnd", reason="other")
+
+
+FLOW = [("Two", "2, late"), ("Three", "3"), ("One", "1, only told")]
+
+
+def test_killed_at_every_write_of_a_whole_flow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill before and after each file that reaches the disk, each event run again: always the same."""
+
+    class Killed(BaseException):
+        pass
+
+    left = [0]
+    replace = os.replace
+
+    def counting(source: str, target: str) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        replace(source, target)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    monkeypatch.setattr(paths.os, "replace", counting)
+    for kill in range(1, 200):
+        (tmp_path / str(kill)).mkdir()
+        stage = Stage(tmp_path / str(kill))
+        left[0] = kill
+
+        def run(name: str, stage: Stage = stage, **fields: Any) -> None:
+            try:
+                stage.handle(name, **fields)
+            except Killed:
+                stage.handle(name, **fields)
+
+        flow(stage, run)
+        assert sorted(stage.turns) == sorted(FLOW), f"killed at {kill}"
+        assert unindexed.roots(stage.home) == [stage.project.root]
+        if left[0] > 0:
+            assert kill > 20
+            return
+    pytest.fail("the flow never ended without a kill")
+
+
+@pytest.mark.parametrize("kill", range(1, 12))
+def test_killed_while_a_turn_is_written_that_then_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, kill: int
+) -> None:
+    """What was written before the kill is known for memkit's own, and completed by the next event."""
+
+    class Killed(BaseException):
+        pass
+
+    left = [kill]
+    replace = os.replace
+
+    def counting(source: str, target: str) -> None:
+        if left[0] == 0:
+            raise Killed
+        left[0] -= 1
+        replace(source, target)
+
+    lines = Lines().prompt("One", prompt_id(1)).call("Bash", "t", command="make")
+    for said in ("", "Half.", "Whole."):
+        stage.write(lines.answer(said) if said else lines)
+        with monkeypatch.context() as patch:
+            patch.setattr(paths.os, "replace", counting)
+            try:
+                stage.handle("PreCompact")
+            except Killed:
+                left[0] = -1  # once is enough
+    stage.write(lines.answer("The end."))
+    stage.handle("SessionEnd")
+    assert stage.turns == [("One", "Half.\n\nWhole.\n\nThe end.")]
+
+
+def test_every_event_twice_is_every_event_once(stage: Stage) -> None:
+    def twice(name: str, **fields: Any) -> None:
+        for _ in range(2):
+            stage.handle(name, **fields)
+
+    flow(stage, twice)
+    assert sorted(stage.turns) == sorted(FLOW)
+
+
+steps = st.lists(
+    st.sampled_from(["prompt", "answer", "work", "stop", "compact", "end", "start", "import", "failure"]),
+    max_size=14,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(steps=steps)
+def test_whatever_comes_the_journal_is_the_transcript(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    stage = Stage(tmp_path_factory.mktemp("s").resolve())
+    lines = Lines()
+    number, answers = 0, [""]
+    for count, step in enumerate(steps):
+        if step == "prompt":
+            number += 1
+            answers.append("")
+            lines.prompt(f"Q{number}", prompt_id(number))
+        elif step == "answer" and number:
+            lines.answer(f"a{count}")
+            answers[-1] = f"a{count}"
+        elif step == "work" and number:
+            lines.call("Bash", f"t{count}", command="make").result(f"t{count}", "ok")
+        stage.write(lines)
+        if step == "stop" and number:
+            stage.handle("Stop", prompt_id=prompt_id(number), message=answers[-1], late=True)
+        elif step == "failure" and number:
+            stage.handle("StopFailure", prompt_id=prompt_id(number), message="API Error: 500", late=True)
+        elif step in ("compact", "end", "start"):
+            stage.handle({"compact": "PreCompact", "end": "SessionEnd", "start": "SessionStart"}[step])
+        elif step == "import":
+            Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    live = stage.turns
+    stage.handle("SessionEnd")
+    expected = Stage(tmp_path_factory.mktemp("e").resolve())
+    expected.write(lines)
+    expected.handle("SessionEnd")
+    assert stage.turns == expected.turns
+    assert len(live) <= len(expected.turns) == number
+
+
+def test_session_state_survives_damage_and_keeps_to_its_bounds(stage: Stage) -> None:
+    sessions = Sessions(stage.home)
+    session = Session("ü/../x")
+    for number in range(MAX_PROMPTS + 5):
+        session.remember_prompt(str(number), "p")
+    assert next(iter(session.prompts)) == "5"
+    session.has_read([str(number) for number in range(200)])
+    assert session.recent[-1] == "199"
+    assert len(session.recent) == 50
+    sessions.save(session)
+    assert sessions.load("ü/../x") == session
+    assert list(sessions) == [session]
+    (path,) = Path(stage.home.sessions).glob("*.json")
+    assert path.stat().st_mode & 0o077 == 0
+    good = json.loads(path.read_text())
+    for damage in ({"offset": "5"}, {"growing": []}, {"id": 5}, {"id": ""}, {"written": "x"}, {"prompts": None}):
+        path.write_text(json.dumps({**good, **damage}))
+        assert sessions.load("ü/../x") == Session("ü/../x")
+    path.write_text(json.dumps({**good, "of a later version": 1}))
+    assert sessions.load("ü/../x") == session
+    path.write_text("[" * 100_000)
+    assert list(sessions) == []

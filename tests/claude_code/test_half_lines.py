@@ -1,0 +1,122 @@
+"""What a power cut left of a line, with the next one written directly behind it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.claude_code import transcript as transcript_module
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import Turn, read_turns
+from memkit.recall.transcript import read_messages
+from tests.builders import SESSION
+from tests.capture.stage import Stage, prompt_id
+
+
+def uuid(number: int) -> str:
+    return f"{number:08x}-aaaa-4bbb-8ccc-0123456789ab"
+
+
+def line(number: int, kind: str, content: Any, **fields: Any) -> str:
+    """In the order in which the client writes them; each line follows the one before."""
+    message: dict[str, Any] = {"role": kind, "content": content}
+    value: dict[str, Any] = {"parentUuid": uuid(number - 1) if number else None, "isSidechain": False, **fields}
+    if kind == "user":
+        value |= {"type": kind, "message": message}
+    else:
+        value |= {"message": {"id": "m", "type": "message", **message}, "type": kind}
+    place = {"cwd": "/home/shop", "sessionId": SESSION, "gitBranch": "main"}
+    return json.dumps({**value, "uuid": uuid(number), "timestamp": f"2026-03-04T10:00:{number:02d}.000Z", **place})
+
+
+def prompt(number: int, text: str, turn: int) -> str:
+    return line(number, "user", text, promptId=prompt_id(turn))
+
+
+def answer(number: int, text: str) -> str:
+    return line(number, "assistant", [{"type": "text", "text": text}])
+
+
+def attachment(number: int) -> str:
+    value = {"parentUuid": uuid(number - 1), "attachment": {"type": "model"}, "type": "attachment"}
+    return json.dumps({**value, "uuid": uuid(number), "timestamp": f"2026-03-04T10:00:{number:02d}.000Z"})
+
+
+QUESTION = 'Where is the "second" \\ thing kept, über all?'
+WHOLE = [
+    prompt(0, "First?", 1), answer(1, "One."), prompt(2, QUESTION, 2), attachment(3), answer(4, "Two."),
+    prompt(5, "Third?", 3), answer(6, "Three."),
+]  # fmt: skip
+
+
+def torn(stage: Stage, number: int, kept: int, *, newline: bool = False) -> list[Turn]:
+    """The turns of a transcript whose line `number` was cut off after `kept` bytes."""
+    lines = [one.encode() for one in WHOLE]
+    glued = lines[number][:kept] + (b"\n" if newline else b"") + lines[number + 1]
+    stage.transcript.write_bytes(b"\n".join([*lines[:number], glued, *lines[number + 2 :]]) + b"\n")
+    return list(read_turns(Transcript(stage.transcript)))
+
+
+@pytest.mark.parametrize("newline", [False, True])
+@pytest.mark.parametrize("number", range(len(WHOLE) - 1))
+def test_no_answer_goes_to_the_turn_before(stage: Stage, number: int, newline: bool) -> None:
+    for kept in range(1, len(WHOLE[number].encode())):
+        turns = torn(stage, number, kept, newline=newline)
+        answers = {turn.prompt: turn.answer for turn in turns}
+        assert answers.get("First?", "") in ("", "One."), kept
+        assert answers.get("Third?", "") in ("", "Three."), kept
+        said = [turn.answer for turn in turns]
+        lost = {1: "One.", 4: "Two."}.get(number)
+        assert [text for text in said if text] == [text for text in ("One.", "Two.", "Three.") if text != lost]
+        for place, turn in enumerate(turns):  # reading on from any turn is the same
+            again = list(read_turns(Transcript(stage.transcript, turn.start)))
+            assert [one.id for one in again] == [one.id for one in turns[place:]]
+            assert [one.answer for one in again] == said[place:]
+        messages = [message.text for message in read_messages(stage.transcript, str)]
+        assert "Three." in messages
+
+
+def test_what_is_left_of_a_prompt_is_kept(stage: Stage) -> None:
+    begin = WHOLE[2].index("Where")
+    for kept in range(begin + 5, len(WHOLE[2].encode())):
+        (_, second, _) = torn(stage, 2, kept)
+        assert second.answer == "Two."
+        assert second.prompt == QUESTION or QUESTION.startswith(second.prompt.removesuffix(" …"))
+        assert len(second.prompt) >= 4
+        assert second.prompt_id == prompt_id(2)
+        assert second.time is not None
+
+
+def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
+    stage.transcript.write_text("\n".join(WHOLE[:2]) + "\n")
+    stage.handle("Stop", prompt_id=prompt_id(1), message="One.", late=True)
+    for kept in (3, 40, len(WHOLE[2]) - 200):
+        torn(stage, 2, kept)
+        stage.handle("UserPromptSubmit", prompt_id=prompt_id(2), prompt=QUESTION)
+        stage.handle("Stop", prompt_id=prompt_id(2), message="Two.", late=True)
+        assert [said for _, said in stage.turns].count("One.") == 1
+    stage.handle("SessionEnd")
+    answers = [said for _, said in stage.turns]
+    assert answers.count("One.") == answers.count("Three.") == 1
+    assert not any("One." in said and "Two." in said for said in answers)
+
+
+@settings(max_examples=60, deadline=None)
+@given(count=st.integers(1, 3_000), piece=st.sampled_from(['{"type":', '{"type":"x"', '{"uuid":"', '{"type":{']))
+def test_looking_for_an_object_is_bounded(count: int, piece: str) -> None:
+    looked = []
+    parsed = transcript_module._parsed
+
+    def counting(line: bytes) -> Any:
+        looked.append(len(line))
+        return parsed(line)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transcript_module, "_SALVAGE_BYTES", 50_000)
+        patch.setattr(transcript_module, "_parsed", counting)
+        assert transcript_module._object_at_end(piece.encode() * count + b"\n")[1] is None
+    assert sum(looked) <= 50_000

@@ -1,0 +1,145 @@
+"""A command line to try, in this process or one of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit import cli
+from memkit.embedding import Embedder
+from memkit.paths import Home
+from tests.memory import DAYS, CountingEmbedder, Memory, make_memory, real_embedder
+
+__all__ = ["real_embedder"]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Outcome:
+    """What a run of a command left."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object on stdout."""
+        assert self.output.endswith("\n")
+        assert self.output.count("\n") == 1
+        return json.loads(self.output)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.output.splitlines()]
+
+    @property
+    def complaint(self) -> str:
+        """The one line on stderr, of a command that failed."""
+        assert self.status == 1
+        assert self.output == ""
+        assert self.errors.startswith("memkit: ")
+        assert self.errors.count("\n") == 1
+        return self.errors.rstrip("\n")
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def read_only(
+    tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder
+) -> Memory:
+    """Three days of memory, indexed with the real model. Not to be changed."""
+    root = tmp_path_factory.mktemp("remembered")
+    memory = make_memory(
+        root, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
+    )
+    memory.sync()
+    return memory
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
+    """The same, not indexed yet, for a test to change."""
+    return make_memory(
+        tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
+    )
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    for name in list(os.environ):
+        if name.startswith(("MEMKIT_", "CLAUDE")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")  # what it does stands in tests/service
+    mask = os.umask(0o022)
+    yield
+    os.umask(mask)
+    logging.getLogger("memkit").handlers.clear()
+    logging.getLogger("memkit").propagate = True
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as the shell does, in this process."""
+
+    def run_here(memory: Memory, *arguments: str, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setenv("MEMKIT_HOME", memory.home.root)
+        monkeypatch.chdir(memory.project.root)
+        monkeypatch.setattr(sys, "argv", ["memkit", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Outcome(int(str(stop.value.code)), captured.out, captured.err)
+
+    return run_here
+
+
+@pytest.fixture
+def spawn() -> Run:
+    """Runs a command in a process of its own."""
+
+    def run_there(
+        memory: Memory, *arguments: str, stdin: bytes = b"", **variables: str
+    ) -> Outcome:
+        done = subprocess.run(
+            [sys.executable, "-m", "memkit", *arguments],
+            cwd=memory.project.root,
+            env=environment(memory, **variables),
+            input=stdin,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        return Outcome(
+            done.returncode,
+            done.stdout.decode("utf-8", "surrogateescape"),
+            done.stderr.decode("utf-8", "surrogateescape"),
+        )
+
+    return run_there
+
+
+def environment(memory: Memory, **variables: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "MEMKIT_HOME": memory.home.root,
+        "PYTHONPATH": str(REPOSITORY),
+        **variables,
+    }

@@ -1,0 +1,155 @@
+"""`memkit doctor` and `memkit logs`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memkit.cli.log import LOG_BYTES, LOG_FILES, log_to_file
+from memkit.ipc import launch
+from memkit.paths import Home
+from tests.cli.conftest import Run, environment
+from tests.memory import Memory
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(str(tmp_path / "logged"))
+    Path(home.root).mkdir(mode=0o700)
+    return home
+
+
+def test_what_is_wrong_what_it_means_and_what_mends_it(run: Run, fresh: Memory) -> None:
+    Path(fresh.home.root).chmod(0o755)
+    found = run(fresh, "doctor")
+    assert found.status == 0  # a warning is no error
+    assert "warning: other users may read or change" in found.output
+    assert "means: what you and Claude said is not yours alone" in found.output
+    assert "fix:   `memkit doctor --fix`" in found.output
+    mended = run(fresh, "doctor", "--fix")
+    assert "mended: 1 file closed to other users" in mended.output
+    assert "mended: 6 chunks of" in mended.output
+    assert mended.output.endswith("Nothing is wrong.\n")
+    assert run(fresh, "doctor", "--fix").output == "Nothing is wrong.\n"
+
+
+def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
+    os.umask(0o077)  # as the command line sets it; the fixture sets it back
+    Path(fresh.home.root).chmod(0o700)
+    fresh.sync()
+    Path(fresh.home.config_file).write_text("[nonsense]\nkey = 1\n")
+    Path(fresh.home.config_file).chmod(0o600)
+    found = run(fresh, "doctor", "--fix", "--json")
+    assert found.status == 1
+    finding, left_out = found.json["findings"]
+    assert left_out["code"] == "checks-left-out"
+    assert finding["code"] == "unknown-setting"
+    assert set(finding) == {"code", "level", "what", "meaning", "fix", "fixable"}
+    assert found.json["mended"] == []
+    assert "1 error, 1 note." in run(fresh, "doctor").output
+
+
+def test_the_last_event_of_each_project(run: Run, fresh: Memory) -> None:
+    from memkit.ipc import spool
+
+    Path(fresh.home.root).chmod(0o700)
+    event = {"event": "UserPromptSubmit", "session": "s", "project": "/pro\x1bject"}
+    spool.put(fresh.home, {**event, "time": time.time() - 7300})
+    assert "last event of a hook in /pro\ufffdject: 2 hours ago" in run(fresh, "doctor").output
+    assert list(run(fresh, "doctor", "--json").json["last_events"]) == ["/pro\x1bject"]
+
+
+def test_the_log_is_bounded_and_private(home: Home) -> None:
+    log_to_file(home)
+    logger = logging.getLogger("memkit.test")
+    for _ in range(60):
+        logger.info("x" * 10_000_000 if _ == 30 else "y" * 190_000)
+    for number in range(600):
+        logger.info("%d %s", number, "z" * 19_000)
+    files = sorted(Path(home.log).iterdir())
+    assert len(files) == 1 + LOG_FILES
+    assert all(file.stat().st_size <= LOG_BYTES + 30_000 for file in files)
+    assert all(file.stat().st_mode & 0o077 == 0 for file in files)
+
+
+def test_the_log_of_a_running_process_is_bounded(home: Home) -> None:
+    Path(home.log).mkdir(mode=0o700)
+    with open(home.worker_log, "ab") as log:
+        log.write(b"a" * launch.MAX_LOG_BYTES)
+        log.flush()
+        launch.bound_worker_log(home)
+        assert Path(home.worker_log).stat().st_size == launch.MAX_LOG_BYTES
+        log.write(b"b" * launch.MAX_LOG_BYTES)
+        log.flush()
+        launch.bound_worker_log(home)
+        log.write(b"after\n")
+    assert Path(home.worker_log).read_bytes() == b"after\n"
+    kept = Path(f"{home.worker_log}.1")
+    assert kept.read_bytes() == b"b" * launch.MAX_LOG_BYTES
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_the_last_lines(run: Run, fresh: Memory) -> None:
+    assert run(fresh, "logs").output == "There is nothing in the logs.\n"
+    Path(fresh.home.log).mkdir(exist_ok=True)
+    Path(f"{fresh.home.log_file}.1").write_text("one\ntwo\n")
+    Path(fresh.home.log_file).write_text("three\nfo\x1bur\n")
+    Path(fresh.home.hook_log).write_text("a hook\n")
+    assert run(fresh, "logs", "--lines", "3").output == (
+        "==> hooks.log <==\na hook\n==> memkit.log <==\ntwo\nthree\nfo\ufffdur\n"
+    )
+    assert run(fresh, "logs", "-n", "1", "--json").json == {
+        "hooks.log": ["a hook"],
+        "memkit.log": ["fo\x1bur"],
+    }
+    assert "three" in run(fresh, "service", "logs").output
+    assert run(fresh, "logs", "--follow", "--json").status == 2
+
+
+def test_following(fresh: Memory) -> None:
+    """Through additions, a log that is begun anew, one that appears, and one that is emptied."""
+    log = Path(fresh.home.log_file)
+    log.parent.mkdir()
+    log.write_text("before\n")
+    following = subprocess.Popen(
+        [sys.executable, "-u", "-m", "memkit", "logs", "--follow"],
+        cwd=fresh.project.root,
+        env=environment(fresh),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert following.stdout is not None
+    try:
+        assert [following.stdout.readline() for _ in range(2)] == [
+            "==> memkit.log <==\n",
+            "before\n",
+        ]
+
+        def expect(text: str) -> None:
+            assert following.stdout is not None
+            assert following.stdout.readline() == text
+
+        with log.open("a") as file:
+            file.write("added\nhalf ")
+        expect("memkit.log: added\n")
+        with log.open("a") as file:
+            file.write("a line\n")
+        expect("memkit.log: half a line\n")
+        os.replace(log, f"{log}.1")
+        log.write_text("anew\n")
+        expect("memkit.log: anew\n")
+        Path(fresh.home.hook_log).write_text("a hook\n")
+        expect("hooks.log: a hook\n")
+        os.truncate(log, 0)
+        log.write_text("x\n")
+        expect("memkit.log: x\n")
+    finally:
+        following.terminate()
+        following.wait()
+        following.stdout.close()

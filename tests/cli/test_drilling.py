@@ -1,0 +1,426 @@
+"""`memkit expand`, `transcript` and `import`: from a result down to the original exchange."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memkit.archive.archive import Archive
+from memkit.hook.own_entries import note_own
+from memkit.paths import Home
+from tests.cli.conftest import Run
+from tests.memory import DAYS, Memory, make_memory
+from tests.recall.test_transcript import SESSION, conversation, line, write
+
+KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS"
+
+
+@pytest.fixture
+def imported(run: Run, fresh: Memory, tmp_path: Path) -> Memory:
+    """A memory of one session that the client still has the transcript of."""
+    for name in DAYS:
+        fresh.path(name).unlink()
+    lines = conversation()
+    lines[6]["message"]["content"][0]["text"] = f"second answer, with the key {KEY}"
+    write(tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl", lines)
+    found = run(fresh, "import", str(tmp_path / "claude" / "projects"))
+    assert (found.status, found.errors) == (0, "")
+    return fresh
+
+
+class TestExpand:
+    """The whole section, and where to go from there."""
+
+    def test_for_people(self, run: Run, read_only: Memory) -> None:
+        identifier = run(read_only, "search", "--json", "migration").json["results"][0]["id"]
+        found = run(read_only, "expand", identifier[:6])
+        assert (found.status, found.errors) == (0, "")
+        assert found.output.startswith(f"{identifier}  2026-11-20 > 09:00 Work > 09:00 What is left")
+        assert f"{read_only.project.memory}/2026-11-20.md:" in found.output
+        assert "```sql\n# not a heading\nselect 1;\n```" in found.output
+        turn = re.search(r"memkit transcript 5e550003 --turn ([0-9a-f]{8})\n", found.output)
+        assert turn is not None
+        assert "(its transcript is no longer on this machine)" in found.output
+
+    def test_several_as_json(self, run: Run, read_only: Memory) -> None:
+        results = run(read_only, "search", "--json", "the service").json["results"]
+        ids = [result["id"] for result in results[:3]]
+        sections = run(read_only, "expand", "--json", *ids).json["sections"]
+        assert [section["id"] for section in sections] == ids
+        assert all(section["transcript"] is None for section in sections)
+
+    @pytest.mark.parametrize("identifier", ["zz", "", "0" * 64, "é"])
+    def test_not_there(self, run: Run, read_only: Memory, identifier: str) -> None:
+        complaint = run(read_only, "expand", identifier).complaint
+        assert complaint == f"memkit: no chunk of this project has the id {identifier!r}"
+
+    def test_one_of_several_not_there(self, run: Run, read_only: Memory) -> None:
+        identifier = run(read_only, "search", "--json", "port").json["results"][0]["id"]
+        assert "'zz'" in run(read_only, "expand", identifier, "zz").complaint
+
+    def test_ambiguous(self, run: Run, fresh: Memory) -> None:
+        fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40)))
+        fresh.sync()
+        first = [fresh.snapshot.id(n)[0] for n in range(len(fresh.snapshot))]
+        complaint = run(fresh, "expand", max(first, key=first.count)).complaint
+        assert f"fits {max(map(first.count, first))} chunks: " in complaint
+
+    def test_no_index(self, run: Run, fresh: Memory) -> None:
+        assert "has no index yet" in run(fresh, "expand", "0").complaint
+
+    def test_deleted(self, run: Run, fresh: Memory) -> None:
+        identifier = run(fresh, "search", "--json", "port").json["results"][0]["id"]
+        fresh.path("2026-11-18.md").unlink()
+        complaint = run(fresh, "expand", identifier).complaint
+        assert "2026-11-18.md cannot be read: No such file" in complaint
+
+    def test_leads_to_the_transcript(self, run: Run, imported: Memory) -> None:
+        identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
+        section = run(imported, "expand", "--json", identifier).json["sections"][0]
+        assert section["transcript"].endswith(f"{SESSION}.jsonl")
+        assert section["session"] == SESSION
+        found = run(imported, "transcript", "--turn", section["turns"][0], "--json").json
+        assert found["turn"] == section["turns"][0]
+
+
+class TestTranscript:
+    """The original exchange."""
+
+    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
+    def test_whole(self, run: Run, imported: Memory, tmp_path: Path, name: str | None) -> None:
+        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        arguments = [] if name is None else [str(path) if name == "PATH" else name]
+        found = run(imported, "transcript", *arguments)
+        assert (found.status, found.errors) == (0, "")
+        assert found.output.startswith(f"{path}\n")
+        places = [found.output.index(text) for text in ("first question", "→ Bash", "← Bash failed",
+                                                        "second answer", "third answer")]  # fmt: skip
+        assert places == sorted(places)
+        assert KEY not in found.output
+        assert "[redacted:anthropic-key]" in found.output
+        value = run(imported, "transcript", "--json", *arguments).json
+        assert list(value) == [
+            "session", "transcript", "archived", "turn", "branch", "commit", "damaged_bytes", "missing", "messages",
+        ]  # fmt: skip
+        assert (value["session"], value["turn"], len(value["messages"])) == (SESSION, None, 8)
+        assert KEY not in json.dumps(value)
+
+    @pytest.mark.parametrize("turn", ["20000002", "20000002-1111", "00000003-aaaa"])
+    def test_one_turn(self, run: Run, imported: Memory, turn: str) -> None:
+        value = run(imported, "transcript", SESSION, "--turn", turn, "--context", "0", "--json").json
+        assert [message["role"] for message in value["messages"]] == [
+            "user", "assistant", "tool", "assistant",
+        ]  # fmt: skip
+        assert {message["turn"] for message in value["messages"]} == {value["turn"]}
+        value = run(imported, "transcript", SESSION, "--turn", turn, "--context", "1", "--json").json
+        assert len(value["messages"]) == 6
+
+    def test_the_turn_is_marked(self, run: Run, imported: Memory) -> None:
+        found = run(imported, "transcript", SESSION, "--turn", "20000002", "--context", "1")
+        marked = [text for text in found.output.splitlines() if text.endswith("  *")]
+        assert len(marked) == 4
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["00000000"], "no transcript of session '00000000'"),
+            (["/no/such.jsonl"], "no such transcript: /no/such.jsonl"),
+            (["no.jsonl"], "no such transcript: no.jsonl"),
+            (["--turn", "ffffffff"], "no turn 'ffffffff' in the memory"),
+            ([SESSION, "--turn", "ffffffff"], "has no turn 'ffffffff'"),
+            ([SESSION, "--turn", "0000000"], "fits several"),
+            ([""], "no transcript of session"),
+        ],
+    )
+    def test_not_there(self, run: Run, imported: Memory, arguments: list[str], said: str) -> None:
+        assert said in run(imported, "transcript", *arguments).complaint
+
+    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
+    def test_gone_but_archived(
+        self, run: Run, imported: Memory, tmp_path: Path, name: str | None
+    ) -> None:
+        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        arguments = [] if name is None else [str(path) if name == "PATH" else name]
+        whole = run(imported, "transcript", *arguments).output
+        one = run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json
+        path.unlink()
+        archived = run(imported, "transcript", *arguments).output
+        first, _, rest = archived.partition("\n")
+        assert first == f"session {SESSION}, from memkit's archive: its transcript is gone"
+        assert rest == whole.partition("\n")[2]
+        assert run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json == {
+            **one, "transcript": None, "archived": True,
+        }  # fmt: skip
+        assert "has no turn" in run(imported, "transcript", SESSION, "--turn", "ffff").complaint
+
+    def test_status_tells_the_size(self, run: Run, imported: Memory) -> None:
+        size = run(imported, "status", "--json").json["archive"]
+        (path,) = Path(imported.home.archive).iterdir()
+        assert size == {"enabled": True, "sessions": 1, "bytes": path.stat().st_size}
+        assert "archive    1 session, 0.0 MB\n" in run(imported, "status").output
+
+    def test_expand_of_an_archived_session(
+        self, run: Run, imported: Memory, tmp_path: Path
+    ) -> None:
+        (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
+        identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
+        section = run(imported, "expand", "--json", identifier).json["sections"][0]
+        assert (section["transcript"], section["archived"]) == (None, True)
+        output = run(imported, "expand", identifier).output
+        assert f"memkit transcript {SESSION} --turn {section['turns'][0]}" in output
+        assert "no longer" not in output
+
+    @pytest.mark.parametrize("place", [0, 1, -1])
+    def test_what_a_damaged_archive_lacks_is_named_and_the_rest_shown(
+        self, run: Run, imported: Memory, tmp_path: Path, place: int
+    ) -> None:
+        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        kept = path.read_bytes()
+        run(imported, "index")
+        archive = Archive(imported.home)
+        turns, file, ends = archive.turns(SESSION), archive.path(SESSION), [0]
+        file.unlink()
+        for turn in turns:  # a frame each
+            archive.append(SESSION, [turn])
+            ends.append(file.stat().st_size)
+        data = bytearray(file.read_bytes())
+        data[ends[1:][place] - 6] ^= 0xFF  # the checksum and what is before it
+        file.write_bytes(data)
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        path.unlink()
+        lost = turns[place].id
+        shown = run(imported, "transcript", SESSION)
+        assert f"bytes of this archive cannot be read, turns {lost} among it" in shown.errors
+        told = run(imported, "transcript", SESSION, "--json").json
+        assert told["missing"] == [lost]
+        assert {one["turn"] for one in told["messages"]} == {turn.id for turn in turns} - {lost}
+        refused = run(imported, "transcript", SESSION, "--turn", lost).complaint
+        assert "bytes of it cannot be read" in refused
+        results = run(imported, "search", "--all", "--json", "question").json["results"]
+        sections = [run(imported, "expand", one["id"]) for one in results]
+        assert any(f"(turn {lost} cannot be read:" in one.output for one in sections)
+        found = [one for one in run(imported, "doctor", "--json").json["findings"] if "archive" in one["code"]]
+        assert [one["code"] for one in found] == ["archive-damaged"]
+        assert str(file) in found[0]["what"]
+        path.write_bytes(kept)
+        assert run(imported, "import", str(path)).status == 0
+        assert archive.damaged(SESSION) == 0
+        assert archive.turns(SESSION) == turns
+
+    def test_gone(self, run: Run, imported: Memory, tmp_path: Path) -> None:
+        (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
+        shutil.rmtree(imported.home.archive)
+        assert "no transcript of session" in run(imported, "transcript", SESSION).complaint
+        assert "no such transcript" in run(imported, "transcript", f"/x/{SESSION}.jsonl").complaint
+        assert "no session of" in run(imported, "transcript").complaint
+
+    def test_no_session_known(self, run: Run, fresh: Memory) -> None:
+        assert "no session of" in run(fresh, "transcript").complaint
+
+    def test_long_output_is_cut_for_people_only(
+        self, run: Run, fresh: Memory, tmp_path: Path
+    ) -> None:
+        result = {"type": "tool_result", "tool_use_id": "t", "content": "x" * 9000}
+        path = write(tmp_path / "long.jsonl", [line(1, "user", "go"), line(2, "user", [result])])
+        assert "characters more; --json shows them)" in run(fresh, "transcript", str(path)).output
+        messages = run(fresh, "transcript", str(path), "--json").json["messages"]
+        assert messages[1]["tools"][0]["result"] == "x" * 9000
+
+    def test_own_patterns_are_taken_out(
+        self, run: Run, imported: Memory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "th[a-z]rd answer")
+        assert "third answer" not in run(imported, "transcript", SESSION).output
+
+
+class TestImport:
+    """Existing transcripts."""
+
+    def test_twice_is_once(self, run: Run, imported: Memory, tmp_path: Path) -> None:
+        days = {path: path.read_bytes() for path in Path(imported.project.memory).iterdir()}
+        assert len(days) == 1
+        value = run(imported, "import", "--json", str(tmp_path / "claude")).json
+        assert (value["turns"], value["written"]) == (3, 0)
+        assert value["projects"] == [imported.project.root]
+        assert {p: p.read_bytes() for p in Path(imported.project.memory).iterdir()} == days
+
+    def test_what_is_imported_is_found(self, run: Run, imported: Memory) -> None:
+        results = run(imported, "search", "--json", "what was the third question").json["results"]
+        assert "third answer" in results[0]["content"]
+
+    def test_a_file(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
+        path = write(tmp_path / "one.jsonl", conversation())
+        found = run(fresh, "import", str(path))
+        assert found.output.startswith(f"{path}: 3 turns, 3 new\n3 turns of 1 transcript, 3 new.\n")
+        assert f"Remembered in {fresh.project.root}" in found.output
+
+    @pytest.mark.parametrize(
+        ("path", "said"),
+        [("/no/such/place", "no such file or directory: /no/such/place"), (".", "no transcripts")],
+    )
+    def test_nothing_there(self, run: Run, fresh: Memory, path: str, said: str) -> None:
+        assert said in run(fresh, "import", path).complaint
+
+    def test_a_file_that_is_none(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
+        path = tmp_path / "picture.jsonl"
+        path.write_bytes(b"\x89PNG\r\n\x00\xff{}\n[]\n5\n")
+        found = run(fresh, "import", str(path))
+        assert found.status == 0
+        assert "no turns (lines skipped: " in found.output
+
+
+class TestConfig:
+    """`memkit config`."""
+
+    def test_list(self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path(fresh.home.config_file).write_text("\nsearch.k = 9\n")
+        monkeypatch.setenv("MEMKIT_SEARCH_MODE", "dense")
+        found = run(fresh, "config")
+        assert found.output == run(fresh, "config", "list").output
+        lines = {text.split()[0]: text for text in found.output.splitlines()}
+        assert lines["search.k"].endswith(f"how many results  [{fresh.home.config_file}:2]")
+        assert lines["search.mode"].endswith("[MEMKIT_SEARCH_MODE]")
+        assert lines["index.uri"].split()[1] == '""'
+        value = run(fresh, "config", "--json").json["settings"]
+        assert value["search.k"]["value"] == 9
+        assert value["memory.exclude"]["origin"] == "default"
+
+    def test_get_and_set(self, run: Run, fresh: Memory) -> None:
+        found = run(fresh, "config", "set", "memory.exclude", "drafts/,*.tmp.md")
+        place = fresh.home.config_file
+        assert found.output == f'memory.exclude = ["drafts/", "*.tmp.md"] in {place}\n'
+        assert run(fresh, "config", "get", "memory.exclude").output == '["drafts/", "*.tmp.md"]\n'
+        assert run(fresh, "config", "get", "search.k", "--json").json == {"key": "search.k", "value": 5}
+        assert run(fresh, "config", "path").output == f"{place}\n"
+
+    def test_set_tells_the_hooks(self, run: Run, fresh: Memory) -> None:
+        run(fresh, "config", "set", "recall.inject", "off")
+        assert json.loads(Path(fresh.home.hook_settings).read_text())["inject"] == "off"
+
+    def test_set_what_a_variable_overrides(
+        self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MEMKIT_SEARCH_K", "3")
+        found = run(fresh, "config", "set", "search.k", "7")
+        assert found.output.startswith("search.k = 7 in ")
+        assert found.errors == "memkit: MEMKIT_SEARCH_K is set too and overrides it\n"
+
+    @pytest.mark.parametrize(
+        ("arguments", "status"),
+        [
+            (["get"], 2),
+            (["set", "search.k"], 2),
+            (["list", "search.k"], 2),
+            (["path", "x", "y"], 2),
+            (["unset", "search.k"], 2),
+            (["get", "search.kk"], 1),
+            (["get", "search"], 1),
+            (["set", "search.k", "0"], 1),
+            (["set", "nonsense", "0"], 1),
+        ],
+    )
+    def test_wrong(self, run: Run, fresh: Memory, arguments: list[str], status: int) -> None:
+        found = run(fresh, "config", *arguments)
+        assert found.status == status
+        assert found.output == ""
+        assert not Path(fresh.home.config_file).exists()
+
+    def test_a_home_of_its_own(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
+        fresh.home = Home(str(tmp_path / "not" / "there"))
+        assert run(fresh, "config", "set", "search.k", "7").status == 0
+        assert run(fresh, "config", "get", "search.k").output == "7\n"
+
+
+class TestInASession:
+    """Commands that Claude runs, some of them unprompted, read the memory of one project."""
+
+    @pytest.fixture
+    def two(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[Memory, Memory]:
+        """A project, and another one that is known to the same home."""
+        text = "### 09:00 Which {0}? <!-- turn:{0}{0} -->\n**Answered** The {0} is 7443, as was said.\n"
+        day = "# 2026-11-18\n\n## 09:00 Work <!-- session:{0}-session -->\n\n" + text
+        name = "2026-11-18.md"
+        own = make_memory(tmp_path / "own", {name: day.format("aaaa")})
+        other = make_memory(tmp_path / "other", {name: day.format("bbbb")})
+        other = dataclasses.replace(other, home=own.home)
+        monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+        for memory in (own, other):
+            note_own(memory.home, memory.project.root, "", memory.path(name).read_text())
+            assert run(memory, "index").status == 0
+        return own, other
+
+    @pytest.fixture
+    def in_session(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("memkit.cli.heed_user_only", lambda: None)  # of this test's own process
+        monkeypatch.setenv("CLAUDECODE", "1")
+
+    def test_others_are_refused(
+        self, run: Run, two: tuple[Memory, Memory], in_session: None
+    ) -> None:
+        own, other = two
+        there = other.project.root
+        transcript = Path(there, "x.jsonl")
+        transcript.write_text("{}\n")
+        for arguments in (
+            ("search", "--all-projects", "port"),
+            ("search", "--project", there, "port"),
+            ("expand", "--project", there, "00"),
+            ("grip", "--project", there, "00"),
+            ("transcript", "--project", there),
+            ("transcript", str(transcript)),
+            ("transcript", "./x.jsonl"),
+        ):
+            assert "only the memory of its project" in run(own, *arguments).complaint, arguments
+        found = run(own, "recall", "--stdin", "--project", there, stdin=b"port")
+        assert "only the memory of its project" in found.output
+        assert run(own, "search", "--project", own.project.root, "aaaa").status == 0
+
+    def test_ids_of_others_are_unknown(
+        self, run: Run, two: tuple[Memory, Memory], monkeypatch: pytest.MonkeyPatch, in_session: None
+    ) -> None:
+        own, other = two
+        monkeypatch.delenv("CLAUDECODE")
+        results = run(own, "search", "--all-projects", "--all", "--json", "bbbb").json["results"]
+        theirs = next(result["id"] for result in results if result["root"] == other.project.root)
+        assert run(own, "expand", theirs).status == 0
+        monkeypatch.setenv("CLAUDECODE", "1")
+        assert run(own, "expand", theirs).status == 1
+        Path(own.home.config_file).write_text("[recall]\nother_projects = true\n")
+        assert run(own, "expand", theirs).status == 0
+        Path(own.home.config_file).unlink()
+        Path(own.project.root, ".memkit.toml").write_text("[recall]\nother_projects = true\n")
+        assert run(own, "expand", theirs).status == 1
+
+    def test_transcripts_of_others(
+        self, run: Run, two: tuple[Memory, Memory], tmp_path: Path, in_session: None
+    ) -> None:
+        own, _ = two
+        folder = tmp_path / "claude" / "projects" / "any"
+        # What a repository brings can name any session.
+        own.path("2026-11-17.md").write_text(
+            "# 2026-11-17\n\n## 09:00 Forged <!-- session:bbbb-session -->\n\n"
+            "- Decided: say so. <!-- grip:cccc turns:bbbbbbbb -->\n\n"
+            "### 09:00 Forged? <!-- turn:bbbbbbbb -->\n**Answered** Say bbbb.\n"
+        )
+        folder.mkdir(parents=True)
+        for name in ("aaaa", "bbbb"):
+            entry = {
+                "type": "user", "uuid": name, "sessionId": f"{name}-session", "cwd": "/",
+                "timestamp": "2026-11-18T09:00:00Z", "message": {"role": "user", "content": f"say {name}"},
+            }  # fmt: skip
+            (folder / f"{name}-session.jsonl").write_text(json.dumps(entry) + "\n")
+        assert "say aaaa" in run(own, "transcript", "aaaa-session").output
+        assert run(own, "index").status == 0
+        for arguments in (["bbbb-session"], ["bbbb"], ["--turn", "bbbbbbbb"]):
+            refused = run(own, "transcript", *arguments)
+            assert "say bbbb" not in refused.output
+            assert "only the memory of its project" in refused.complaint
+        assert "say bbbb" not in run(own, "grip", "cccc").output

@@ -1,0 +1,269 @@
+"""`memkit import` of what the client has, and `memkit setup`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.capture.importer import Import, Selection
+from memkit.claude_code.files import find_sources
+from memkit.hook.project import Project
+from memkit.settings.load import Settings
+from tests.cli.conftest import Run, environment
+from tests.memory import Memory
+from tests.recall.test_transcript import SESSION, conversation, write
+
+OTHER = "aaaaaaaa-7d4e-4b8a-9f15-0c6d2e8b7a44"
+
+
+def session(claude: Path, cwd: str, name: str = SESSION) -> Path:
+    """Three turns that were held in `cwd`, where the client keeps them."""
+    lines = [{**line, "cwd": cwd, "sessionId": name} for line in conversation()]
+    if name != SESSION:
+        for line in lines:
+            line["uuid"] = line["uuid"].replace("aaaa", "bbbb")
+            if "promptId" in line:
+                line["promptId"] = line["promptId"].replace("1111", "2222")
+    return write(claude / "projects" / cwd.replace("/", "-") / f"{name}.jsonl", lines)
+
+
+@pytest.fixture
+def claude(fresh: Memory, tmp_path: Path) -> Path:
+    """The client's directory: a session of the project, one of a directory that is gone."""
+    claude = tmp_path / "claude"
+    session(claude, fresh.project.root)
+    session(claude, "/no/such/shop", OTHER)
+    typed = {"display": "Swept?", "timestamp": 1_770_000_000_000, "project": fresh.project.root}
+    (claude / "history.jsonl").write_text(json.dumps(typed) + "\n")
+    return claude
+
+
+def turns(project: Project) -> int:
+    return sum(path.read_text().count("<!-- turn:") for path in Path(project.memory).glob("*.md"))
+
+
+def test_without_arguments_the_sessions_of_the_project(
+    run: Run, fresh: Memory, claude: Path
+) -> None:
+    before = turns(fresh.project)
+    found = run(fresh, "import")
+    assert (found.status, found.errors) == (0, "")
+    assert found.output == (
+        "1 prompt of sessions that are gone, 1 new.\n"
+        f"4 turns of 1 transcript, 4 new.\nRemembered in {fresh.project.root}\n"
+    )
+    assert turns(fresh.project) == before + 4
+    assert not Project.at_root("/no/such/shop", fresh.home).is_off
+    assert not Path(Project.at_root("/no/such/shop", fresh.home).root).exists()
+    (result,) = run(fresh, "search", "--json", "-k", "1", "third question").json["results"]
+    assert "third answer" in result["content"]
+
+
+def test_all_and_what_is_gone_is_found_again(run: Run, fresh: Memory, claude: Path) -> None:
+    gone = Project.at_root("/no/such/shop", fresh.home)
+    value = run(fresh, "import", "--all", "--json").json
+    assert value["projects"] == sorted([fresh.project.root, gone.root])
+    assert (value["turns"], value["written"], value["history"]["turns"]) == (7, 7, 1)
+    assert turns(gone) == 3
+    results = run(fresh, "search", "--json", "--all-projects", "third question").json["results"]
+    assert {result["project"] for result in results} >= {Path(gone.root).name}
+
+
+def test_dry_run_writes_nothing(run: Run, fresh: Memory, claude: Path) -> None:
+    before = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
+    value = run(fresh, "import", "--all", "--dry-run", "--json").json
+    assert (value["sessions"], value["turns"], value["typed"], value["days"]) == (2, 7, 1, 3)
+    assert value["bytes"]["memory"] > 0
+    said = run(fresh, "import", "--dry-run").output
+    assert said.startswith(
+        "1 session, 4 turns, 1 of them prompts alone, from the history; 2 day files"
+    )
+    after = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
+    assert [path for path in after if path not in before and "log" not in path.parts] == []
+
+
+def test_since(run: Run, fresh: Memory, claude: Path) -> None:
+    assert run(fresh, "import", "--since", "2026-11-21", "--json").json["turns"] == 0
+    assert run(fresh, "import", "--since", "2026-11-20", "--json").json["turns"] == 3
+    assert "is no day" in run(fresh, "import", "--since", "someday").complaint
+
+
+def test_a_project_by_its_path(run: Run, fresh: Memory, claude: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    assert run(fresh, "import", "--project", str(tmp_path / "other"), "--json").json["turns"] == 0
+    value = run(fresh, "import", str(claude), "--project", str(tmp_path / "other"), "--json").json
+    assert value["projects"] == [str(tmp_path / "other")]
+
+
+def test_other_projects_that_a_file_names_are_shown_and_asked_for(
+    run: Run, fresh: Memory, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    path = session(tmp_path / "given", str(victim))
+    refused = run(fresh, "import", str(path))
+    assert refused.status == 1
+    assert f"{victim} (no memory yet)" in refused.errors
+    assert "nothing was imported" in refused.errors
+    assert list(victim.iterdir()) == []
+    assert run(fresh, "import", str(path), "--dry-run", "--json").json["projects"] == [str(victim)]
+    assert run(fresh, "import", str(path), "--yes", "--json").json["projects"] == [str(victim)]
+    assert turns(Project(str(victim))) == 3
+
+
+def test_no_memory_is_made_in_a_place_of_the_system_or_of_keys(
+    run: Run, fresh: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "user" / ".ssh"
+    keys.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    session(tmp_path / "given", "/etc")
+    session(tmp_path / "given", str(keys), OTHER)
+    sources = find_sources([tmp_path / "given"])
+    selection = Selection(fresh.home, sources, fresh.project, is_named=True)
+    names = sorted(Path(root).name.rpartition("-")[0] for root in selection.targets)
+    assert {Path(root).parent for root in selection.targets} == {Path(fresh.home.projects)}
+    assert names == [".ssh", "etc"]
+    run_import = Import(selection, Settings())
+    assert run_import.run(lambda read: None).total.written == 6
+    assert list(keys.iterdir()) == []
+    assert not Path("/etc/.memkit").exists()
+    (keys / ".memkit" / "memory").mkdir(parents=True)  # a person has memkit remember there
+    assert str(keys) in selection.targets
+
+
+def test_a_client_that_was_never_used(run: Run, fresh: Memory) -> None:
+    assert run(fresh, "import", "--all").output == "0 turns of 0 transcripts, 0 new.\n"
+
+
+@pytest.mark.parametrize("others", [["x.jsonl"], ["--project", "."]])
+def test_all_goes_with_nothing_else(run: Run, fresh: Memory, others: list[str]) -> None:
+    assert run(fresh, "import", "--all", *others).status == 2
+
+
+def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> None:
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "memkit", "import"],
+        cwd=fresh.project.root,
+        env=environment(fresh, TERM="xterm", COLUMNS="120"),
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while data := os.read(ours, 10_000):
+            shown += data
+    except OSError:  # how Linux says that nobody writes any more
+        pass
+    os.close(ours)
+    assert running.wait() == 0
+    assert b"reading sessions" in shown
+    assert b"kB" in shown
+
+
+class TestSetup:
+    """`memkit setup`, with a client that only notes what it is asked."""
+
+    @pytest.fixture
+    def asked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Where the client on PATH notes its arguments; it has the plugin once it was told to install it."""
+        asked = tmp_path / "asked"
+        script = tmp_path / "bin" / "claude"
+        script.parent.mkdir()
+        script.write_text(
+            f'#!/bin/sh\necho "$*" >> "{asked}"\ncase "$*" in\n'
+            "--version) echo '2.1.197 (Claude Code)';;\n"
+            f"'plugin list --json') if grep -q 'plugin install' \"{asked}\"; then "
+            'echo \'[{"id": "memkit@memkit", "enabled": true}]\'; else echo "[]"; fi;;\n'
+            f'"plugin install"*) if [ -e "{tmp_path}/refuses" ]; then echo "no network" >&2; exit 1; fi;;\n'
+            "esac\n"
+        )
+        script.chmod(stat.S_IRWXU)
+        monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+        return asked
+
+    def steps(self, run: Run, memory: Memory, *arguments: str) -> dict[str, Any]:
+        steps: dict[str, Any] = run(memory, "setup", "--json", *arguments).json["steps"]
+        return steps
+
+    def test_everything_and_again(self, run: Run, fresh: Memory, claude: Path, asked: Path) -> None:
+        steps = self.steps(run, fresh, "--yes")
+        assert list(steps) == ["python", "disk", "model", "client", "plugin", "import"]
+        assert {step["state"] for step in steps.values()} == {"ok"}
+        assert "plugin install memkit@memkit\n" in asked.read_text()
+        assert steps["import"]["said"] == "7 turns, 7 new, in 2 projects"
+        before = asked.read_text()
+        again = run(fresh, "setup", "--yes").output
+        assert "plugin  ok       memkit@memkit was installed already" in again
+        assert "there are no sessions that memkit does not know" in again
+        assert asked.read_text() == before + "--version\nplugin list --json\n"
+
+    def test_each_step_can_be_left_out(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path
+    ) -> None:
+        before = turns(fresh.project)
+        steps = self.steps(run, fresh, "--yes", "--skip", "plugin", "--skip", "import")
+        assert [steps[name]["state"] for name in ("plugin", "import")] == ["skipped", "skipped"]
+        assert "install" not in asked.read_text()
+        assert turns(fresh.project) == before
+
+    def test_nothing_is_done_where_nobody_can_be_asked(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path
+    ) -> None:
+        found = run(fresh, "setup")
+        assert found.status == 0
+        assert "nobody to ask" in found.output
+        assert "2 sessions" in found.output
+        assert "install" not in asked.read_text()
+
+    def test_a_person_is_asked(self, fresh: Memory, claude: Path, asked: Path) -> None:
+        ours, theirs = pty.openpty()
+        os.write(ours, b"n\ny\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "memkit", "setup"],
+            cwd=fresh.project.root,
+            env=environment(fresh),
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        os.close(theirs)
+        os.close(ours)
+        assert "Install the plugin memkit@memkit from" in done.stdout
+        assert "plugin  skipped  as you said" in done.stdout
+        assert "import  ok       7 turns, 7 new" in done.stdout
+
+    def test_what_fails_keeps_nothing_else_from_being_done(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "refuses").touch()
+        found = run(fresh, "setup", "--yes")
+        assert found.status == 1
+        assert (
+            "plugin  failed   `claude plugin install memkit@memkit` failed: no network"
+            in found.output
+        )
+        assert "import  ok" in found.output
+        assert (
+            found.errors == "memkit: not everything is ready (plugin); run `memkit setup` again\n"
+        )
+
+    def test_without_the_client(
+        self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        found = run(fresh, "setup", "--yes")
+        assert found.status == 1
+        assert "client  failed   there is no `claude` on PATH" in found.output
+        assert "plugin  skipped  needs Claude Code" in found.output

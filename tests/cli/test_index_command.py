@@ -1,0 +1,262 @@
+"""`memkit index`, `status`, `on` and `off`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from memkit.index.lock import index_lock
+from memkit.ipc import unindexed
+from tests.cli.conftest import Run
+from tests.memory import DAYS, Memory, make_memory
+
+
+def test_index_and_index_again(run: Run, fresh: Memory) -> None:
+    first = run(fresh, "index")
+    assert first.errors == ""
+    assert first.output == "6 chunks of 3 files: 6 added, 0 deleted, 6 embedded.\n"
+    assert run(fresh, "index").output == "6 chunks of 3 files: 0 added, 0 deleted, 0 embedded.\n"
+    report = run(fresh, "index", "--rebuild", "--json").json
+    assert (report["root"], report["embedded"]) == (fresh.project.root, 6)
+    shutil.rmtree(fresh.home.index)
+    assert run(fresh, "index", "--json").json["embedded"] == 6
+
+
+def test_invalid_utf8_is_said(run: Run, fresh: Memory) -> None:
+    fresh.write("latin.md", b"# Caf\xe9\n\n" + b"words " * 20)
+    found = run(fresh, "index")
+    assert found.status == 0
+    assert found.errors == (
+        "memkit: .memkit/memory/latin.md: 1 byte no UTF-8, read as \ufffd\n"
+    )
+
+
+def test_without_the_model(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+    found = run(fresh, "index")
+    assert found.status == 0
+    assert found.errors == "memkit: 6 chunks not embedded: embedding.provider is none\n"
+
+
+def test_a_damaged_index_is_said_once(run: Run, fresh: Memory) -> None:
+    run(fresh, "index")
+    expected = run(fresh, "search", "--json", "staging port").json["results"]
+    Path(fresh.home.index, "chroma", "chroma.sqlite3").write_text("garbage")
+    shutil.rmtree(Path(fresh.home.index, "snapshots"))
+    found = run(fresh, "search", "--json", "staging port")
+    assert found.json["results"] == expected
+    assert found.errors.startswith("memkit: the index ")
+    assert "is damaged" in found.errors
+    assert found.errors.count("\n") == 1
+    assert run(fresh, "search", "staging port").errors == ""
+
+
+class TestPaths:
+    """Markdown beside the journal."""
+
+    @pytest.fixture
+    def notes(self, fresh: Memory) -> Path:
+        notes = Path(fresh.project.root, "notes")
+        (notes / "deep").mkdir(parents=True)
+        (notes / "deep" / "zebra.md").write_text("# Zebra\n\n" + "zebra words " * 12)
+        (notes / "plain.txt").write_text("not markdown")
+        return notes
+
+    def test_a_directory_becomes_a_part_of_the_memory(
+        self, run: Run, fresh: Memory, notes: Path
+    ) -> None:
+        assert run(fresh, "index", "notes", "--json").json["files"] == 4
+        assert run(fresh, "index", "--json").json["files"] == 4
+        result = run(fresh, "search", "--json", "zebra").json["results"][0]
+        assert result["source"] == "notes/deep/zebra.md"
+        assert run(fresh, "index", "--drop", "notes", "--json").json["files"] == 3
+        found = run(fresh, "search", "--json", "--mode", "lexical", "zebra").json
+        assert found["results"] == []
+
+    def test_a_file_outside_of_the_project(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
+        outside = tmp_path / "outside.md"
+        outside.write_text("# Yak\n\n" + "yak words " * 12)
+        assert run(fresh, "index", "--json", str(outside)).json["files"] == 4
+        result = run(fresh, "search", "--json", "yak").json["results"][0]
+        assert result["source"] == str(outside)
+        assert run(fresh, "expand", result["id"]).output.count("yak words") == 12
+        outside.unlink()  # a disk that is not mounted, say
+        assert run(fresh, "index", "--json", "--drop", str(outside)).json["files"] == 3
+
+    def test_what_is_gone_for_a_while_comes_back(
+        self, run: Run, fresh: Memory, notes: Path
+    ) -> None:
+        run(fresh, "index", "notes")
+        notes.rename(f"{notes}-away")
+        Path(fresh.project.root, "other").mkdir()
+        assert run(fresh, "index", "other", "--json").json["files"] == 3
+        Path(f"{notes}-away").rename(notes)
+        assert run(fresh, "index", "--json").json["files"] == 4
+
+    def test_no_markdown(self, run: Run, fresh: Memory, notes: Path) -> None:
+        complaint = run(fresh, "index", "notes/plain.txt").complaint
+        assert "notes/plain.txt is no markdown" in complaint
+        assert run(fresh, "index", "--json").json["files"] == 3
+
+    def test_nothing_there(self, run: Run, fresh: Memory) -> None:
+        assert run(fresh, "index", "no/such/path").status == 2
+
+    def test_drop_what_was_not_added(self, run: Run, fresh: Memory) -> None:
+        complaint = run(fresh, "index", "--drop", "notes").complaint
+        assert complaint == "memkit: notes was not added to this memory; added are: none"
+
+    def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
+        run(fresh, "index", "notes")
+        before = fresh.contents()
+        record = next(Path(fresh.home.projects).glob("*.paths.json"))
+        text = record.read_text()
+        record.write_text("{half")
+        found = run(fresh, "index")
+        assert found.status == 1
+        assert "0 deleted" in found.output
+        assert f"cannot be read from {record}: it is damaged" in found.errors
+        assert fresh.contents() == before
+        assert "cannot be read from" in run(fresh, "search", "which port").errors
+        codes = [one["code"] for one in run(fresh, "doctor", "--json").json["findings"]]
+        assert "memory-unreadable" in codes
+        assert "not-indexed" not in codes
+        for arguments in (["notes"], ["--drop", "notes"]):
+            assert run(fresh, "index", *arguments).status == 1
+            assert record.read_text() == "{half"
+        record.write_text(text)
+        assert run(fresh, "index").status == 0
+        assert fresh.contents() == before
+
+
+def test_waiting_for_another_process_is_said(
+    run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memkit.cli.index.LOCK_SECONDS", 0.1)
+    with index_lock(fresh.home, 1):
+        found = run(fresh, "index")
+    assert found.status == 1
+    assert found.errors.splitlines() == [
+        "memkit: waiting for another memkit process that is working on the index",
+        "memkit: another memkit process is working on the index; try again in a moment",
+    ]
+
+
+class TestStatus:
+    """What is remembered, what waits, what failed."""
+
+    def test_before_anything(self, run: Run, fresh: Memory) -> None:
+        for name in DAYS:
+            fresh.path(name).unlink()
+        value = run(fresh, "status", "--json").json
+        assert value["memory"]["days"] == value["memory"]["turns"] == 0
+        assert value["memory"]["first"] is None
+        assert value["index"]["in_step"] is True
+        found = run(fresh, "status")
+        assert (found.status, found.errors) == (0, "")
+        assert "0 days, 0 turns" in found.output
+
+    def test_behind_and_in_step(self, run: Run, fresh: Memory) -> None:
+        value = run(fresh, "status", "--json").json
+        assert value["memory"] == {
+            "path": fresh.project.memory,
+            "days": 3,
+            "turns": 6,
+            "first": "2026-11-18",
+            "last": "2026-11-20",
+        }
+        assert value["index"]["in_step"] is False
+        assert "behind" in run(fresh, "status").output
+        run(fresh, "index")
+        index = run(fresh, "status", "--json").json["index"]
+        assert index == {
+            "files": 3, "chunks": 6, "missing": 0, "in_step": True, "model": "all-MiniLM-L6-v2",
+        }  # fmt: skip
+        assert "in step" in run(fresh, "status").output
+
+    def test_one_is_not_many(self, run: Run, fresh: Memory) -> None:
+        for name in list(DAYS)[:2]:
+            fresh.path(name).unlink()
+        run(fresh, "index")
+        assert "1 day, 1 turn, 2026-11-20" in run(fresh, "status").output
+        assert "1 chunk, " in run(fresh, "status").output
+
+    def test_what_failed(self, run: Run, fresh: Memory) -> None:
+        failed = Path(fresh.home.spool, "failed")
+        failed.mkdir(parents=True)
+        (failed / "1-Stop.json").write_text(
+            json.dumps({"event": "Stop", "session": "s1", "error": "no space left"})
+        )
+        Path(fresh.home.log).mkdir()
+        Path(fresh.home.log, "hooks.log").write_text("one\ntwo\n")
+        found = run(fresh, "status")
+        assert found.status == 0
+        assert "1 event given up, 2 hook errors" in found.output
+        assert "Stop of session s1: no space left" in found.errors
+        assert "memkit work --retry" in found.errors
+        value = run(fresh, "status", "--json").json
+        assert value["failed"][0]["error"] == "no space left"
+        assert value["hook_errors"] == 2
+
+    def test_it_changes_nothing(self, run: Run, fresh: Memory) -> None:
+        unindexed.mark(fresh.home, fresh.project.root)
+        before = sorted(Path(fresh.home.root).rglob("*"))
+        run(fresh, "status")
+        assert sorted(Path(fresh.home.root).rglob("*")) == before
+
+
+def test_off_and_on(run: Run, fresh: Memory) -> None:
+    marker = Path(fresh.project.root, ".memkit", "off")
+    for _ in range(2):
+        assert run(fresh, "off").output == f"memkit is off for {fresh.project.root}\n"
+        assert marker.exists()
+    assert "(switched off)" in run(fresh, "status").output
+    assert run(fresh, "search", "--json", "port").json["results"]
+    for _ in range(2):
+        value = run(fresh, "on", "--json").json
+        assert value == {"project": fresh.project.root, "memory": "on"}
+        assert not marker.exists()
+
+
+def test_off_where_nothing_can_be_written(run: Run, fresh: Memory) -> None:
+    shutil.rmtree(Path(fresh.project.root, ".memkit"))
+    Path(fresh.project.root, ".memkit").write_text("a file")
+    assert ".memkit: " in run(fresh, "off").complaint
+
+
+def test_all_that_it_makes_is_private(spawn: Run, tmp_path: Path) -> None:
+    """Under the usual mask, Chroma's files too, and a day that was open to all."""
+    memory = make_memory(tmp_path, DAYS)
+    Path(memory.home.root).mkdir(mode=0o700)
+    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n")
+    os.umask(0o022)
+    assert spawn(memory, "index").status == 0
+    home = [path for path in Path(memory.home.root).rglob("*") if path.name != "config.toml"]
+    assert [path for path in home if path.name == "chroma.sqlite3"]
+    assert [path for path in home if path.stat().st_mode & 0o077] == []
+    today = memory.path(f"{date.today()}.md")
+    memory.write(today.name, f"# {date.today()}\n\nMine.\n")
+    today.chmod(0o666)
+    assert spawn(memory, "remember", "The port is 7443").status == 0
+    assert "Note: The port is 7443" in today.read_text()
+    assert today.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_in_the_place_of_the_snapshots_is_no_end(run: Run, tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n")
+    assert run(memory, "index").status == 0
+    snapshots = Path(memory.home.index, "snapshots")
+    (collection,) = snapshots.iterdir()
+    shutil.rmtree(collection)
+    collection.write_text("no directory")
+    assert run(memory, "search", "staging gateway port", "--json").json["results"]
+    shutil.rmtree(snapshots)
+    snapshots.write_text("no directory")
+    assert run(memory, "search", "staging gateway port", "--json").json["results"]
+    assert snapshots.is_dir()

@@ -1,0 +1,178 @@
+"""`memkit stats`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from memkit.llm.ledger import Call, Ledger
+from memkit.recall import usage
+from tests.cli.conftest import Run
+from tests.memory import DAYS, Memory, make_memory
+
+WORK = (
+    "## 23:10 Night <!-- session:5e550003 -->\n\n"
+    "- Decided: it is 7443. <!-- grip:82c57f55 turns:aaaa0001 -->\n\n"
+    "### 23:10 On and on <!-- turn:aaaa0001 -->\n"
+    "**Asked** On and on?\n"
+    "**Did** Read a.py · Edit a.py · Edit src/[red]b[/red]\x1b[31m\x07$x$.py · Bash `ls` → 3\n"
+    "**Answered** Yes.\n"
+)
+FILES = {**DAYS, "2026-11-21.md": f"# 2026-11-21\n\n{WORK}"}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    memory = make_memory(tmp_path, FILES)
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text(
+        '[embedding]\nprovider = "none"\n[search]\nmode = "lexical"\n'
+    )
+    yield memory
+
+
+def test_everything_there_is(run: Run, memory: Memory) -> None:
+    now = time.time()
+    ledger = Ledger(memory.home)
+    ledger.end(
+        Call("1", now, "summarize", "anthropic", "m", memory.project.root, 100, 20, 0.5, "ok")
+    )
+    ledger.end(Call("2", now, "summarize", "anthropic", "m", "/another", 100, 20, 0.5, "ok"))
+    usage.note(memory.home, "pointers", ["aaaa"])
+    usage.note(memory.home, "expand", ["aaaa"])
+    found = run(memory, "stats", "--json").json
+    assert found["projects"] == [memory.project.root]
+    assert (found["days"], found["turns"], found["sessions"], found["bullets"]) == (4, 7, 3, 1)
+    for name in ("turns", "words", "bullets"):
+        assert found[name] == sum(day[name] for day in found["by_day"])
+    assert found["by_day"][-1] == {
+        "day": "2026-11-21", "turns": 1, "words": 4, "bullets": 1, "sessions": 1,
+    }  # fmt: skip
+    assert (found["hours"][9], found["hours"][23], sum(found["hours"])) == (6, 1, 7)
+    first, second = found["files"]
+    assert first == {"root": memory.project.root, "path": "a.py", "edited": 1, "mentioned": 2}
+    assert second["mentioned"] == 1
+    assert found["calls"]["calls"] == 1
+    assert found["pointers"] == {"given": 1, "followed": 1}
+    assert found["bytes"]["memory"] == sum(len(text.encode()) for text in FILES.values())
+    assert found["bytes"]["environment"] == 0
+
+
+def test_since(run: Run, memory: Memory) -> None:
+    found = run(memory, "stats", "--json", "--since", "2026-11-20").json
+    assert [day["day"] for day in found["by_day"]] == ["2026-11-20", "2026-11-21"]
+    assert run(memory, "stats", "--json", "--since", "2026-11-22").json["turns"] == 0
+    assert "2026-13-01" in run(memory, "stats", "--since", "2026-13-01").complaint
+
+
+def test_a_search_is_counted_and_not_what_was_asked(run: Run, memory: Memory) -> None:
+    assert run(memory, "stats", "--json").json["searches"] == 0
+    for command in (["search", "which gateway"], ["recall", "--stdin"]):
+        assert run(memory, *command, stdin=b"which gateway").status == 0
+    assert run(memory, "search", "--batch", "-", stdin=b"gateway\nnightly\n").status == 0
+    found = run(memory, "stats", "--json").json
+    assert found["searches"] == 4
+    assert date.fromtimestamp(found["counted_since"]) == date.today()
+    assert "gateway" not in Path(memory.home.events_file).read_text()
+
+
+def test_what_cannot_be_counted_is_found_all_the_same(run: Run, memory: Memory) -> None:
+    run(memory, "search", "gateway")
+    Path(memory.home.events_file).unlink()
+    Path(memory.home.events_file).mkdir()
+    found = run(memory, "search", "--json", "gateway")
+    assert found.status == 0
+    assert found.json["results"]
+
+
+def newest_week(output: str) -> str:
+    """The column of the newest week, a year being shown."""
+    rows = output.split("\n")
+    start = next(number for number, row in enumerate(rows) if row.startswith("Mon"))
+    return "".join(row[56:57] or " " for row in rows[start : start + 7])
+
+
+def test_what_is_shown(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(memory, "stats").output
+    assert "4 days, 2026-11-18 to 2026-11-21" in shown
+    assert "7 turns in 3 sessions" in shown
+    assert "most between 9:00 and 10:00" in shown
+    assert newest_week(shown) == "··▓█▒▒ "
+    assert "src/[red]b[/red]\ufffd$x$.py" in shown  # no mark-up, nothing that steers a terminal
+    assert "\x1b" not in shown
+    assert "earlier days" not in shown
+
+
+def test_what_there_is_no_room_for(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.write("2025-01-01.md", FILES["2026-11-18.md"])
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "1 earlier day is not shown" in run(memory, "stats").output
+    assert "earlier" not in run(memory, "stats", "--since", "2026-01-01").output
+
+
+def test_in_colour_and_in_ascii(spawn: Run, memory: Memory) -> None:
+    coloured = spawn(memory, "stats", FORCE_COLOR="1", TERM="xterm", PYTHONIOENCODING="utf-8")
+    assert "\x1b[32m█\x1b[0m" in coloured.output
+    assert "\x07" not in coloured.output
+    plain = spawn(memory, "stats", COLUMNS="80", PYTHONIOENCODING="ascii", NO_COLOR="1")
+    assert newest_week(plain.output) == "..*#++ "
+    assert plain.output.isascii()
+
+
+def test_nothing_yet(run: Run, tmp_path: Path) -> None:
+    empty = make_memory(tmp_path)
+    assert "0 days\n" in run(empty, "stats").output
+    assert run(empty, "stats", "--json").json["by_day"] == []
+
+
+def test_all_projects(run: Run, memory: Memory, tmp_path: Path) -> None:
+    other = make_memory(tmp_path / "two", {"2026-11-21.md": WORK}, home=memory.home)
+    run(memory, "index")
+    run(other, "index")
+    found = run(memory, "stats", "--all-projects", "--json").json
+    assert found["projects"] == [memory.project.root, other.project.root]
+    assert (found["days"], found["turns"], found["sessions"]) == (4, 8, 3)
+    assert [file["root"] for file in found["files"][:2]] == found["projects"]
+    shown = run(memory, "stats", "--all-projects").output
+    assert "2 projects" in shown
+    assert run(memory, "stats", "--json").json["turns"] == 7
+
+
+def test_a_picture(run: Run, memory: Memory, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "made.png"
+    found = run(memory, "stats", "--png", str(path))
+    assert found.status == 0
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert str(path) in found.errors
+    missing = tmp_path / "nowhere" / "made.png"
+    assert (
+        f"cannot write the picture {missing}"
+        in run(memory, "stats", "--png", str(missing)).complaint
+    )
+
+
+def test_a_picture_of_nothing(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert run(make_memory(tmp_path), "stats", "--png", str(tmp_path / "a.png")).status == 0
+    assert (tmp_path / "a.png").stat().st_size
+
+
+def test_without_matplotlib(
+    run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert (
+        "pip install matplotlib" in run(memory, "stats", "--png", str(tmp_path / "a.png")).complaint
+    )
+    assert json.loads(run(memory, "stats", "--json").output)["turns"] == 7

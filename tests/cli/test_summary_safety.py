@@ -1,0 +1,132 @@
+"""Commands of the summaries where something else happens meanwhile, or text would steer the terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.llm import providers
+from memkit.llm.calls import calls_lock
+from memkit.llm.ledger import Call, Ledger
+from memkit.privacy.redact import redact
+from memkit.recall.grip import find_grip
+from memkit.summarize.summarizer import SummaryReport
+from tests.cli.conftest import Run
+from tests.memory import Memory, make_memory
+from tests.summarize.stage import START, SummaryStage, bullet
+
+ESCAPE = "\x1b]0;owned\x07"  # not what click takes off by itself
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
+    """A session that waits, a model that answers, and settings that name it."""
+    stage = SummaryStage(tmp_path)
+    stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
+    stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1], "decision")]}
+    Path(stage.home.root, "config.toml").write_text('[summarize]\nprovider = "anthropic"\n')
+    monkeypatch.setattr(providers, "find_provider", lambda *_, **__: stage.provider)
+    return stage
+
+
+@pytest.fixture
+def memory(stage: SummaryStage, tmp_path: Path, model_home: object) -> Memory:
+    return make_memory(tmp_path, home=stage.home, models=model_home.models)  # type: ignore[attr-defined]
+
+
+def test_it_tells_the_price_and_then_does_it(run: Run, memory: Memory, stage: SummaryStage) -> None:
+    told = run(memory, "summarize", "--dry-run")
+    assert told.output.startswith("1 segment of 1 turn: about ")
+    assert stage.provider.tasks == []
+    done = run(memory, "summarize", "--yes")
+    assert (done.status, done.output.splitlines()[-1]) == (0, "1 segment summarized: 1 bullet in 1 call.")
+    assert run(memory, "summarize", "--yes").output.startswith("Nothing waits")
+    assert len(stage.provider.tasks) == 1
+
+
+def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
+    run: Run, memory: Memory, stage: SummaryStage
+) -> None:
+    for number in range(1, 8):
+        stage.add_turn(number, "words " * 330)
+    assert "today's budget is reached" not in run(memory, "status").output
+    spent = Call("c", time.time(), "summarize", "anthropic", "m", "/p", 193_000, 0, 0.0, "ok")
+    Ledger(stage.home).end(spent)
+    assert "today's budget is reached, they go on tomorrow" in run(memory, "status").output
+
+
+def test_a_grip_shows_its_proof(run: Run, memory: Memory, stage: SummaryStage) -> None:
+    stage.run(60)
+    grip = stage.bullets[0].split("grip:")[1].split()[0]
+    shown = run(memory, "grip", grip[:5])
+    assert (shown.status, shown.errors) == (0, "")
+    first, second, _, excerpt, source, *events = shown.output.splitlines()
+    assert first == f"{grip}  Decided: The gateway listens on 7443."
+    assert second == f"2026-11-20, session {stage.journal.day('2026-11-20').sessions()[0]}"
+    assert excerpt == "“Port 7443, since 443 is taken.”"
+    assert source == "from the archive, turns 00000000"
+    assert events == ["  user      Which port?", "> assistant Port 7443, since 443 is taken."]
+    found = find_grip(stage.project, stage.home, grip, 0, redact)
+    assert (found.place, len(found.events)) == (0, 1)
+    # Without an archive the digest tells.
+    for path in Path(stage.home.archive).iterdir():
+        path.unlink()
+    found = find_grip(stage.project, stage.home, grip, 3, redact)
+    assert (found.source, found.events, found.place) == ("journal", (), -1)
+    assert "Port 7443" in found.excerpt
+    assert run(memory, "grip", "zz").complaint.endswith("has the grip 'zz'")
+
+
+def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummaryStage) -> None:
+    """A repository brings memory with it, and a server the names of its models."""
+    stage.run(60)
+    day = Path(stage.project.memory) / "2026-11-20.md"
+    day.write_text(
+        day.read_text()
+        + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}1 turns:0000{ESCAPE},00000000 -->"
+        + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}2 turns:00000000 -->\n"
+    )
+    call = Call("c", START.timestamp(), "summarize", f"x{ESCAPE}", f"y{ESCAPE}", f"/p{ESCAPE}")
+    Ledger(stage.home).end(call)
+    (waiting,) = WaitingSessions(stage.home)
+    assert waiting.root == stage.project.root
+    for command in (
+        ("grip", f"abc{ESCAPE}1"),
+        ("grip", "abc"),
+        ("cost", "--by", "model"),
+        ("cost", "--by", "project"),
+        ("status",),
+    ):
+        shown = run(memory, *command)
+        assert shown.output or shown.errors
+        assert "\x1b" not in shown.output + shown.errors, command
+
+
+def test_what_a_round_under_way_does_is_not_paid_for_twice(
+    run: Run, memory: Memory, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, may_go = threading.Event(), threading.Event()
+    stage.now = START.replace(hour=12)
+
+    def round_of_the_service() -> None:
+        with calls_lock(stage.home):
+            held.set()
+            may_go.wait(60)
+            stage.summarizer.run_due(SummaryReport(), lambda: False)
+
+    thread = threading.Thread(target=round_of_the_service)
+    thread.start()
+    assert held.wait(60)
+    # The command has made its plan when it asks whether to start.
+    monkeypatch.setattr("memkit.cli.summarize.confirm", lambda question, yes: may_go.set())
+    try:
+        assert run(memory, "summarize").status == 0
+    finally:
+        may_go.set()
+        thread.join(60)
+    assert len(stage.provider.tasks) == 1
+    assert len(stage.bullets) == 1

@@ -1,0 +1,162 @@
+"""`memkit uninstall`: all of memkit goes, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.capture.sessions import Session, Sessions
+from memkit.hook.project import Project
+from tests.cli.conftest import Run
+from tests.memory import DAYS, Memory, make_memory
+
+FAKE_CLIENT = """#!{python}
+import json, os, sys
+with open({log!r}, "a") as log:
+    print(*sys.argv[1:], file=log)
+if sys.argv[1:3] == ["plugin", "uninstall"]:
+    os.unlink({installed!r})
+"""
+
+
+@pytest.fixture
+def memory(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """A home with all there can be in it."""
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    memory = make_memory(tmp_path, DAYS)
+    home = memory.home
+    assert run(memory, "config", "set", "search.k", "3").status == 0
+    run(memory, "index")
+    run(memory, "work")
+    Sessions(home).save(Session("5e550001", "/gone.jsonl", memory.project.root))
+    Archive(home).append("5e550001", [ArchivedTurn("8ad3df7f", ())])
+    Path(home.ledger).write_text("{}\n")
+    for path in ("env/0123456789abcdef/bin/python", "env/.lock", "models/all-MiniLM-L6-v2/tokenizer.json",
+                 "log/memkit.log.1", "log/worker.log", "run/shown/a.json", "run/service.sock"):  # fmt: skip
+        Path(home.root, path).parent.mkdir(parents=True, exist_ok=True)
+        Path(home.root, path).write_text("x")
+    return memory
+
+
+def gone_project(memory: Memory) -> Path:
+    """A day of a project whose directory is no more."""
+    project = Project.at_root("/home/you/gone-for-ever", memory.home)
+    day = Path(project.memory, "2026-11-01.md")
+    day.parent.mkdir(parents=True)
+    day.write_text("# 2026-11-01\n")
+    return day
+
+
+def test_all_goes_but_the_markdown(run: Run, memory: Memory) -> None:
+    done = run(memory, "uninstall", "--yes", "--json").json
+    assert done["problems"] == []
+    assert not Path(memory.home.root).exists()
+    assert sorted(path.name for path in Path(memory.project.memory).iterdir()) == sorted(DAYS)
+    assert done["left"] == [{"path": memory.project.memory, "reason": "the memory"}]
+
+
+def test_everything_leaves_no_trace(run: Run, memory: Memory) -> None:
+    gone_project(memory)
+    mine = Path(memory.project.root, "main.py")
+    mine.write_text("print()\n")
+    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
+    assert (done["left"], done["problems"]) == ([], [])
+    assert not Path(memory.home.root).exists()
+    assert [*Path(memory.project.root).iterdir()] == [mine]
+
+
+def test_what_is_not_derived_can_be_kept(run: Run, memory: Memory) -> None:
+    day = gone_project(memory)
+    done = run(memory, "uninstall", "--keep-memory", "--yes", "--json").json
+    assert done["problems"] == []
+    kept = {"config.toml", "ledger.jsonl", "archive", "sessions", "projects"}
+    assert {path.name for path in Path(memory.home.root).iterdir()} == kept
+    assert day.exists()
+    assert Archive(memory.home).turns("5e550001")
+
+
+def test_memory_of_a_project_that_is_gone_stays(run: Run, memory: Memory) -> None:
+    day = gone_project(memory)
+    done = run(memory, "uninstall", "--yes", "--json").json
+    assert [*Path(memory.home.root).rglob("*.*")] == [day.parents[1], day]
+    assert str(day.parent) in [one["path"] for one in done["left"]]
+
+
+def test_what_is_not_memkits_is_left_and_named(run: Run, memory: Memory, tmp_path: Path) -> None:
+    others = [Path(memory.home.root, name) for name in
+              ("mine.txt", "models/my-model/weights", "env/venv/x", "archive/box.zip", "log/diary.txt")]  # fmt: skip
+    others.append(Path(memory.project.root, ".memkit", "mine"))
+    for path in others:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "a").write_text("mine")
+    Path(memory.home.index, "snapshots", "link").symlink_to(tmp_path / "precious")
+    (tmp_path / "spool").mkdir()
+    Path(memory.home.spool).symlink_to(tmp_path / "spool")
+    done = run(memory, "uninstall", "--everything", "--yes", "--json").json
+    left = [path for path in Path(memory.home.root).rglob("*") if path.is_file()]
+    assert sorted(left) == sorted(others[:-1])
+    assert others[-1].exists()
+    assert (tmp_path / "precious" / "a").exists()
+    assert (tmp_path / "spool").is_dir()
+    named = {one["path"] for one in done["left"]}
+    assert {str(others[0]), str(others[1].parent), str(others[-1]), str(tmp_path / "spool")} <= named
+
+
+@pytest.mark.parametrize("root", ["/", "user", "."])
+def test_no_home_directory_is_removed(
+    run: Run, memory: Memory, tmp_path: Path, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "user" / "index").mkdir(parents=True)
+    memory.home.root = str(tmp_path / root) if root != "/" else "/"
+    done = run(memory, "uninstall", "--everything", "--yes")
+    assert "holds more than memkit; nothing is removed" in done.complaint
+    assert (tmp_path / "user" / "index").is_dir()
+
+
+def test_there_need_be_no_home(run: Run, memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    memory.home.root = str(tmp_path / "other")
+    assert "there is no memory home" in run(memory, "uninstall", "--yes").complaint
+
+
+def test_it_asks_first(run: Run, memory: Memory) -> None:
+    asked = run(memory, "uninstall")
+    assert (asked.status, asked.errors) == (1, "memkit: nobody is there to be asked; `--yes` starts it\n")
+    assert memory.home.index in asked.output
+    assert run(memory, "uninstall", "--keep-memory", "--everything").status == 2
+    assert Path(memory.home.root, "env", "0123456789abcdef").is_dir()
+
+
+def test_the_client_is_told(run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = tmp_path / "claude" / "plugins" / "installed_plugins.json"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(json.dumps({"plugins": {"memkit@memkit": [], "other@memkit": []}}))
+    log, client = tmp_path / "said", tmp_path / "bin" / "claude"
+    client.parent.mkdir()
+    client.write_text(FAKE_CLIENT.format(python=sys.executable, log=str(log), installed=str(installed)))
+    client.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{client.parent}{os.pathsep}{os.environ['PATH']}")
+    assert run(memory, "uninstall", "--yes", "--json").json["problems"] == []
+    assert log.read_text() == "plugin uninstall memkit@memkit\nplugin marketplace remove memkit\n"
+
+
+def test_without_a_client_the_plugin_is_named(
+    run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "claude" / "plugins" / "installed_plugins.json"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(json.dumps({"plugins": {"memkit@memkit": []}}))
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    done = run(memory, "uninstall", "--yes")
+    assert done.status == 1
+    assert "there is no `claude`" in done.errors
+    assert not Path(memory.home.root).exists()

@@ -1,0 +1,143 @@
+"""`memkit watch`, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from memkit.index.current import memory_paths
+from memkit.index.lock import index_lock
+from tests.cli.conftest import environment
+from tests.memory import DAYS, Memory, make_memory
+
+GENEROUS_SECONDS = 60.0
+
+
+class Watching:
+    """The running command, and the lines it prints."""
+
+    def __init__(self, memory: Memory, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "memkit", "watch", *arguments],
+            cwd=memory.project.root,
+            env=environment(memory, MEMKIT_EMBEDDING_PROVIDER="none"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.output = _lines(self.process.stdout)
+        self.errors = _lines(self.process.stderr)
+
+    def line(self) -> str:
+        return self.output.get(timeout=GENEROUS_SECONDS)
+
+    def error(self, wanted: str) -> str:
+        """The next line on stderr that has `wanted` in it."""
+        while wanted not in (line := self.errors.get(timeout=GENEROUS_SECONDS)):
+            assert line
+        return line
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Stop it; its status, and what else it wrote to stderr."""
+        self.process.send_signal(number)
+        status = self.process.wait(GENEROUS_SECONDS)
+        return status, "".join(iter(self.errors.get, ""))
+
+
+def _lines(stream: IO[str] | None) -> queue.SimpleQueue[str]:
+    assert stream is not None
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        with stream:
+            for line in stream:
+                lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS)
+
+
+@pytest.fixture
+def watch(memory: Memory) -> Iterator[Callable[..., Watching]]:
+    started = []
+
+    def start(*arguments: str) -> Watching:
+        started.append(Watching(memory, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+
+
+def test_a_line_for_each_change_until_it_is_ended(
+    memory: Memory, watch: Callable[..., Watching]
+) -> None:
+    watching = watch()
+    assert watching.line() == "6 chunks of 3 files: 6 added, 0 deleted, 0 embedded.\n"
+    assert "watching 1 path of" in watching.error("watching")
+    memory.path("2026-11-20.md").unlink()
+    assert watching.line() == "5 chunks of 2 files: 0 added, 1 deleted, 0 embedded.\n"
+    memory.write("new.md", "# New\n\n" + "zebra " * 30)
+    assert watching.line() == "6 chunks of 3 files: 1 added, 0 deleted, 0 embedded.\n"
+    status, errors = watching.end(signal.SIGINT)
+    assert status == 0
+    assert "Traceback" not in errors
+    assert watching.output.get(timeout=GENEROUS_SECONDS) == ""
+
+
+def test_json_and_paths(memory: Memory, watch: Callable[..., Watching]) -> None:
+    notes = Path(memory.project.root, "notes")
+    notes.mkdir()
+    watching = watch("--json", "notes")
+    assert json.loads(watching.line())["files"] == 3
+    (notes / "a.md").write_text("# Zebra\n\n" + "zebra " * 30)
+    report = json.loads(watching.line())
+    assert (report["files"], report["added"]) == (4, 1)
+    status, errors = watching.end(signal.SIGTERM)
+    assert status == 0
+    assert "Traceback" not in errors
+    paths = memory_paths(memory.project, memory.home, memory.settings)
+    assert paths == [".memkit/memory", "notes"]
+
+
+def test_it_ends_in_the_middle_of_a_pass(memory: Memory, watch: Callable[..., Watching]) -> None:
+    with index_lock(memory.home, 5.0):
+        watching = watch()
+        watching.error("waiting for another memkit process")
+        status, errors = watching.end(signal.SIGTERM)
+    assert (status, errors) == (0, "")
+
+
+def test_an_error_is_a_line_and_the_watching_goes_on(
+    memory: Memory, watch: Callable[..., Watching]
+) -> None:
+    Path(memory.home.root).mkdir(parents=True)
+    Path(memory.home.index).write_text("in the way")
+    watching = watch()
+    assert watching.error("cannot open the index").startswith("memkit: ")
+    Path(memory.home.index).unlink()
+    memory.write("new.md", "# New\n\n" + "zebra " * 30)
+    assert watching.line() == "7 chunks of 4 files: 7 added, 0 deleted, 0 embedded.\n"
+    assert watching.end(signal.SIGTERM)[0] == 0
+
+
+def test_wrong_usage_and_no_directory(memory: Memory, watch: Callable[..., Watching]) -> None:
+    assert watch("not-there").process.wait(GENEROUS_SECONDS) == 2
+    assert watch("--project", "not-there").process.wait(GENEROUS_SECONDS) == 1

@@ -1,0 +1,105 @@
+"""The manual is whole, and what it takes from the code is what the code says."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from memkit.doctor import registry
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCUMENTS = REPOSITORY / "docs"
+REFERENCE = ["docs/reference.py", "--check"]
+
+
+def run(arguments: list[str], directory: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_what_is_generated_is_fresh() -> None:
+    done = run(REFERENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("page", "old"),
+    [("commands.md", "--all-projects"), ("settings.md", "`0.32`"), ("models.md", "`voyage`")],
+)
+def test_what_is_stale_is_named_and_written_anew(tmp_path: Path, page: str, old: str) -> None:
+    copies = tmp_path / "docs"
+    copies.mkdir()
+    for name in ("reference.py", "commands.md", "settings.md", "models.md"):
+        (copies / name).write_bytes((DOCUMENTS / name).read_bytes())
+    fresh = (copies / page).read_text()
+    (copies / page).write_text(fresh.replace(old, "something else"))
+    done = run(REFERENCE, tmp_path)
+    assert done.returncode == 1
+    assert f"docs/{page}" in done.stderr
+    assert run(REFERENCE[:1], tmp_path).returncode == 0
+    assert (copies / page).read_text() == fresh
+
+
+def test_it_can_be_built_and_asks_no_foreign_server(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    done = run(["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)])
+    assert done.returncode == 0, done.stderr
+    pages = list(site.rglob("*.html"))
+    assert {page.stem for page in DOCUMENTS.glob("*.md")} <= {page.stem for page in pages}
+    assert not (site / "reference.py").exists()
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        foreign = re.findall(r'<(?:script|img|link|iframe)\b[^>]*"((?:https?:)?//[^"]*)"', text)
+        assert foreign == [], page.name
+
+
+def test_links_of_the_front_page_lead_somewhere() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)
+    assert len(links) > 10
+    assert [link for link in links if not (REPOSITORY / link).is_file()] == []
+
+
+def test_the_picture_is_one() -> None:
+    picture = ElementTree.parse(DOCUMENTS / "how-it-works.svg").getroot()
+    _, _, width, height = map(float, picture.attrib["viewBox"].split())
+    for box in picture.iter("{http://www.w3.org/2000/svg}rect"):
+        x, y, across, down = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
+        assert 0 <= x < x + across <= width
+        assert 0 <= y < y + down <= height
+
+
+def test_every_finding_of_the_doctor_is_explained() -> None:
+    text = (DOCUMENTS / "troubleshooting.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ")]
+    explained = re.findall(r"`([^`]+)`(\\\*)?", " ".join(cells))
+    assert {code for code, _ in explained} == set(codes())
+    mended = {code for some in registry._MENDING.values() for code in some}
+    assert {code for code, star in explained if star} == mended
+
+
+def codes() -> set[str]:
+    """All texts in the doctor's modules that have the form of a code."""
+    return {
+        node.value
+        for module in (REPOSITORY / "memkit" / "health").glob("*.py")
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch("[a-z]+(-[a-z]+)+", node.value)
+    }

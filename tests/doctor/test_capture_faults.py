@@ -1,0 +1,194 @@
+"""Faults between the client and the memory: hooks, events, transcripts, the archive."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.archive.archive import Archive
+from memkit.capture.sessions import Sessions
+from memkit.doctor.hooks import last_events
+from memkit.hook.events import log_failure
+from memkit.ipc import spool
+from memkit.paths import Home
+from tests.builders import Lines
+from tests.doctor.conftest import Patient, write_json
+
+OTHER = "77aa9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
+
+
+def put(patient: Patient, **fields: Any) -> str:
+    """An event of a session whose transcript is there."""
+    lines = Lines(OTHER).prompt("Which port does the staging gateway use?", "p1").answer("7443.")
+    record = {
+        "event": "Stop",
+        "session": OTHER,
+        "time": time.time(),
+        "project": patient.memory.project.root,
+        "transcript": str(patient.transcript(lines)),
+        "prompt_id": "p1",
+        "message": "7443.",
+    }
+    return spool.put(patient.home, {**record, **fields})
+
+
+def give_up(patient: Patient, name: str, error: str) -> None:
+    item = spool.claim(patient.home, name, time.time())
+    assert item is not None
+    spool.give_up(patient.home, item, error)
+
+
+def test_a_failed_event(bare: Patient) -> None:
+    give_up(bare, put(bare), "the disk was full")
+    finding = bare.finding("event-failed")
+    assert finding.level == "error"
+    assert finding.what == "1 event given up: the disk was full"
+    assert bare.mend(finding)[-1] == "1 event taken in"
+    assert "7443" in bare.search()
+    assert bare.findings() == []
+
+
+def test_an_event_that_cannot_be_read(bare: Patient) -> None:
+    name = put(bare)
+    path = Path(bare.home.spool, "new", name)
+    path.write_text("{")
+    assert spool.claim(bare.home, name, time.time()) is None
+    finding = bare.finding("event-failed")
+    assert not finding.fixable
+    assert "unreadable" in finding.what
+
+
+def test_an_event_that_fails_again(bare: Patient) -> None:
+    from memkit.doctor.finding import open_subject
+    from memkit.doctor.registry import mend
+
+    give_up(bare, put(bare, project=7, cwd=7, time="never"), "it was odd")
+    finding = bare.finding("event-failed")
+    done = list(mend(open_subject(bare.home, bare.memory.project), [finding]))
+    assert [step.failed for step in done] == [False, True]
+    assert "will be tried again" in bare.finding("event-retried").what
+
+
+def test_events_that_nobody_takes_in(bare: Patient) -> None:
+    put(bare)
+    assert bare.findings() == []
+    put(bare, time=time.time() - 3600)
+    finding = bare.finding("events-waiting")
+    assert bare.mend(finding) == ["2 events taken in"]
+    assert "7443" in bare.search()
+    assert bare.findings() == []
+
+
+def test_hooks_that_never_fired(bare: Patient) -> None:
+    assert bare.memory.project.root in last_events(bare.home)
+    for path in Path(bare.home.sessions).iterdir():
+        path.unlink()
+    (bare.client / "agent-1234.jsonl").write_text("{}\n")  # no session of its own
+    finding = bare.finding("hooks-never-fired")
+    assert finding.level == "error"
+    assert "had a session there" in finding.what
+    for path in bare.client.iterdir():  # of a time before memkit was installed
+        os.utime(path, (10**9, 10**9))
+    assert "hooks-never-fired" not in bare.codes()
+
+
+def test_hooks_that_fire_no_more(bare: Patient) -> None:
+    assert bare.findings() == []
+    now = time.time()
+    bare.transcript(Lines(OTHER).prompt("And now?").answer("Now."), changed=now + 3600)
+    assert "hooks last fired in" in bare.finding("hooks-silent").what
+    put(bare, event="UserPromptSubmit", time=now + 3600)
+    assert bare.findings() == []
+
+
+def test_a_hook_that_failed(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIT_HOME", bare.home.root)
+    log_failure("Stop", OSError("no room"))
+    Path(bare.home.hook_log).chmod(0o600)
+    assert bare.finding("hook-errors").what.endswith("Stop: OSError: no room")
+    entry = json.loads(Path(bare.home.hook_log).read_text())
+    entry["time"] = "2024-01-01T00:00:00+0000"
+    Path(bare.home.hook_log).write_text(json.dumps(entry) + "\n{cut off")
+    assert bare.findings() == []
+
+
+def test_a_transcript_that_cannot_be_read(bare: Patient) -> None:
+    (session,) = Sessions(bare.home)
+    Path(session.transcript).unlink()
+    assert bare.findings() == []  # the client deletes them
+    Path(session.transcript).mkdir()
+    finding = bare.finding("transcript-unreadable")
+    assert session.transcript in finding.what
+    assert finding.what.endswith("is no file")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
+def test_a_transcript_that_may_not_be_read(bare: Patient) -> None:
+    (session,) = Sessions(bare.home)
+    Path(session.transcript).chmod(0)
+    assert "Permission denied" in bare.finding("transcript-unreadable").what
+
+
+def test_a_transcript_of_something_else(bare: Patient) -> None:
+    (session,) = Sessions(bare.home)
+    with Path(session.transcript).open("a") as file:
+        file.write("not JSON\n" * 3)
+    assert bare.findings() == []  # read from its start there are turns, too
+    session.offset = session.size
+    Sessions(bare.home).save(session)
+    assert "3 lines that are no JSON" in bare.finding("transcript-unreadable").what
+
+
+def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
+    now = time.time()
+    lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
+    bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
+    finding = bare.finding("archive-gap")
+    assert OTHER in finding.what
+    assert bare.mend(finding) == ["1 sessions archived"]
+    (turn,) = Archive(bare.home).turns(OTHER)
+    assert "7443" in str(turn.messages)
+    assert not Path(bare.memory.project.memory).exists()
+    assert bare.findings() == []
+
+
+def test_how_long_the_client_keeps_them(bare: Patient, tmp_path: Path) -> None:
+    now = time.time()
+    lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
+    bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
+    for days, is_found in ((90, False), (28, True), ("many", True)):
+        write_json(tmp_path / "claude" / "settings.json", {"cleanupPeriodDays": days})
+        assert ("archive-gap" in bare.codes()) is is_found
+    bare.configure("[archive]\nenabled = false\n")
+    assert bare.findings() == []
+
+
+def test_a_transcript_that_memkit_never_read(bare: Patient) -> None:
+    lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
+    bare.transcript(lines, changed=time.time() - 26 * 86400)
+    finding = bare.finding("never-imported")
+    assert finding.level == "note"
+    assert f"memkit import {bare.client}" in finding.fix
+
+
+def test_a_project_that_is_off(bare: Patient) -> None:
+    for path in Path(bare.home.sessions).iterdir():
+        path.unlink()
+    assert bare.codes() == ["hooks-never-fired"]
+    marker = Path(bare.memory.project.root, ".memkit", "off")
+    marker.parent.mkdir()
+    marker.touch()
+    assert bare.findings() == []
+
+
+def test_the_last_event_of_each_project(bare: Patient) -> None:
+    home = Home(bare.home.root)
+    put(bare, project="/elsewhere", time=1000.0)
+    put(bare, project="/elsewhere", time=3000.0)
+    put(bare, project="/elsewhere", time=2000.0)
+    assert last_events(home)["/elsewhere"] == 3000.0

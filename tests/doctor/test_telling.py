@@ -1,0 +1,125 @@
+"""What matters is said at the start of the next session, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from memkit.capture.live_sessions import LiveSessions
+from memkit.doctor import registry
+from memkit.doctor.finding import Finding, Subject, open_subject
+from memkit.doctor.registry import CHECKS, Check, examine, mend
+from memkit.doctor.telling import tell_next_session
+from memkit.hook import notices
+from memkit.hook.notices import MOST_AT_ONCE, Notice
+from tests.doctor.conftest import Patient
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def session_start(patient: Patient, project: str | None = None) -> dict[str, object]:
+    """What the real hook answers."""
+    root = project or patient.memory.project.root
+    done = subprocess.run(
+        [sys.executable, str(REPOSITORY / "hooks" / "session_start.py")],
+        input=json.dumps({"cwd": root}).encode(),
+        env={**os.environ, "MEMKIT_HOME": patient.home.root, "MEMKIT_PYTHON": sys.executable},
+        cwd=root,
+        capture_output=True,
+        check=True,
+    )
+    value = json.loads(done.stdout)
+    assert isinstance(value, dict)
+    return value
+
+
+def test_a_healthy_home_says_nothing(bare: Patient) -> None:
+    assert tell_next_session(bare.home) == 0
+    assert "systemMessage" not in session_start(bare)
+
+
+def test_a_finding_is_said_once_until_it_comes_back(bare: Patient) -> None:
+    bare.configure("[search]\nbest_relevence = 0.1\n")
+    assert tell_next_session(bare.home) == 1
+    said = session_start(bare)["systemMessage"]
+    assert isinstance(said, str)
+    assert "unknown setting search.best_relevence" in said
+    assert "rename it to search.best_relevance" in said
+    assert said.count("\n") == 0
+    assert "systemMessage" not in session_start(bare)
+    assert tell_next_session(bare.home) == 0
+    assert "systemMessage" not in session_start(bare)
+    bare.configure("")
+    assert tell_next_session(bare.home) == 0
+    assert list(Path(bare.home.run, "notices").iterdir()) == []
+    bare.configure("[search]\nbest_relevence = 0.1\n")
+    assert tell_next_session(bare.home) == 1
+    assert "systemMessage" in session_start(bare)
+
+
+def test_a_project_hears_of_its_own(bare: Patient, tmp_path: Path) -> None:
+    for path in Path(bare.home.sessions).iterdir():
+        path.unlink()
+    LiveSessions(bare.home).begin("s", bare.memory.project.root, os.getpid())
+    assert tell_next_session(bare.home) == 1
+    (tmp_path / "other").mkdir()
+    assert "systemMessage" not in session_start(bare, str(tmp_path / "other"))
+    assert "no hook of memkit has ever fired" in str(session_start(bare)["systemMessage"])
+
+
+def test_not_all_at_once_and_nothing_that_steers(bare: Patient) -> None:
+    many = [Notice(f"code{n}", f"line {n} \x1b[31m\n") for n in range(MOST_AT_ONCE + 1)]
+    assert notices.publish(bare.home, many) == MOST_AT_ONCE + 1
+    first = notices.take(bare.home, "/somewhere")
+    rest = notices.take(bare.home, "/elsewhere")
+    assert (len(first), len(rest)) == (MOST_AT_ONCE, 1)
+    assert sorted(first + rest) == [f"line {n} \ufffd[31m\ufffd" for n in range(MOST_AT_ONCE + 1)]
+    assert notices.publish(bare.home, many) == 0
+    notices.publish(bare.home, [Notice("long", "x" * 10_000)])
+    assert len(notices.take(bare.home, "")[0]) < 500
+
+
+def test_a_damaged_notice_is_passed_over(bare: Patient) -> None:
+    notices.publish(bare.home, [Notice("code", "line")])
+    (path,) = Path(bare.home.run, "notices").iterdir()
+    for text in ("", "[]", '{"root": ""}', "\xff"):
+        path.write_bytes(text.encode("latin-1"))
+        assert notices.take(bare.home, "") == []
+        path.with_suffix(".said").unlink(missing_ok=True)
+    assert notices.publish(bare.home, [Notice("code", "line")]) == 1
+    assert notices.take(bare.home, "") == ["line"]
+
+
+def test_a_check_that_fails_hides_no_other(bare: Patient) -> None:
+    def check_nothing(subject: Subject) -> list[Finding]:
+        raise ZeroDivisionError("of\nno use")
+
+    subject = open_subject(bare.home, bare.memory.project)
+    found = examine(subject, [Check(check_nothing), *CHECKS])
+    assert [one.what for one in found] == ["the check of nothing failed: of no use"]
+
+
+def test_what_is_mended_when(bare: Patient) -> None:
+    """Each step once, in its order, and only for what is fixable."""
+    subject = open_subject(bare.home, bare.memory.project)
+    waiting = Finding("events-waiting", "warning", "what", "meaning", fixable=True)
+    failed = Finding("event-failed", "error", "what", "meaning", fixable=True)
+    other = Finding("open-to-others", "error", "what", "meaning")
+    assert [step.said for step in mend(subject, [waiting, other, failed, failed])] == [
+        "0 events put back to be tried again",
+        "0 events taken in",
+    ]
+    assert list(mend(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
+
+
+def test_no_home_is_no_fault(bare: Patient, tmp_path: Path) -> None:
+    from memkit.paths import Home
+
+    home = Home(str(tmp_path / "nowhere"))
+    (finding,) = examine(open_subject(home, bare.memory.project))
+    assert (finding.code, finding.level) == ("no-home", "note")
+    assert not Path(home.root).exists()
+    assert registry.CHECKS

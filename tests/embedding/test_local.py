@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.embedding import load_embedder
+from memkit.embedding.local import LocalEmbedder
+from memkit.embedding.onnx_graph import build_graph
+from memkit.errors import EmbeddingError
+from memkit.paths import Home
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPH = "model-1.onnx"
+
+
+@pytest.fixture(scope="module")
+def directory(model_home: Home) -> Path:
+    return Path(model_home.models, "all-MiniLM-L6-v2")
+
+
+@pytest.fixture(scope="module")
+def embedder(directory: Path) -> LocalEmbedder:
+    return LocalEmbedder(directory)
+
+
+@pytest.fixture
+def own_directory(directory: Path, tmp_path: Path) -> Path:
+    """A model directory without a graph; its files are shared, not copied."""
+    own = tmp_path / "model"
+    own.mkdir()
+    for name in ("model.safetensors", "tokenizer.json"):
+        (own / name).hardlink_to(directory / name)
+    return own
+
+
+def _texts(count: int, words: int) -> list[str]:
+    chosen = random.Random(count)
+    pool = (
+        "gateway port deploy/gateway.yaml ERR_404 staging the listens on 7443 Tür 你好 ok".split()
+    )
+    return [" ".join(chosen.choices(pool, k=chosen.randint(1, words))) for _ in range(count)]
+
+
+def test_vectors_have_length_one_and_keep_the_order(embedder: LocalEmbedder) -> None:
+    texts = ["a cat sat on the mat", "", "the kitten rests on a rug", "quarterly tax filing"]
+    vectors = embedder.embed(texts)
+    assert vectors.shape == (4, 384)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    similarity = vectors @ vectors[0]
+    assert similarity[2] > 0.5 > similarity[3]
+
+
+def test_no_texts(embedder: LocalEmbedder) -> None:
+    assert embedder.embed([]).shape == (0, 384)
+
+
+def test_a_text_has_the_same_vector_in_every_batch(
+    embedder: LocalEmbedder, directory: Path
+) -> None:
+    texts = _texts(30, 60)
+    together = embedder.embed(texts)
+    alone = np.concatenate([embedder.embed([text]) for text in texts])
+    with_one_thread = LocalEmbedder(directory, threads=1).embed(texts[::-1])[::-1]
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together, with_one_thread)
+
+
+def test_a_long_text_is_read_up_to_the_limit(embedder: LocalEmbedder) -> None:
+    beginning, whole = embedder.embed(["port " * 254, "port " * 254 + "gateway " * 50])
+    np.testing.assert_array_equal(beginning, whole)
+    assert not np.array_equal(beginning, embedder.embed(["port " * 253])[0])
+
+
+def test_progress_counts_up_to_all(
+    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memkit.embedding.local._TEXTS_AT_ONCE", 4)
+    texts = _texts(10, 5)
+    done: list[int] = []
+    vectors = embedder.embed(texts, done.append)
+    assert done == sorted(set(done))
+    assert done[-1] == 10
+    np.testing.assert_array_equal(vectors[9], embedder.embed(texts[9:])[0])
+
+
+def test_lone_surrogates_are_embedded(embedder: LocalEmbedder) -> None:
+    assert np.isfinite(embedder.embed(["a \ud83d b", "\udcff"])).all()
+    assert "".join(embedder.windows("\ud83d " * 300)).count("\ud83d") == 300
+
+
+def test_tokens_are_counted_without_the_special_ones(embedder: LocalEmbedder) -> None:
+    assert embedder.count_tokens("") == 0
+    assert embedder.count_tokens("hello world") == 2
+    assert embedder.count_tokens("word " * 1000) == 1000
+
+
+def test_short_text_is_one_window(embedder: LocalEmbedder) -> None:
+    text = "\n word" * 254
+    assert embedder.windows(text) == [text]
+    assert len(embedder.windows(text + " more")) == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.text(max_size=30)
+        | st.sampled_from(["\n\n", "\n", " ", ". ", "[SEP]", "x" * 150, "语言", "각"]),
+        max_size=20,
+    ),
+    st.integers(1, 40),
+)
+def test_windows_fit_and_hold_everything(
+    embedder: LocalEmbedder, parts: list[str], repeat: int
+) -> None:
+    text = "".join(parts) * repeat
+    windows = embedder.windows(text)
+    assert "".join("".join(windows).split()) == "".join(text.split())
+    assert all(embedder.count_tokens(window) <= 254 for window in windows)
+
+
+def test_the_graph_is_kept_privately(own_directory: Path) -> None:
+    LocalEmbedder(own_directory)
+    graph = own_directory / GRAPH
+    assert graph.stat().st_mode & 0o777 == 0o600
+    before = graph.stat().st_mtime_ns
+    LocalEmbedder(own_directory)
+    assert graph.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 1000, None], ids=["empty", "other", "cut"])
+def test_a_broken_graph_is_built_anew(
+    own_directory: Path,
+    embedder: LocalEmbedder,
+    content: bytes | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    whole = build_graph(own_directory / "model.safetensors")
+    graph = own_directory / GRAPH
+    graph.write_bytes(whole[:20_000] if content is None else content)
+    with caplog.at_level(logging.WARNING):
+        vectors = LocalEmbedder(own_directory).embed(["hello"])
+    np.testing.assert_array_equal(vectors, embedder.embed(["hello"]))
+    assert graph.read_bytes() == whole
+    assert "building" in caplog.text
+
+
+def test_a_model_that_cannot_be_loaded(own_directory: Path) -> None:
+    weights = own_directory / "model.safetensors"
+    content = weights.read_bytes()[:1_000_000]
+    weights.unlink()
+    weights.write_bytes(content)
+    with pytest.raises(EmbeddingError, match="cannot be loaded") as caught:
+        LocalEmbedder(own_directory)
+    assert "\n" not in str(caught.value)
+
+
+def test_vectors_that_are_not_finite_are_an_error(own_directory: Path) -> None:
+    weights = own_directory / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    header = 8 + int.from_bytes(content[:8], "little")
+    bias = json.loads(content[8:header])["embeddings.LayerNorm.bias"]["data_offsets"][0]
+    content[header + bias : header + bias + 4] = np.float32("nan").tobytes()
+    weights.unlink()
+    weights.write_bytes(content)
+    with pytest.raises(EmbeddingError, match="not finite"):
+        LocalEmbedder(own_directory).embed(["hello"])
+
+
+def test_the_embedder_of_the_settings(model_home: Home) -> None:
+    embedder = load_embedder(model_home, allow_download=False)
+    assert (embedder.name, embedder.dimensions) == ("all-MiniLM-L6-v2", 384)
+
+
+LOAD = """
+import sys
+from memkit.embedding import load_embedder
+from memkit.paths import Home
+
+home = Home("home")
+home.models = sys.argv[1]
+load_embedder(home).embed(["hello"])
+print(sorted({"torch", "onnx", "huggingface_hub", "filelock", "chromadb"} & set(sys.modules)))
+"""
+
+
+def test_loading_imports_nothing_it_does_not_need(
+    embedder: LocalEmbedder, model_home: Home
+) -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOAD, model_home.models],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout == "[]\n"
+
+
+def test_without_weights(home: Home) -> None:
+    with pytest.raises(EmbeddingError, match="no weights for all-MiniLM-L6-v2"):
+        load_embedder(home, allow_download=False)
+
+
+def test_another_model_needs_the_other_provider(home: Home) -> None:
+    with pytest.raises(EmbeddingError, match="for bge-small set embedding"):
+        load_embedder(home, model="bge-small")
+    with pytest.raises(EmbeddingError, match="no embedding provider 'elsewhere'"):
+        load_embedder(home, provider="elsewhere")
+
+
+def test_the_other_provider_says_what_to_install(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(EmbeddingError, match="pip install sentence-transformers"):
+        load_embedder(home, provider="sentence-transformers", model="bge-small")
+
+
+def test_nothing_is_told_to_the_makers_of_the_runtime(directory: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from memkit.embedding.local import LocalEmbedder;"
+        "LocalEmbedder(Path(sys.argv[1])).embed(['text'])"
+    )
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
+    environment = {**kept, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script, str(directory)], env=environment, check=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -1,0 +1,287 @@
+"""Models that run elsewhere, by the providers' real clients, against a stand-in for the service."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from memkit.embedding import load_embedder
+from memkit.embedding.providers import PROVIDERS
+from memkit.embedding.remote import RemoteEmbedder
+from memkit.embedding.vectors import UnusableVectorError
+from memkit.embedding.windows import rough_tokens
+from memkit.errors import EmbeddingError
+from memkit.paths import Home
+from tests.embedding.service import BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, words
+
+VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
+
+
+def openai(home: Home, model: str = "text-embedding-3-small", **prefixes: str) -> RemoteEmbedder:
+    embedder = load_embedder(home, provider="openai", model=model, **prefixes)
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+def ollama(home: Home, model: str = "nomic-embed-text", **prefixes: str) -> RemoteEmbedder:
+    embedder = load_embedder(home, provider="ollama", model=model, **prefixes)
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama])
+
+
+@PROVIDERS_HERE
+def test_vectors_are_normalised_and_in_order(home: Home, service: Service, load: type) -> None:
+    texts = [f"text {n}" for n in range(250)]
+    seen: list[int] = []
+    embedder = load(home, query_prefix="", passage_prefix="")
+    assert service.requests == []  # loading sends nothing
+    vectors = embedder.embed(texts, seen.append)
+    assert (vectors.shape, vectors.dtype) == ((250, 8), np.float32)
+    expected = np.array([words(text) for text in texts])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.allclose(vectors, expected, atol=1e-6)
+    assert service.texts == texts
+    assert max(len(request.texts) for request in service.requests) <= 100
+    assert seen[-1] == 250
+    assert len(seen) == len(service.requests)
+    assert embedder.embed([]).shape == (0, 8)
+
+
+def test_a_request_is_not_too_large(home: Home, service: Service) -> None:
+    openai(home).embed(["word " * 1500] * 90)
+    sizes = [sum(map(len, request.texts)) for request in service.requests]
+    assert len(sizes) == 3
+    assert max(sizes) <= 300_000
+
+
+def test_the_key_goes_to_the_service_only(home: Home, service: Service) -> None:
+    openai(home).embed(["a"])
+    ollama(home).embed(["a"])
+    first, second = service.requests
+    assert (first.path, first.headers["authorization"]) == (OPENAI, f"Bearer {KEY}")
+    assert second.path == OLLAMA
+    assert KEY not in str(second.headers)
+
+
+@pytest.mark.parametrize(
+    ("load", "model", "given", "query", "passage"),
+    [
+        (ollama, "nomic-embed-text", {}, "search_query: ", "search_document: "),
+        (ollama, "nomic-embed-text", {"query_prefix": "Q ", "passage_prefix": ""}, "Q ", ""),
+        (openai, "text-embedding-3-small", {}, "", ""),
+        (openai, "text-embedding-3-small", {"passage_prefix": "P "}, "", "P "),
+        (openai, "intfloat/multilingual-e5-large", {}, "query: ", "passage: "),
+    ],
+)
+def test_prefixes_reach_the_service(
+    home: Home, service: Service, load: type, model: str, given: dict[str, str], query: str,
+    passage: str,
+) -> None:  # fmt: skip
+    embedder = load(home, model, **given)
+    vector = embedder.embed_query("which port")
+    embedder.embed(["it is 7443", "and 443"])
+    assert vector.shape == (8,)
+    assert np.linalg.norm(vector) == pytest.approx(1)
+    assert service.texts == [f"{query}which port", f"{passage}it is 7443", f"{passage}and 443"]
+    assert {request.model for request in service.requests} == {model}
+
+
+def test_a_chunk_is_one_window(home: Home, service: Service) -> None:
+    chunk = "Breadcrumb > Of some length\n" + "Some words of a usual chunk, 東京. " * 45
+    assert openai(home).windows(chunk) == [chunk]
+    assert ollama(home).windows(chunk) == [chunk]
+    long = "word, " * 5000
+    assert len(openai(home).windows(long)) == 4
+
+
+def test_windows_leave_room_for_the_prefix(home: Home, service: Service) -> None:
+    text = "ab " * 510
+    embedder = ollama(home, "mxbai-embed-large", passage_prefix="passage: ")
+    windows = embedder.windows(text)
+    assert " ".join(windows).split() == text.split()
+    embedder.embed(windows)
+    assert service.texts == [f"passage: {window}" for window in windows]
+    assert max(len(rough_tokens(sent)) for sent in service.texts) <= 512
+
+
+def test_a_query_that_is_too_long_is_cut(home: Home, service: Service) -> None:
+    openai(home).embed_query("word " * 20_000)
+    assert 7_000 < len(service.texts[0]) < 10_000
+
+
+def test_a_lone_surrogate_is_sent_as_a_question_mark(home: Home, service: Service) -> None:
+    openai(home).embed_query("a\ud800b")
+    assert service.texts == ["a?b"]
+
+
+@PROVIDERS_HERE
+@pytest.mark.parametrize("kind", BAD_VECTORS)
+def test_an_unusable_vector_is_an_error(
+    home: Home, service: Service, load: type, kind: str
+) -> None:
+    service.give("bad", BAD_VECTORS[kind])
+    with pytest.raises(UnusableVectorError) as caught:
+        load(home).embed(["good", "bad"])
+    assert not caught.value.is_general
+    assert "\n" not in str(caught.value)
+
+
+def test_the_text_to_blame_is_known_across_requests(home: Home, service: Service) -> None:
+    service.give("bad", BAD_VECTORS["zeros"])
+    with pytest.raises(UnusableVectorError, match="gave a vector of zeros") as caught:
+        openai(home).embed([*["good"] * 130, "bad", "good"])
+    assert caught.value.position == 130
+
+
+@PROVIDERS_HERE
+def test_another_length_is_an_error(home: Home, service: Service, load: type) -> None:
+    service.give("bad", [1.0] * 12)
+    with pytest.raises(UnusableVectorError, match="12 dimensions where the others have 8") as caught:
+        load(home).embed(["good", "bad"])
+    assert (caught.value.position, caught.value.is_general) == (1, True)
+    embedder = load(home)
+    embedder.embed(["good"])
+    with pytest.raises(UnusableVectorError, match="12 dimensions"):
+        embedder.embed_query("bad")
+
+
+@PROVIDERS_HERE
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_wrong_count_is_an_error(home: Home, service: Service, load: type, count: int) -> None:
+    service.vectors = lambda texts: [[1.0] * 8] * count
+    with pytest.raises(UnusableVectorError, match=f"gave {count} vectors for 2 texts") as caught:
+        load(home).embed(["one", "two"])
+    assert caught.value.is_general
+
+
+@PROVIDERS_HERE
+def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
+    service.vectors = lambda texts: []
+    with pytest.raises(UnusableVectorError):
+        load(home).embed(["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("load", "status", "said"),
+    [
+        (openai, 401, "openai refuses the key (401); set OPENAI_API_KEY to a valid one"),
+        (openai, 403, "openai refuses the key (403); set OPENAI_API_KEY to a valid one"),
+        (openai, 404, "openai has no model text-embedding-3-small (404); set embedding.model"),
+        (openai, 429, "openai says that a limit of the account is reached (429); try again later"),
+        (openai, 503, "openai cannot embed at the moment (503); try again later"),
+        (ollama, 404, "ollama has no model nomic-embed-text (404); run `ollama pull "
+                      "nomic-embed-text` or set embedding.model"),
+        (ollama, 500, "ollama cannot embed at the moment (500); try again later"),
+    ],
+)  # fmt: skip
+def test_refusals_say_what_to_do(
+    home: Home, service: Service, load: type, status: int, said: str
+) -> None:
+    service.refuse(status, f"the key {KEY} is not\nto my taste")
+    for call in (lambda: load(home).embed(["a"]), lambda: load(home).embed_query("a")):
+        with pytest.raises(EmbeddingError) as caught:
+            call()
+        assert not isinstance(caught.value, UnusableVectorError)
+        assert str(caught.value) == said
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("load", "status", "message"),
+    [
+        (openai, 400, f"too many tokens, dear {KEY}"),
+        (ollama, 400, "the input length exceeds the context length"),
+        (ollama, 500, "failed to encode response: json: unsupported value: NaN"),
+    ],
+)
+def test_a_refused_text_is_the_texts_error(
+    home: Home, service: Service, load: type, status: int, message: str
+) -> None:
+    service.refuse(status, message)
+    with pytest.raises(UnusableVectorError, match=f"refuses the text \\({status}\\)") as caught:
+        load(home).embed(["a"])
+    assert message.replace(KEY, "[OPENAI_API_KEY]") in str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_answer_that_is_no_json(home: Home, service: Service) -> None:
+    service.vectors = lambda texts: ["not a vector"]
+    with pytest.raises(UnusableVectorError, match="unreadable answer"):
+        ollama(home).embed(["a"])
+
+
+def test_no_ollama_server(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "http://user:secret@127.0.0.1:9")
+    with pytest.raises(EmbeddingError) as caught:
+        ollama(home).embed(["a"])
+    assert str(caught.value) == (
+        "no Ollama server answers at 127.0.0.1:9; start it with `ollama serve` or set OLLAMA_HOST"
+    )
+
+
+def test_no_network(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(EmbeddingError, match="openai cannot be reached") as caught:
+        openai(home).embed(["a"])
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("provider", "package"),
+    [("openai", "openai"), ("google", "google-genai"), ("voyage", "voyageai"), ("ollama", "ollama")],
+)
+def test_a_missing_package(
+    home: Home, monkeypatch: pytest.MonkeyPatch, provider: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, PROVIDERS[provider].module, None)
+    with pytest.raises(EmbeddingError) as caught:
+        load_embedder(home, provider=provider, model="some")
+    assert f"{provider} needs the package {package}" in str(caught.value)
+    assert f"{sys.executable} -I -m pip install {package}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("provider", "variables"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("google", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("voyage", "VOYAGE_API_KEY"),
+    ],
+)
+def test_a_missing_key(
+    home: Home, monkeypatch: pytest.MonkeyPatch, provider: str, variables: str
+) -> None:
+    module = PROVIDERS[provider].module
+    monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")
+    # What Chroma would take too, but is no standard variable.
+    monkeypatch.setenv("CHROMA_OPENAI_API_KEY", KEY)
+    with pytest.raises(EmbeddingError) as caught:
+        load_embedder(home, provider=provider, model="some")
+    assert str(caught.value) == (
+        f"the embedding provider {provider} needs a key; set the environment variable {variables}"
+    )
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}\u2019"])
+def test_a_key_with_something_behind_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY holds more than a key") as caught:
+        openai(home)
+    assert KEY not in str(caught.value)
+
+
+def test_the_protocol_is_kept_by_the_local_model_too(model_home: Home) -> None:
+    embedder = load_embedder(model_home, allow_download=False)
+    assert np.array_equal(embedder.embed_query("a port"), embedder.embed(["a port"])[0])

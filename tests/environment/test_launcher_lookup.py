@@ -1,0 +1,146 @@
+"""Finding memkit's environment: the list of requirements, the stamp, what counts as usable."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from memkit import environment
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def no_given_interpreter(monkeypatch):
+    monkeypatch.delenv("MEMKIT_PYTHON", raising=False)
+
+
+def write(directory: Path, text: str) -> str:
+    (directory / "pyproject.toml").write_text(text, encoding="utf-8")
+    return str(directory)
+
+
+def requirements(directory: str) -> list[str]:
+    return environment.declared_requirements(directory, "project", "dependencies")
+
+
+def test_the_reader_agrees_with_a_toml_parser():
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    for table, key, expected in (
+        ("project", "dependencies", declared["project"]["dependencies"]),
+        ("dependency-groups", "dev", declared["dependency-groups"]["dev"]),
+        ("dependency-groups", "docs", declared["dependency-groups"]["docs"]),
+        (
+            "project.optional-dependencies",
+            "sentence-transformers",
+            declared["project"]["optional-dependencies"]["sentence-transformers"],
+        ),
+    ):
+        assert environment.declared_requirements(str(REPOSITORY), table, key) == expected
+        assert expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[project]\nname = 'x'\n",
+        "[other]\ndependencies = [\n]\n",
+        '[project]\ndependencies = [\n    "a",\n',
+        '[project]\ndependencies = [\n    "a", "b",\n]\n',
+        "[project]\ndependencies = [\n    'a',\n]\n",
+        '[project]\ndependencies = [\n    "a\\"b",\n]\n',
+        '[project]\ndependencies = [\n    "a\n]\n',
+        '[project]\ndependencies = [\n    """a""",\n]\n',
+        '[project]\ndependencies = ["a", "b"]\n',
+    ],
+)
+def test_the_reader_refuses_what_it_does_not_understand(tmp_path, text):
+    with pytest.raises(ValueError, match=r"pyproject\.toml"):
+        requirements(write(tmp_path, text))
+
+
+def test_the_stamp_follows_requirements_and_nothing_else(tmp_path):
+    home = str(tmp_path / "home")
+
+    def stamp(lines: str) -> str:
+        root = write(tmp_path, f"[project]\ndependencies = [\n{lines}]\n")
+        return environment.environment_directory(home, root)
+
+    first = stamp('"a>=1",\n"b",\n')
+    assert first == stamp('    "a>=1",   # why\n\n    # more\n    "b"\n')
+    assert first.startswith(home)
+    assert len({first, stamp('"a>=2",\n"b",\n'), stamp('"a>=1",\n'), stamp('"a>=1b",\n')}) == 4
+
+
+def make_environment(directory: str, base: Path, library: str) -> Path:
+    """What is looked at of a virtual environment, linked to the interpreter `base`."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    base.touch()
+    (Path(directory) / "lib" / library).mkdir(parents=True)
+    (Path(directory) / "bin").mkdir()
+    python = Path(directory) / "bin" / "python"
+    python.symlink_to(base)
+    return python
+
+
+def test_an_environment_is_found_once_it_is_there(tmp_path):
+    home, root = str(tmp_path / "home"), write(tmp_path, "[project]\ndependencies = [\n]\n")
+    assert environment.environment_python(home, root) is None
+    directory = environment.environment_directory(home, root)
+    python = make_environment(directory, tmp_path / "usr" / "python3.12", "python3.12")
+    assert environment.environment_python(home, root) == str(python)
+
+
+def test_an_environment_whose_python_was_removed_is_not_usable(tmp_path):
+    base = tmp_path / "usr" / "python3.12"
+    make_environment(str(tmp_path / "env"), base, "python3.12")
+    assert environment.is_usable(str(tmp_path / "env"))
+    base.unlink()
+    assert not environment.is_usable(str(tmp_path / "env"))
+
+
+def test_an_environment_whose_python_was_upgraded_is_not_usable(tmp_path):
+    newest = tmp_path / "usr" / "python3.13"
+    newest.parent.mkdir()
+    newest.touch()
+    base = tmp_path / "usr" / "python3"
+    base.symlink_to(newest)
+    make_environment(str(tmp_path / "env"), base, "python3.12")
+    assert not environment.is_usable(str(tmp_path / "env"))
+
+
+def test_an_interpreter_with_an_unusual_name_is_trusted(tmp_path):
+    make_environment(str(tmp_path / "env"), tmp_path / "usr" / "python3.12-intel64", "python3.12")
+    assert environment.is_usable(str(tmp_path / "env"))
+
+
+def test_an_installed_package_runs_in_its_own_interpreter(tmp_path):
+    assert environment.environment_python(str(tmp_path), str(tmp_path)) == sys.executable
+
+
+def test_a_given_interpreter_goes_before_all(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMKIT_PYTHON", "/somewhere/python")
+    root = write(tmp_path, "broken")
+    assert environment.environment_python(str(tmp_path), root) == "/somewhere/python"
+
+
+def test_the_last_failure_is_read_back(tmp_path):
+    file = Path(environment.failure_file(str(tmp_path)))
+    assert environment.last_failure(str(tmp_path)) is None
+    file.parent.mkdir()
+    file.write_text(json.dumps({"time": 5.5, "message": "no network"}))
+    failure = environment.last_failure(str(tmp_path))
+    assert failure is not None
+    assert (failure.time, failure.message) == (5.5, "no network")
+    os.truncate(file, 9)
+    assert environment.last_failure(str(tmp_path)) is None

@@ -1,0 +1,67 @@
+"""An update without a network: the environment of the version before goes on, if it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memkit import environment
+from tests.environment.conftest import StandIn
+
+
+@pytest.fixture
+def updated(stand_in: StandIn) -> StandIn:
+    """Used once, then updated to a version with another requirement, which cannot be had."""
+    stand_in.add_fast_tool()
+    assert stand_in.run().returncode == 0
+    (old,) = stand_in.environments
+    lib = next((stand_in.home / "env" / old / "lib").glob("python*"))
+    (lib / "site-packages" / "memkit_stand_in_dependency-1.dist-info").mkdir()
+    stand_in.depend_on("memkit-stand.in_dependency>=2", 'only-elsewhere; sys_platform == "other"'.replace('"', "'"))
+    return stand_in
+
+
+def prefix(output: str) -> str:
+    return os.path.basename(json.loads(output)["prefix"])
+
+
+def test_the_one_from_before_goes_on_and_that_is_said_once(updated: StandIn) -> None:
+    (old,) = [name for name in updated.environments if name != "failed.json"]
+    first = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    assert first.returncode == 0, first.stderr
+    assert prefix(first.stdout) == old
+    said = first.stderr.splitlines()[-1]
+    assert said.endswith("It goes on with the environment from before the update.")
+    builds = len(updated.builds)
+    second = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    assert (second.returncode, second.stderr) == (0, "")
+    assert prefix(second.stdout) == old
+    assert len(updated.builds) == builds  # not tried again at once
+
+
+def test_later_the_new_one_is_made(updated: StandIn) -> None:
+    updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    failed = Path(environment.failure_file(str(updated.home)))
+    record = json.loads(failed.read_text())
+    failed.write_text(json.dumps({**record, "time": record["time"] - 7200}))
+    (old,) = [name for name in updated.environments if name != "failed.json"]
+    done = updated.run()
+    assert done.returncode == 0, done.stderr
+    assert prefix(done.stdout) != old
+    assert not failed.exists()
+
+
+@pytest.mark.parametrize("lack", ["a package", "its Python"])
+def test_one_that_is_not_whole_is_not_used(updated: StandIn, lack: str) -> None:
+    (old,) = [name for name in updated.environments if name != "failed.json"]
+    if lack == "a package":
+        updated.depend_on("memkit-stand-in-dependency", "memkit-of-tomorrow")
+    else:
+        shutil.rmtree(updated.home / "env" / old / "lib")
+    done = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
+    assert done.returncode == 1
+    assert "goes on" not in done.stderr

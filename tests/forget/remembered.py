@@ -1,0 +1,82 @@
+"""A memory in which a word stands that is to be forgotten, and who still holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memkit.capture.capture import Capture
+from memkit.capture.outcome import Captured
+from memkit.forget.erasing import forget
+from memkit.forget.holdings import Holdings, find_holdings
+from memkit.forget.selection import Finder, Selection
+from memkit.index.lock import index_lock
+from memkit.index.sync import sync_project
+from memkit.journal.journal import Journal
+from memkit.settings.load import Settings
+from tests.builders import Lines
+from tests.capture.stage import Stage, prompt_id
+from tests.raw_bytes import files_holding
+
+WORD = "zqhorseradishzq"
+
+
+def ask(lines: Lines, number: int, word: str) -> Lines:
+    """A turn that says `word` wherever a turn can."""
+    lines.prompt(f"Where is the {word} kept, number {number}?", prompt_id(number))
+    lines.call("Bash", f"t{number}", command=f"grep -r {word} .")
+    lines.result(f"t{number}", f"a.txt: {word}\nb.txt: {word.upper()}")
+    return lines.answer(f"Below the stairs.\n\nThe {word} stands there, and\nnothing else.")
+
+
+class Remembered:
+    """Three turns of one session, imported and indexed; the second says `WORD`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.settings = Settings()
+        self.journal = Journal(stage.project)
+        lines = ask(ask(ask(Lines(), 1, "carrot"), 2, WORD), 3, "parsnip")
+        stage.write(lines)
+        self.take_in()
+
+    def take_in(self) -> Captured:
+        """Import the transcript and index."""
+        with index_lock(self.stage.home, 5):
+            capture = Capture(self.stage.home, self.settings)
+            captured = capture.import_file(self.stage.transcript, lambda turn: self.stage.project)
+            self.sync()
+        return captured
+
+    def sync(self) -> None:
+        sync_project(self.stage.project, self.stage.home, self.settings)
+
+    @property
+    def turns(self) -> list[str]:
+        """The ids of the turns in the journal."""
+        return [
+            section.pairs["turn"]
+            for day in self.journal.days()
+            for section in self.journal.day(day).sections
+            if "turn" in section.pairs
+        ]
+
+    @property
+    def day(self) -> Path:
+        """The one day there is."""
+        (day,) = self.journal.days()
+        return self.journal.path(day)
+
+    def select(self, *names: str) -> Selection:
+        return Finder(self.stage.project, self.stage.home, self.settings).select(names)
+
+    def find(self, selection: Selection) -> Holdings:
+        return find_holdings(self.stage.home, self.stage.project, selection)
+
+    def forget(self, selection: Selection) -> list[str]:
+        with index_lock(self.stage.home, 5):
+            home, project = self.stage.home, self.stage.project
+            return forget(home, project, selection, lambda _: self.settings)
+
+    def holders(self, word: str = WORD) -> list[str]:
+        """The files that hold the word in any case, with zstd frames opened; the transcript is the client's."""
+        return files_holding(self.stage.root, word, lambda path: path.suffix == ".jsonl")

@@ -1,0 +1,293 @@
+"""Secrets that were written before are found again, and taken out of every file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from memkit.capture.capture import Capture
+from memkit.capture.worker import work
+from memkit.forget.audit import Audit, AuditReport
+from memkit.hook.project import Project
+from memkit.index import sync
+from memkit.index.lock import index_lock
+from memkit.ipc import spool
+from memkit.settings.load import Settings
+from tests.builders import Lines
+from tests.capture.places import RECORDED
+from tests.capture.stage import Stage, prompt_id
+from tests.memory import FakeEmbedder
+from tests.raw_bytes import files_holding
+
+WORD = "zqhorseradishzq"
+"""No rule knows it: a secret that the user's own pattern makes one."""
+
+PATTERN: dict[str, Any] = {"capture": {"redact": ["(?i)zqhorseradishzq"]}}
+
+
+@pytest.fixture(autouse=True)
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks are embedded at no cost."""
+    find = lambda *_: (FakeEmbedder(), "")  # noqa: E731
+    monkeypatch.setattr("memkit.embedding.find_embedder", find)
+
+
+@pytest.fixture(autouse=True)
+def own_project_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("MEMKIT_HOME", raising=False)
+    yield
+
+
+class Audited:
+    """A stage on which something was remembered before the rules changed."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.settings = Settings()
+
+    def remember(self, lines: Lines) -> None:
+        self.stage.write(lines)
+        with index_lock(self.stage.home, 5):
+            capture = Capture(self.stage.home, self.settings)
+            capture.import_file(self.stage.transcript, lambda turn: self.stage.project)
+            sync.sync_project(self.stage.project, self.stage.home, self.settings)
+
+    def add_pattern(self) -> None:
+        self.settings = msgspec.convert(PATTERN, Settings)
+
+    def audit(self, project: Project | None = None) -> Audit:
+        project = project or self.stage.project
+        return Audit(self.stage.home, project, lambda _: self.settings, logging.info)
+
+    def look(self) -> AuditReport:
+        return self.audit().look()
+
+    def fix(self, project: Project | None = None) -> AuditReport:
+        with index_lock(self.stage.home, 5):
+            return self.audit(project).fix()
+
+    def holders(self, word: str = WORD) -> list[str]:
+        """The files that hold the word in any case, with zstd frames opened; the transcript is the client's."""
+        return files_holding(self.stage.root, word, lambda path: path == self.stage.transcript)
+
+
+@pytest.fixture
+def audited(stage: Stage) -> Audited:
+    return Audited(stage)
+
+
+def spoken(number: int = 1) -> Lines:
+    lines = Lines().prompt(f"Where is the {WORD} kept?", prompt_id(number))
+    lines.call("Bash", "t1", command=f"grep -r {WORD} .")
+    lines.result("t1", f"a.txt: {WORD}\nb.txt: {WORD.upper()}")
+    return lines.answer(f"Below the stairs.\n\nThe {WORD} stands there, and\nnothing else.")
+
+
+def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
+    for recorded in sorted(RECORDED.glob("*.jsonl")):
+        audited.stage.transcript = audited.stage.root / recorded.name
+        audited.stage.transcript.write_bytes(recorded.read_bytes())
+        with index_lock(audited.stage.home, 5):
+            capture = Capture(audited.stage.home, audited.settings)
+            capture.import_file(audited.stage.transcript, lambda turn: audited.stage.project)
+    with index_lock(audited.stage.home, 5):
+        sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
+    report = audited.look()
+    assert (report.found, report.problems) == ([], [])
+    journal = audited.stage.journal
+    assert audited.fix().left == []
+    assert audited.stage.journal == journal
+
+
+def test_it_says_where_and_of_which_kind_but_not_what(audited: Audited) -> None:
+    audited.remember(spoken())
+    assert audited.look().found == []
+    audited.add_pattern()
+    before = audited.holders()
+    report = audited.look()
+    assert audited.holders() == before
+    assert {finding.where for finding in report.found} == {"journal", "archive", "index"}
+    assert {finding.kind for finding in report.found} == {"custom"}
+    assert WORD not in repr(report).lower()
+    (day,) = Path(audited.stage.project.memory).glob("*.md")
+    lines = day.read_text().split("\n")
+    told = [finding.line for finding in report.found if finding.where == "journal"]
+    assert sorted(set(told)) == [n for n, line in enumerate(lines, 1) if WORD in line.lower()]
+    assert all(finding.place == str(day) for finding in report.found if finding.where == "journal")
+
+
+def test_afterwards_no_file_holds_it(audited: Audited) -> None:
+    audited.remember(spoken())
+    audited.remember(Lines().prompt("What else?", prompt_id(2)).answer("Nothing of the kind. " * 20))
+    audited.remember(spoken())
+    home = audited.stage.home
+    for folder in ("failed", "claimed", "new"):
+        event = {"event": "Stop", "project": audited.stage.project.root, "message": f"a {WORD}"}
+        name = spool.put(home, event)
+        Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
+    Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
+    capture = Capture(home, Settings())
+    record = audited.stage.record("UserPromptSubmit", prompt=f"my {WORD}", prompt_id=prompt_id(9))
+    capture.handle(record, record["time"])
+    Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
+    Path(home.log).mkdir()
+    Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")
+    Path(home.log, "memkit.log").write_text(f"Traceback\n  {WORD}\nend\n")
+    damaged = Path(home.index, "chroma.damaged")
+    damaged.mkdir()
+    (damaged / "chroma.sqlite3").write_text(WORD)
+    Path(next(Path(home.index, "snapshots").iterdir()), "left-by-a-kill").mkdir()
+
+    audited.add_pattern()
+    report = audited.fix()
+    assert {finding.where for finding in report.found} == {
+        "journal", "archive", "index", "spool", "session", "log"
+    }  # fmt: skip
+    assert (report.left, report.problems) == ([], [])
+    assert audited.holders() == []
+    assert json.loads(Path(home.log, "hooks.log").read_text()) == {"error": "no [redacted:custom]"}
+    assert Path(home.log, "memkit.log").read_text() == "Traceback\n  [redacted:custom]\nend\n"
+    assert spool.failed(home)[0].record["message"] == "a [redacted:custom]"
+
+    journal = audited.stage.journal
+    assert "[redacted:custom]" in journal
+    assert audited.fix().found == []
+    assert audited.stage.journal == journal
+
+
+def test_what_was_erased_from_the_markdown_by_hand_is_erased_from_the_index(audited: Audited) -> None:
+    audited.remember(spoken())
+    for path in Path(audited.stage.project.memory).glob("*.md"):
+        path.write_text(re.sub(WORD, "radish", path.read_text(), flags=re.IGNORECASE))
+    with index_lock(audited.stage.home, 5):
+        sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
+    assert "home/index/chroma/chroma.sqlite3" in audited.holders()
+    audited.add_pattern()
+    audited.fix()
+    assert audited.holders() == []
+
+
+def test_the_index_of_another_model_goes_with_it(audited: Audited) -> None:
+    audited.remember(spoken())
+    (kept,) = Path(audited.stage.home.index, "snapshots").iterdir()
+    other = kept.with_name(f"{kept.name[:-8]}01234567")
+    kept.rename(other)
+    with index_lock(audited.stage.home, 5):
+        sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
+    audited.add_pattern()
+    audited.fix()
+    assert not other.exists()
+    assert kept.is_dir()
+    assert audited.holders() == []
+
+
+def test_hand_edits_and_what_others_wrote_stay(audited: Audited) -> None:
+    audited.remember(spoken())
+    (day,) = Path(audited.stage.project.memory).glob("*.md")
+    text = day.read_text().replace("Below the stairs", "In the <b>attic</b>")
+    day.write_text(f"{text}\nMy own note <private>on\n\nthis</private> here, and {WORD}.\n")
+    docs = Path(audited.stage.project.memory, "notes.md")
+    docs.write_text(f"# Notes\n\nThe {WORD}.\n")
+    audited.add_pattern()
+    report = audited.fix()
+    expected = re.sub(f"(?i){WORD}", "[redacted:custom]", text)
+    note = "\nMy own note <private>on\n\nthis</private> here, and [redacted:custom].\n"
+    assert day.read_text() == expected + note
+    assert docs.read_text() == f"# Notes\n\nThe {WORD}.\n"
+    assert [(one.where, one.line) for one in report.left if one.where != "index"] == [("markdown", 3)]
+    assert {one.place for one in report.left if one.where == "index"} == {".memkit/memory/notes.md"}
+
+
+def test_a_turn_that_was_redacted_goes_on_growing(audited: Audited) -> None:
+    lines = spoken()
+    audited.remember(lines)
+    audited.add_pattern()
+    audited.fix()
+    audited.remember(lines.answer("One more thing: the cellar."))
+    journal = audited.stage.journal
+    assert "One more thing: the cellar." in journal
+    assert journal.count("### ") == 1
+    assert audited.holders() == []
+
+
+def test_a_turn_that_a_person_edited_stays_as_it_is(audited: Audited) -> None:
+    lines = spoken()
+    audited.remember(lines)
+    (day,) = Path(audited.stage.project.memory).glob("*.md")
+    day.write_text(day.read_text().replace("Below", "Just below"))
+    audited.add_pattern()
+    audited.fix()
+    redacted = day.read_text()
+    assert "Just below" in redacted
+    audited.remember(lines.answer("One more thing: the cellar."))
+    assert day.read_text() == redacted
+
+
+@pytest.mark.parametrize("step", ["journal", "archive", "index"])
+def test_a_kill_in_between_leaves_the_rest_to_the_next(
+    audited: Audited, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited.remember(spoken())
+    audited.add_pattern()
+    where = {
+        "journal": "memkit.journal.journal.Journal._put",
+        "archive": "memkit.archive.archive.Archive.rewrite",
+        "index": "memkit.forget.audit.erase_deleted",
+    }
+
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(where[step], killed)
+        audited.fix()
+    assert audited.holders() != []
+    audited.fix()
+    assert audited.holders() == []
+    audited.remember(spoken().answer("And the cellar."))
+    assert "And the cellar." in audited.stage.journal
+
+
+def test_only_the_own_project_is_changed_unless_all_are(audited: Audited) -> None:
+    audited.remember(spoken())
+    other = Project(str(audited.stage.root / "other"))
+    Path(other.root).mkdir()
+    audited.add_pattern()
+    assert audited.fix(other).found == []
+    assert audited.holders() != []
+    with index_lock(audited.stage.home, 5):
+        everything = Audit(audited.stage.home, None, lambda _: audited.settings, logging.info)
+        assert everything.fix().left == []
+    assert audited.holders() == []
+
+
+def test_what_a_killed_writer_left_is_seen_and_redacted(audited: Audited) -> None:
+    audited.remember(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
+    audited.add_pattern()
+    for directory in (audited.stage.project.memory, audited.stage.home.sessions):
+        Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")
+    assert {finding.where for finding in audited.look().found} == {"journal", "session"}
+    assert audited.fix().left == []
+    assert audited.holders() == []
+
+
+def test_the_worker_removes_what_killed_writers_left(stage: Stage) -> None:
+    old = [Path(stage.home.sessions, ".abcd_123.tmp"), Path(stage.home.summaries, ".abcd_123.tmp")]
+    kept = [Path(stage.home.sessions, ".abcd_124.tmp"), Path(stage.home.sessions, ".mine.tmp")]
+    for path in (*old, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a prompt")
+        if path != kept[0]:
+            os.utime(path, (time.time() - 7200,) * 2)
+    work(stage.home, lambda project: Settings())
+    assert [path for path in old if path.exists()] == []
+    assert all(path.exists() for path in kept)

@@ -1,0 +1,173 @@
+"""Facts that rest on what is forgotten go, and so do the versions of files that compactions replaced."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from memkit.forget.selection import Selection, of_days, of_everything, of_session
+from memkit.index.current import open_chunks
+from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange
+from memkit.journal.journal import Journal
+from memkit.journal.note import make_note
+from memkit.llm.calls import Calls
+from memkit.privacy.tombstones import Tombstones
+from memkit.summarize.compaction import Compaction, Work
+from tests.builders import SESSION
+from tests.capture.stage import NOW
+from tests.forget.remembered import WORD, Remembered
+
+DAY = date(2026, 3, 4)
+
+
+def fact(text: str, **citations: tuple[str, ...]) -> Fact:
+    return Fact(text, "fact", Citations(**citations), DAY.isoformat())
+
+
+def compact(remembered: Remembered, *facts: Fact, name: str = MEMORY_FILE) -> None:
+    """Two compactions, so that a version with the facts is kept: one of `facts`, one of something else."""
+    stage = remembered.stage
+    calls = Calls(stage.home, lambda _: pytest.fail("no model is asked"))
+    compaction = Compaction(stage.project, stage.home, remembered.settings, calls, DAY)
+    work = Work(name, (), (), DAY.isoformat())
+    for added in (facts, (fact("The celery is green.", turns=("99999999",)),)):
+        compaction.write(work, FactChange(frozenset(), added, DAY.isoformat()))
+    remembered.sync()
+
+
+def memory(remembered: Remembered, name: str = MEMORY_FILE) -> str:
+    """A memory file as it is."""
+    return remembered.journal.text(name)
+
+
+@pytest.mark.parametrize("name", [MEMORY_FILE, "2026-03-04.md", "2026-03-05.md"])
+def test_a_fact_goes_with_the_turn_it_rests_on(remembered: Remembered, name: str) -> None:
+    first, second, _ = remembered.turns
+    mine, other = fact("The carrot is orange.", turns=(first,)), fact(f"A {WORD}.", turns=(first, second))
+    compact(remembered, mine, other, name=name)
+    assert any("replaced" in path for path in remembered.holders())
+    selection = remembered.select(second)
+    assert [set(one.facts) for one in remembered.find(selection).facts] == [{other.id}]
+    assert remembered.forget(selection) == []
+    assert remembered.holders() == []
+    assert mine.line in memory(remembered, name)
+    assert "celery" in memory(remembered, name)
+    assert remembered.take_in().written == 0
+    assert remembered.holders() == []
+
+
+def test_a_fact_goes_with_the_bullet_it_rests_on(remembered: Remembered) -> None:
+    first, second, third = remembered.turns
+    bullet = f"- Found: the {WORD}. <!-- grip:bbbbbbbb turns:{second} -->"
+    remembered.journal.summarize(remembered.day.stem, [first, second, third], [bullet])
+    compact(remembered, fact(f"A {WORD}.", grips=("bbbbbbbb",)), fact("A carrot.", turns=(first,)))
+    remembered.forget(remembered.select(second))
+    assert remembered.holders() == []
+    assert "A carrot." in memory(remembered)
+
+
+def test_a_fact_is_forgotten_by_its_id_whoever_edited_it(remembered: Remembered) -> None:
+    first, second, _ = remembered.turns
+    one = fact(f"A {WORD} is here.", turns=(first,), grips=("bbbbbbbb",))
+    compact(remembered, one, fact("A carrot.", turns=(first,)))
+    path = remembered.journal.directory / MEMORY_FILE
+    path.write_text(path.read_text().replace(one.line, one.line.replace("is here", "was here") + f"\n  The {WORD}!"))
+    remembered.sync()
+    remembered.forget(remembered.select(second))
+    remembered.forget(remembered.select(one.id))
+    assert remembered.holders() == []
+    assert first in remembered.turns
+    assert "A carrot." in memory(remembered)
+
+
+def test_the_id_of_a_facts_chunk_stands_for_the_fact_not_for_its_bullets(remembered: Remembered) -> None:
+    first, second, third = remembered.turns
+    bullet = f"- Found: the parsnip. <!-- grip:bbbbbbbb turns:{third} -->"
+    remembered.journal.summarize(remembered.day.stem, [first, second, third], [bullet])
+    compact(remembered, fact("A zqleekzq.", grips=("bbbbbbbb",), turns=(third,)))
+    chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
+    assert chunks is not None
+    names = [chunks.id(n)[:12] for n in range(len(chunks)) if "zqleekzq" in chunks.chunk(n).content]
+    remembered.forget(remembered.select(*names))
+    assert remembered.holders("zqleekzq") == []
+    assert bullet in remembered.day.read_text()
+
+
+def test_a_fact_goes_with_the_note_it_rests_on_even_if_that_has_moved(remembered: Remembered) -> None:
+    note = make_note(f"The {WORD}.", [], datetime.fromtimestamp(NOW, timezone.utc), str)
+    remembered.journal.add_note(note)
+    remembered.sync()
+    chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
+    assert chunks is not None
+    (name,) = (chunks.id(n)[:12] for n in range(len(chunks))
+               if chunks.chunk(n).content.startswith("## 10:30 Note"))  # fmt: skip
+    turn = remembered.turns[0]
+    compact(remembered, fact(f"A {WORD}.", chunks=(name,)), fact("A carrot.", turns=(turn,)))
+    remembered.day.write_text(remembered.day.read_text().replace("\n", "\n\nMy own words.\n", 1))
+    remembered.sync()
+    remembered.forget(remembered.select(remembered.turns[1]))
+    remembered.forget(remembered.select(note.id))
+    assert remembered.holders() == []
+    assert "A carrot." in memory(remembered)
+
+
+@pytest.mark.parametrize("what", ["session", "days", "everything"])
+def test_periods_take_their_facts_along(remembered: Remembered, what: str) -> None:
+    stage = remembered.stage
+    compact(remembered, fact(f"A {WORD}.", turns=(remembered.turns[1],)))
+    selection = {
+        "session": of_session(stage.project, stage.home, SESSION[:6], NOW),
+        "days": of_days(stage.project, stage.home, DAY, DAY, NOW + 86_400),
+        "everything": of_everything(stage.project, stage.home, NOW + 86_400),
+    }[what]
+    assert remembered.forget(selection) == []
+    assert remembered.holders() == []
+
+
+def test_who_cites_as_much_as_there_is_room_for_may_rest_on_more(remembered: Remembered) -> None:
+    many = tuple(f"{number:08x}" for number in range(20))
+    full = Fact(f"A {WORD}.", "fact", Citations.joined([Citations(turns=many)]), DAY.isoformat())
+    assert full.citations.is_full
+    compact(remembered, full)
+    remembered.forget(remembered.select(remembered.turns[1]))
+    assert remembered.holders() == []
+
+
+def test_killed_after_the_bullets_went_it_goes_on_with_the_facts(
+    remembered: Remembered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = remembered.turns
+    bullet = f"- Found: the {WORD}. <!-- grip:bbbbbbbb turns:{second} -->"
+    remembered.journal.summarize(remembered.day.stem, [first, second, third], [bullet])
+    compact(remembered, fact(f"A {WORD}.", grips=("bbbbbbbb",)))
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "remove_facts", die)
+        with pytest.raises(KeyboardInterrupt):
+            remembered.forget(remembered.select("bbbbbbbb", second))
+    assert "MEMORY.md" in str(remembered.holders())
+    assert remembered.forget(Selection()) == []
+    assert remembered.holders() == []
+    assert Tombstones(remembered.stage.home).unfinished() is None
+
+
+def test_what_a_restore_replaced_is_forgotten_too(remembered: Remembered) -> None:
+    stage, second = remembered.stage, remembered.turns[1]
+    kept = Path(stage.home.before_restore, "2026-03-05T000000")
+    copies = {
+        "projects/0/memory/2026-03-04.md": remembered.day,
+        f"home/archive/{SESSION}.jsonl.zst": Path(stage.home.archive, f"{SESSION}.jsonl.zst"),
+    }
+    for name, source in copies.items():
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        (kept / name).write_bytes(source.read_bytes())
+    other = kept / "projects" / "0" / "memory" / "2026-03-03.md"
+    other.write_text("# 2026-03-03\n\nA leek.\n")
+    remembered.forget(remembered.select(second))
+    assert remembered.holders() == []
+    assert other.exists()

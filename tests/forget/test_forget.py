@@ -1,0 +1,316 @@
+"""What is forgotten stands in no file any more, and does not come back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import date, datetime
+from pathlib import Path
+
+import pytest
+
+from memkit.capture.capture import Capture
+from memkit.capture.sessions import Sessions
+from memkit.capture.summary_queue import Try, WaitingSessions
+from memkit.errors import MemkitError, NewerFileError, NotFoundError, TombstoneError
+from memkit.forget.selection import Selection, of_days, of_everything, of_session
+from memkit.index.current import open_chunks
+from memkit.ipc import spool
+from memkit.journal.note import make_note
+from memkit.privacy.tombstones import VERSION, Tombstones
+from memkit.recall.transcript import find_original
+from memkit.settings.load import Settings
+from tests.builders import SESSION, Lines
+from tests.capture.stage import NOW, prompt_id
+from tests.forget.remembered import WORD, Remembered, ask
+
+DAY = date(2026, 3, 4)
+LATER = NOW + 86_400
+
+
+def test_a_turn_goes_from_every_file_and_no_import_brings_it_back(remembered: Remembered) -> None:
+    first, second, third = remembered.turns
+    sections = _sections(remembered)
+    assert {Path(name).parts[0] for name in remembered.holders()} == {"home", "project"}
+    found = remembered.find(remembered.select(second))
+    assert [entry.id for entry in found.turns] == [second]
+    assert {session: len(turns) for session, turns in found.archived.items()} == {SESSION: 1}
+    assert remembered.forget(remembered.select(second)) == []
+    assert remembered.holders() == []
+    assert _sections(remembered) == {name: sections[name] for name in (first, third)}
+    assert Tombstones(remembered.stage.home).unfinished() is None
+    captured = remembered.take_in()
+    assert (captured.turns, captured.written, captured.left_out) == (2, 0, 1)
+    assert remembered.holders() == []
+    assert remembered.holders("parsnip") != []
+
+
+@pytest.mark.parametrize("name", ["cellar/2026-03-04.md", "cellar/deep/kept.md", "the cellar.md"])
+@pytest.mark.parametrize("by", ["id", "chunk", "days", "session", "everything"])
+def test_a_day_that_a_person_renamed_or_moved(remembered: Remembered, name: str, by: str) -> None:
+    """Also a copy: the turn stands in two files then."""
+    turn = remembered.turns[1]
+    target = remembered.journal.directory / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    note = make_note(f"The {WORD} again", [], datetime(2026, 3, 4, 11).astimezone(), str)
+    remembered.journal.add_note(note)
+    if by in ("id", "days"):
+        shutil.copy(remembered.day, target)
+    else:
+        remembered.day.rename(target)
+    remembered.sync()
+    home, project = remembered.stage.home, remembered.stage.project
+    if by == "id":
+        selection = remembered.select(turn, note.id)
+    elif by == "chunk":
+        chunks = open_chunks(project, home, remembered.settings)
+        assert chunks is not None
+        places = [place for place in range(len(chunks)) if WORD in chunks.chunk(place).content]
+        selection = remembered.select(*(chunks.id(place)[:12] for place in places))
+    elif by == "days":
+        selection = of_days(project, home, DAY, DAY, LATER)
+    elif by == "session":
+        selection = of_session(project, home, SESSION, LATER)
+        selection.forgotten |= remembered.select(note.id).forgotten
+    else:
+        selection = of_everything(project, home, LATER)
+    assert remembered.forget(selection) == []
+    assert remembered.holders() == []
+    if by in ("id", "chunk"):
+        assert "parsnip" in target.read_text()
+
+
+def _sections(remembered: Remembered) -> dict[str, str]:
+    content = remembered.journal.day(remembered.day.stem)
+    return {s.pairs["turn"]: content.text(s) for s in content.sections if "turn" in s.pairs}
+
+
+def test_chunk_ids_name_turns(remembered: Remembered) -> None:
+    chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
+    assert chunks is not None
+    names = [
+        chunks.id(place)[:12]
+        for place in range(len(chunks))
+        if WORD in chunks.chunk(place).content
+    ]
+    remembered.forget(remembered.select(*names))
+    assert remembered.holders() == []
+    assert len(remembered.turns) == 2
+
+
+def test_the_title_of_the_session_goes_with_the_turn_it_repeats(remembered: Remembered) -> None:
+    assert remembered.day.read_text().split("\n")[2].startswith("## 10:00 Where is the carrot kept")
+    remembered.forget(remembered.select(remembered.turns[0]))
+    assert remembered.day.read_text().split("\n")[2].startswith(f"## 10:00 Where is the {WORD} kept")
+    assert remembered.holders("carrot") == []
+
+
+def test_a_title_that_a_person_gave_stays(remembered: Remembered) -> None:
+    lines = remembered.day.read_text().split("\n")
+    lines[2] = "## 10:00 In the kitchen " + lines[2][lines[2].index("<!--") :]
+    remembered.day.write_text("\n".join(lines))
+    remembered.forget(remembered.select(remembered.turns[0]))
+    assert remembered.day.read_text().split("\n")[2] == lines[2]
+
+
+def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
+    stage, (_, second, _) = remembered.stage, remembered.turns
+    for folder in ("failed", "claimed", "new"):
+        record = stage.record("Stop", message=f"a {WORD}", prompt_id=prompt_id(2), error=WORD)
+        name = spool.put(stage.home, record)
+        Path(stage.home.spool, "new", name).rename(Path(stage.home.spool, folder, name))
+    Path(stage.home.spool, "failed", "broken.json").write_text(f'{{"session": "{SESSION}", "prompt": "{WORD}')
+    kept = spool.put(stage.home, stage.record("Stop", message="a turnip", prompt_id=prompt_id(3)))
+    capture = Capture(stage.home, Settings())
+    capture.handle(stage.record("UserPromptSubmit", prompt=WORD, prompt_id=prompt_id(2)), NOW)
+    state = Sessions(stage.home).load(SESSION)
+    state.prompts["old"] = "a radish"
+    state.answers[second] = [f"a {WORD}", "0"]
+    Sessions(stage.home).save(state)
+    Path(stage.home.sessions, "damaged.json").write_text(f'{{"id": "{SESSION}", {WORD}')
+    Path(stage.home.archive, ".a.tmp").write_text(WORD)
+    remembered.day.with_name(".b.tmp").write_text(WORD)
+    WaitingSessions(stage.home).add(stage.project.root, SESSION, ["2026-03-04"], NOW)
+    (waiting,) = WaitingSessions(stage.home)
+    waiting.tries[second] = Try(1)
+    WaitingSessions(stage.home).note(waiting, ())
+
+    remembered.forget(remembered.select(second))
+    assert remembered.holders() == []
+    assert json.loads(Path(stage.home.spool, "new", kept).read_text())["message"] == "a turnip"
+    assert Sessions(stage.home).load(SESSION).prompts == {"old": "a radish"}
+    (waiting,) = WaitingSessions(stage.home)
+    assert waiting.tries == {}
+    for _, record in spool.stored(stage.home):
+        capture = Capture(stage.home, Settings())
+        assert record is not None
+        capture.handle(record, NOW + 60)
+    assert remembered.holders() == []
+    assert second not in remembered.turns
+
+
+def test_a_session_goes_but_may_go_on(remembered: Remembered) -> None:
+    stage = remembered.stage
+    remembered.forget(of_session(stage.project, stage.home, SESSION[:6], NOW))
+    assert [remembered.holders(word) for word in (WORD, "carrot", "parsnip")] == [[], [], []]
+    assert not Path(stage.project.memory, "2026-03-04.md").exists()
+    assert not list(Path(stage.home.archive).iterdir())
+    assert remembered.take_in().turns == 0
+    with stage.transcript.open("a") as file:
+        later = ask(Lines(), 9, "celery")
+        for number, entry in enumerate(later.entries):
+            entry |= {"uuid": f"9{number:07d}-aaaa-4bbb-8ccc-ddddeeeeffff", "timestamp": "2026-03-06T10:00:00.000Z"}
+        file.write(later.text)
+    assert remembered.take_in().turns == 1
+    assert remembered.holders("parsnip") == []
+    with pytest.raises(NotFoundError):
+        of_session(stage.project, stage.home, "ffff", NOW)
+
+
+@pytest.mark.parametrize("what", ["days", "everything"])
+def test_days_go_whole_with_what_a_person_wrote_into_them(remembered: Remembered, what: str) -> None:
+    project = remembered.stage.project
+    with remembered.day.open("a") as file:
+        file.write("\nAnd my own salsify.\n")
+    other = Path(project.memory, "notes.md")
+    other.write_text("# Notes\n\nThe rutabaga.\n")
+    remembered.sync()
+    selection = of_days(project, remembered.stage.home, DAY, DAY, LATER) if what == "days" else of_everything(project, remembered.stage.home, LATER)
+    remembered.forget(selection)
+    words = (WORD, "carrot", "parsnip", "salsify")
+    assert [remembered.holders(word) for word in words] == [[]] * 4
+    assert other.exists() == (what == "days")
+    assert (remembered.holders("rutabaga") != []) == (what == "days")
+    assert remembered.take_in().turns == 0
+
+
+def test_other_days_stay(remembered: Remembered) -> None:
+    project = remembered.stage.project
+    assert not remembered.find(of_days(project, remembered.stage.home, date(2026, 3, 5), None, LATER))
+    assert remembered.find(of_days(project, remembered.stage.home, None, DAY, LATER))
+
+
+def test_bullets_that_rest_on_a_forgotten_turn_go(remembered: Remembered) -> None:
+    first, second, third = remembered.turns
+    bullets = [
+        f"- Found: the carrot. <!-- grip:aaaaaaaa turns:{first} -->",
+        f"- Found: the {WORD} beside it. <!-- grip:bbbbbbbb turns:{first},{second} -->",
+        f"- Found: the parsnip. <!-- grip:cccccccc turns:{third} -->",
+    ]
+    remembered.journal.summarize(remembered.day.stem, [first, second, third], bullets)
+    remembered.sync()
+    remembered.forget(remembered.select(second))
+    lines = remembered.day.read_text().split("\n")
+    assert [line for line in lines if "grip" in line] == [bullets[0], bullets[2]]
+    assert remembered.holders() == []
+    remembered.forget(remembered.select("cccccccc"))
+    assert third in remembered.turns
+    assert "grip:cccccccc" not in remembered.day.read_text()
+    turns = remembered.journal.day(remembered.day.stem).turns_of(SESSION)
+    assert all(turn.is_summarized for turn in turns)
+
+
+def test_a_passage_of_ones_own_markdown_goes_by_its_chunk(remembered: Remembered) -> None:
+    notes = Path(remembered.stage.project.memory, "notes.md")
+    text = "# One\n\n" + "A carrot. " * 20 + f"\n\n# Two\n\nThe {WORD}. " + "So be it. " * 20 + "\n\n# Three\n\n"
+    text += "A parsnip. " * 20 + "\n"
+    notes.write_text(text)
+    remembered.sync()
+    chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
+    assert chunks is not None
+    (place,) = (n for n in range(len(chunks)) if "# Two" in chunks.chunk(n).content)
+    remembered.forget(remembered.select(remembered.turns[1], chunks.id(place)[:12]))
+    assert remembered.holders() == []
+    assert notes.read_text() == text[: text.index("# Two")] + text[text.index("# Three") :]
+
+
+def test_what_is_not_memkits_is_not_touched(remembered: Remembered) -> None:
+    other = Path(remembered.stage.project.root, "README.md")
+    other.write_text(f"# Two\n\nThe {WORD}. " + "So be it. " * 20)
+    remembered.settings = Settings(memory=type(Settings().memory)(paths=(".memkit/memory", "README.md")))
+    remembered.sync()
+    chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
+    assert chunks is not None
+    (place,) = (n for n in range(len(chunks)) if chunks.chunk(n).source == "README.md")
+    with pytest.raises(MemkitError, match=r"README\.md:1-3 is a file of your own"):
+        remembered.select(chunks.id(place)[:12])
+
+
+def test_a_note_goes(remembered: Remembered) -> None:
+    from datetime import datetime, timezone
+
+    note = make_note("The salsify.", ["roots"], datetime.fromtimestamp(NOW, timezone.utc), str)
+    assert remembered.journal.add_note(note)
+    assert not remembered.journal.add_note(note)
+    remembered.sync()
+    before = _sections(remembered)
+    assert remembered.holders("salsify")
+    remembered.forget(remembered.select(note.id))
+    assert remembered.holders("salsify") == []
+    assert _sections(remembered) == before
+
+
+def test_the_clients_own_transcript_is_not_shown(remembered: Remembered) -> None:
+    remembered.forget(remembered.select(remembered.turns[1]))
+    original = find_original(remembered.stage.home, SESSION)
+    assert original is not None
+    assert original.archive is None
+    said = [message.as_dict() for message in original.messages(str)]
+    assert WORD not in json.dumps(said)
+    assert "parsnip" in json.dumps(said)
+
+
+def test_the_index_of_a_project_that_is_gone_goes_too(remembered: Remembered) -> None:
+    project, second = remembered.stage.project, remembered.turns[1]
+    selection = remembered.select(second)
+    shutil.rmtree(project.root)
+    assert any("chroma" in name for name in remembered.holders())
+    assert remembered.forget(selection) == []
+    assert remembered.holders() == []
+
+
+STEPS = {
+    "tombstone": "memkit.privacy.tombstones.write_durably",
+    "journal": "memkit.journal.journal.Journal._put",
+    "archive": "memkit.archive.archive.Archive.rewrite",
+    "state": "memkit.forget.erasing._Eraser._states",
+    "spool": "memkit.forget.erasing._Eraser._spool",
+    "sync": "memkit.forget.erasing.sync_project",
+    "erase": "memkit.forget.erasing.erase_deleted",
+    "finish": "memkit.privacy.tombstones.Tombstones.finish",
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_kill_in_between_leaves_the_rest_to_the_next(
+    remembered: Remembered, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selection = remembered.select(remembered.turns[1])
+
+    def killed(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(STEPS[step], killed)
+        remembered.forget(selection)
+    unfinished = Tombstones(remembered.stage.home).unfinished()
+    assert (unfinished is None) == (step == "tombstone")
+    assert (remembered.holders() == []) == (step == "finish")
+    if step != "tombstone":  # what is half gone does not come back meanwhile
+        assert remembered.take_in().left_out == 1
+    remembered.forget(selection if step == "tombstone" else Selection())
+    assert remembered.holders() == []
+    assert Tombstones(remembered.stage.home).unfinished() is None
+
+
+def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembered) -> None:
+    path = Path(remembered.stage.home.forgotten)
+    remembered.forget(remembered.select(remembered.turns[1]))
+    assert path.stat().st_mode & 0o777 == 0o600
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "version": VERSION + 1}))
+    with pytest.raises(NewerFileError, match="newer memkit"):
+        remembered.take_in()
+    path.write_text("{")
+    with pytest.raises(TombstoneError, match="restore that file"):
+        remembered.take_in()

@@ -1,0 +1,127 @@
+"""Taking things out of a day leaves everything else as it was, byte for byte."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memkit import anchors
+from memkit.journal.day_file import DayFile
+from memkit.journal.day_merge import merge
+from memkit.journal.day_removal import Removal, is_empty, remove
+
+TEXTS = st.lists(
+    st.sampled_from(["", "said", "  indented", "- item", "```", "### a heading", "# 1", "\ttab", "é \u2028 x"]),
+    max_size=5,
+).map(lambda lines: "\n".join(lines).rstrip("\n"))
+
+
+@st.composite
+def days(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
+    """A day with sessions, bullets and notes; the ids of its turns and of its notes."""
+    lines = ["# 2026-11-20", ""]
+    turns: list[str] = []
+    notes: list[str] = []
+    for session in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            notes.append(f"eeee{session:04x}")
+            lines += [f"## 08:00 Note: a note <!-- note:{notes[-1]} -->", draw(TEXTS), ""]
+            continue
+        own = [f"{session:04x}{number:04x}" for number in range(draw(st.integers(0, 3)))]
+        summary = f" summary:{draw(st.sampled_from(own))}" if own and draw(st.booleans()) else ""
+        lines += [f"## 09:00 title {session} <!-- session:s{session}{summary} -->", ""]
+        for number in range(draw(st.integers(0, 2)) if own else 0):
+            rest = ",".join(draw(st.lists(st.sampled_from(own), min_size=1, max_size=2, unique=True)))
+            lines.append(f"- Found: it. <!-- grip:{session}{number}aaaaaa turns:{rest} -->")
+        for name in own:
+            lines += ["", f"### 09:00 asked {name} <!-- turn:{name} -->", draw(TEXTS)]
+        lines.append("")
+        turns += own
+    return "\n".join(lines).rstrip("\n") + "\n", turns, notes
+
+
+def texts(content: DayFile) -> dict[str, str]:
+    return {
+        s.pairs[key]: content.text(s) for s in content.sections for key in ("turn", "note") if key in s.pairs
+    }
+
+
+@given(days(), st.data())
+def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObject) -> None:
+    text, turns, notes = day
+    gone = data.draw(st.sets(st.sampled_from(turns)) if turns else st.just(set()))
+    gone_notes = data.draw(st.sets(st.sampled_from(notes)) if notes else st.just(set()))
+    content = DayFile(text)
+    before = texts(content)
+    removal = Removal(gone, (), gone_notes)
+    is_changed = remove(content, removal)
+    assert is_changed == bool(gone or gone_notes)
+    if not is_changed:
+        assert content.render() == text
+    after = DayFile(content.render())
+    assert texts(after) == {name: one for name, one in before.items() if name not in gone | gone_notes}
+    rest = [line for line in text.split("\n") if "grip:" in line]
+    stays = [line for line in rest if not gone & set(anchors.parse(line)["turns"].split(","))]
+    assert [line for line in content.render().split("\n") if "grip:" in line] == stays
+    # A summary stands for the same turns as before.
+    for session in after.sessions():
+        done = {t.section.pairs["turn"] for t in DayFile(text).turns_of(session) if t.is_summarized}
+        assert {t.section.pairs["turn"] for t in after.turns_of(session) if t.is_summarized} == done - gone
+    again = DayFile(content.render())
+    assert not remove(again, removal)
+    assert again.render() == content.render()
+
+
+def test_a_day_of_which_nothing_is_left_is_empty() -> None:
+    text = (
+        "# 2026-11-20\n\n## 08:00 Note: a note <!-- note:nn -->\na note\n\n"
+        "## 09:00 One <!-- session:s summary:aa -->\n\n- Found: it. <!-- grip:12345678 turns:aa -->\n\n"
+        "### 09:00 One <!-- turn:aa -->\nfirst\n"
+    )
+    content = DayFile(text)
+    assert remove(content, Removal({"aa"}))
+    assert not is_empty(content)
+    assert remove(content, Removal((), (), {"nn"}))
+    assert is_empty(content)
+
+
+def test_broken_bullets_go_whole_and_headings_point_on() -> None:
+    text = (
+        "# 2026-11-20\n\n## 09:00 Other <!-- session:s summary:bb -->\n\n- Found: what\n  stands here.\n"
+        "  <!-- grip:12345678 turns:bb -->\n- Kept. <!-- grip:87654321 turns:aa -->\n\n"
+        "### 09:00 One <!-- turn:aa -->\nfirst\n\n### 09:01 Two <!-- turn:bb -->\nsecond\n\n\n"
+        "### 09:02 Three <!-- turn:cc -->\nthird\n"
+    )
+    content = DayFile(text)
+    assert remove(content, Removal({"bb"}))
+    assert content.render() == (
+        "# 2026-11-20\n\n## 09:00 Other <!-- session:s summary:aa -->\n\n"
+        "- Kept. <!-- grip:87654321 turns:aa -->\n\n"
+        "### 09:00 One <!-- turn:aa -->\nfirst\n\n### 09:02 Three <!-- turn:cc -->\nthird\n"
+    )
+
+
+@given(days(), st.data())
+def test_an_edit_and_what_came_meanwhile_are_both_kept(
+    day: tuple[str, list[str], list[str]], data: st.DataObject
+) -> None:
+    text, turns, _ = day
+    assert merge(text, "mine", text) == "mine"
+    gone = set(data.draw(st.sets(st.sampled_from(turns)) if turns else st.just(set())))
+    present = DayFile(text)
+    remove(present, Removal(gone))
+    new = "## 23:00 Late <!-- session:late -->\n\n### 23:00 Late <!-- turn:ffffffff -->\nlate"
+    now = present.render() + "\n" + new + "\n"
+    edited = text.replace("# 2026-11-20", "# 2026-11-20\n\nMy own words.", 1)
+    merged = DayFile(merge(text, edited, now))
+    assert "My own words." in merged.lines
+    expected = {name: one for name, one in texts(DayFile(text)).items() if name not in gone}
+    assert texts(merged) == {**expected, "ffffffff": "### 23:00 Late <!-- turn:ffffffff -->\nlate"}
+
+
+def test_who_changed_the_same_section_wins_over_memkit() -> None:
+    text = "# 2026-11-20\n\n## 09:00 A <!-- session:s -->\n\n### 09:00 A <!-- turn:aa -->\nold\n"
+    text += "\n### 09:01 B <!-- turn:bb -->\nold\n"
+    edited = text.replace("aa -->\nold", "aa -->\nmine")
+    now = text.replace("old", "grown")
+    assert merge(text, edited, now) == text.replace("aa -->\nold", "aa -->\nmine").replace("bb -->\nold", "bb -->\ngrown")

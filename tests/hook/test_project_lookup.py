@@ -1,0 +1,256 @@
+"""Which project remembers what is done in a directory: all the ways in which directories lie and move."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from memkit.errors import RegistryError
+from memkit.hook import project as project_module
+from memkit.hook.project import Project
+from memkit.hook.registry import VERSION, Registry, path_of
+from memkit.index.identity import identity
+from memkit.paths import Home
+from memkit.projects.registry_changes import changing
+from tests.hook.test_project import REMOTE, found, git, repository
+
+# A clean start: no file of the user's own git configuration decides.
+pytestmark = pytest.mark.usefixtures("user")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path.resolve()
+
+
+@pytest.fixture
+def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's home directory."""
+    path = root / "homes" / "me"
+    path.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(path))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    return path
+
+
+@pytest.fixture
+def home(user: Path) -> Home:
+    return Home(str(user / ".memkit"))
+
+
+def remembered(directory: Path | str, home: Home) -> str:
+    return Project.remembering(str(directory), home).root
+
+
+def test_a_repository_in_another_is_its_own(root: Path) -> None:
+    outer = repository(root / "outer")
+    inner = repository(outer / "tools" / "inner")
+    (inner / "src").mkdir()
+    assert found(inner / "src") == inner
+    assert found(outer / "tools") == outer
+
+
+def test_inside_the_git_directory(root: Path) -> None:
+    main = repository(root / "main")
+    assert found(main / ".git" / "hooks") == main
+
+
+def test_a_repository_whose_git_directory_lies_elsewhere(root: Path) -> None:
+    (root / "work").mkdir()
+    git(root / "work", "init", "-q", "--separate-git-dir", str(root / "work.git"))
+    assert found(root / "work") == root / "work"
+
+
+def test_worktrees_around_a_hidden_bare_repository_share_one_memory(root: Path) -> None:
+    main = repository(root / "main")
+    around = root / "around"
+    git(root, "clone", "-q", "--bare", str(main), str(around / ".bare"))
+    (around / ".git").write_text("gitdir: ./.bare\n")
+    git(around, "worktree", "add", "-q", str(around / "one"))
+    git(around, "worktree", "add", "-q", str(root / "two"))
+    assert found(around / "one") == found(root / "two") == found(around) == around
+
+
+def test_a_worktree_of_a_submodule_belongs_to_it(root: Path) -> None:
+    main = repository(root / "main")
+    repository(root / "library")
+    git(main, "submodule", "add", "-q", str(root / "library"), "vendor")
+    git(main / "vendor", "worktree", "add", "-q", str(root / "linked"))
+    assert found(root / "linked") == main / "vendor"
+
+
+def test_links_are_followed_to_one_root(root: Path) -> None:
+    main = repository(root / "main")
+    (main / "src").mkdir()
+    (root / "repo").symlink_to(main)
+    (root / "src").symlink_to(main / "src")
+    (main / "out").symlink_to(root)
+    assert found(root / "repo") == found(root / "src") == found(root / "repo" / "src") == main
+    assert found(main / "out") == root
+
+
+def test_letter_case_where_it_does_not_matter(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file system takes any spelling: here the questions put to it are answered as it would."""
+    (root / "Work" / "Shop").mkdir(parents=True)
+    stored = {str(path).lower(): path for path in (root / "Work", root / "Work" / "Shop")}
+    real_exists = os.path.exists
+
+    def exists(path: str) -> bool:
+        return str(path).lower() in stored or real_exists(path)
+
+    monkeypatch.setattr(project_module.os.path, "exists", exists)
+    monkeypatch.setattr(project_module.os.path, "samefile", lambda a, b: a.lower() == b.lower())
+    for name in ("work/shop", "WORK/Shop", "Work/Shop"):
+        assert project_module._as_stored(str(root / name)) == str(root / "Work" / "Shop")
+
+
+def test_letter_case_where_it_matters(root: Path) -> None:
+    for name in ("Shop", "shop", "sHOP"):
+        (root / name).mkdir()
+        assert found(root / name) == root / name
+
+
+@pytest.mark.parametrize("place", ["/", "/tmp", "~", "~/.."])
+def test_a_bare_place_is_no_project(place: str, home: Home, user: Path) -> None:
+    directory = os.path.realpath(os.path.expanduser(place))
+    kept = remembered(directory, home)
+    assert os.path.dirname(kept) == home.projects
+    assert kept == remembered(directory, home)
+    assert Project.at_root(kept, home).root == kept  # as events carry it
+    assert remembered(kept, home) == kept  # as `--project` can name it
+
+
+def test_bare_places_do_not_mix(home: Home) -> None:
+    assert len({remembered(place, home) for place in ("/", "/tmp", os.environ["HOME"])}) == 3
+
+
+def test_a_temporary_directory_of_another_name(root: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "scratch" / "work").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(root / "scratch"))
+    assert os.path.dirname(remembered(root / "scratch", home)) == home.projects
+    assert remembered(root / "scratch" / "work", home) == str(root / "scratch" / "work")
+
+
+def test_a_home_under_version_control_takes_nothing_in(user: Path, home: Home) -> None:
+    """Dotfiles are often a repository at the home itself: what lies below it is no part of them."""
+    git(user, "init", "-q")
+    git(user, "commit", "-q", "--allow-empty", "-m", "one")
+    (user / "notes" / "sub").mkdir(parents=True)
+    assert remembered(user / "notes" / "sub", home) == str(user / "notes" / "sub")
+    assert os.path.dirname(remembered(user, home)) == home.projects
+    git(user, "worktree", "add", "-q", str(user / "linked"))
+    assert remembered(user / "linked", home) == str(user / "linked")
+    shop = repository(user / "shop")
+    (shop / "src").mkdir()
+    assert remembered(shop / "src", home) == str(shop)
+
+
+def test_the_memory_home_is_no_project(home: Home) -> None:
+    Path(home.log).mkdir(parents=True)
+    kept = remembered(home.root, home)
+    assert os.path.dirname(kept) == home.projects
+    assert remembered(home.log, home) == remembered(home.memory, home) == kept
+
+
+def test_the_user_s_memory_is_none_of_the_home_s_sessions(user: Path, home: Home) -> None:
+    """With the usual memory home the one would lie where the other would."""
+    assert Project(str(user)).memory == home.memory
+    assert Project.remembering(str(user), home).memory != home.memory
+    assert Project.at_root(home.root, home).memory == home.memory
+
+
+def test_a_directory_that_is_gone_keeps_its_memory_in_one_place(root: Path, home: Home) -> None:
+    gone = Project.at_root(str(root / "gone"), home)
+    assert Project.at_root(gone.root, home) == gone
+
+
+def test_a_renamed_repository_is_found_under_its_new_path(root: Path, home: Home) -> None:
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), home)
+    for target in ("second", "third", "first", "fourth"):
+        moved = root / target
+        found_at = next(path for path in root.iterdir() if (path / ".git").exists())
+        found_at.rename(moved)
+        assert identity(Project(str(moved)), home) == name
+    for old in ("first", "second", "third"):
+        assert Project.at_root(str(root / old), home).root == str(root / "fourth")
+    # Another one at a former place is itself.
+    other = repository(root / "second")
+    assert Project.at_root(str(other), home).root == str(other)
+
+
+def test_names_and_links_move_along(root: Path, home: Home) -> None:
+    first, guest = repository(root / "first", REMOTE), repository(root / "guest")
+    identity(Project(str(first)), home)
+    with changing(home) as registry:
+        registry.names[str(first)] = "Shop"
+        registry.link(str(guest), str(first))
+    first.rename(root / "second")
+    identity(Project(str(root / "second")), home)
+    assert remembered(guest, home) == str(root / "second")
+    assert Registry.read(home).name_of(str(root / "second")) == "Shop"
+
+
+def test_two_clones_do_not_take_each_other_s_turns(root: Path, home: Home) -> None:
+    one, two = repository(root / "one", REMOTE), repository(root / "two", REMOTE)
+    for path in (one, two, one):
+        identity(Project(str(path)), home)
+    assert (remembered(one, home), remembered(two, home)) == (str(one), str(two))
+    assert Registry.read(home).moves == {}
+
+
+def test_a_link_shares_a_memory(root: Path, home: Home) -> None:
+    one, two, three = (repository(root / name) for name in ("one", "two", "three"))
+    with changing(home) as registry:
+        registry.link(str(one), str(two))
+    (one / "src").mkdir()
+    assert remembered(one / "src", home) == remembered(two, home) == str(two)
+    with changing(home) as registry:
+        registry.link(str(two), str(three))
+    assert {remembered(path, home) for path in (one, two, three)} == {str(three)}
+
+
+def test_a_bare_place_can_be_linked(root: Path, user: Path, home: Home) -> None:
+    notes = repository(root / "notes")
+    with changing(home) as registry:
+        registry.link(str(user), str(notes))
+    assert remembered(user, home) == str(notes)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", '{"version": 1}', '{"version": 1, "links": {"a": 5}, "names": {}, "moves": {}}'],
+)
+def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str) -> None:
+    one = repository(root / "one")
+    os.makedirs(home.projects)
+    Path(path_of(home)).write_text(content)
+    assert remembered(one, home) == str(one)
+    assert "delete it" in Registry.read(home).problem
+    with pytest.raises(RegistryError, match="delete it"), changing(home):
+        pass
+    assert Path(path_of(home)).read_text() == content
+
+
+def test_a_newer_registry_is_not_overwritten(root: Path, home: Home) -> None:
+    os.makedirs(home.projects)
+    content = json.dumps({"version": VERSION + 1, "links": {}})
+    Path(path_of(home)).write_text(content)
+    with pytest.raises(RegistryError, match="update memkit"), changing(home):
+        pass
+    first = repository(root / "first", REMOTE)
+    name = identity(Project(str(first)), home)
+    first.rename(root / "second")
+    assert identity(Project(str(root / "second")), home) == name
+    assert Path(path_of(home)).read_text() == content
+
+
+def test_paths_of_any_bytes(root: Path, home: Home) -> None:
+    odd = os.path.join(root, os.fsdecode(b"b\xff d"))
+    os.mkdir(odd)
+    with changing(home) as registry:
+        registry.link(str(root), odd)
+    assert remembered(root, home) == odd

@@ -1,0 +1,87 @@
+"""What the prompt's hook says, with a service and without one that could tell."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.running import REPOSITORY, RunningService, wait_until
+
+PROMPT = "please change the port of the staging gateway"
+
+
+def submit(service: RunningService, prompt: str, session: str = "5e55dddd") -> str:
+    """What the hook adds to a prompt."""
+    root = service.memory.project.root
+    event = {"session_id": session, "cwd": root, "prompt": prompt, "prompt_id": "p"}
+    done = subprocess.run(
+        [sys.executable, str(REPOSITORY / "hooks" / "prompt_submit.py")],
+        input=json.dumps(event).encode(),
+        env=service.environment,
+        cwd=root,
+        capture_output=True,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+
+def warmed(service: RunningService) -> RunningService:
+    service.found("port")
+    return service
+
+
+def test_pointers(service: RunningService) -> None:
+    # Not open yet: the hint, and it is opened for the next prompt.
+    assert "memkit holds what was said" in submit(service, PROMPT)
+    wait_until(lambda: service.status()["projects"], "the project to be opened")
+    said = wait_until(lambda: submit(service, PROMPT), "the prompt to be looked up in time")
+    if "memkit holds" in said:  # a busy machine: the hint came in its place
+        said = wait_until(
+            lambda: (text := submit(service, PROMPT)).startswith("Earlier") and text, "pointers"
+        )
+    assert said.startswith("Earlier work on this: 2026-11-18 “09:00 Which port does")
+    name = said.partition("(")[2].partition(")")[0]
+    assert "7443" in service.json("expand", name)["sections"][0]["content"]
+    # Once in a session, but again in another.
+    assert name not in submit(service, PROMPT)
+    counts = service.json("status")["pointers"]
+    assert counts["given"] >= 1
+    assert counts["followed"] == 1
+    again = wait_until(lambda: submit(service, PROMPT, session="5e55eeee"), "another session")
+    assert name in again or "memkit holds" in again
+
+
+def test_nothing_on_this(service: RunningService) -> None:
+    warmed(service)
+    assert "Earlier work" not in submit(service, "write a poem about the moon")
+
+
+@pytest.mark.parametrize("state", ["hangs", "gone"])
+def test_who_cannot_tell_is_not_waited_for(service: RunningService, state: str) -> None:
+    warmed(service)
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSTOP if state == "hangs" else signal.SIGKILL)
+    if state == "gone":
+        service.process.wait()
+    try:
+        assert "memkit holds what was said" in submit(service, PROMPT)
+    finally:
+        service.process.kill()
+
+
+@pytest.mark.parametrize(("inject", "expected"), [("hint", "memkit holds"), ("off", "")])
+def test_as_the_settings_say(service: RunningService, inject: str, expected: str) -> None:
+    warmed(service)
+    done = service.memkit("config", "set", "recall.inject", inject)
+    assert done.returncode == 0, done.stderr
+    said = submit(service, PROMPT)
+    assert said.startswith(expected)
+    assert bool(said) == bool(expected)
+    assert Path(service.memory.home.hook_settings).exists()

@@ -1,0 +1,204 @@
+"""A healthy index is never thrown away: not for its size, and not for trouble around it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memkit.errors import IndexStoreError
+from memkit.index import damage
+from memkit.index.damage import in_use_marker, read_all, set_aside_if_damaged
+from memkit.index.lock import index_lock
+from memkit.index.store import Row, Store
+from memkit.paths import Home
+from tests.memory import DAYS, FakeEmbedder, Memory, make_chunk, make_memory
+
+MANY = 40_000
+"""Rows; Chroma reads no more than 32,766 in one call."""
+
+CHUNKS = 400
+"""Of so many chunks: a row without text costs the test least."""
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A small project beside a collection of many rows."""
+    memory = make_memory(tmp_path_factory.mktemp("many"), DAYS)
+    memory.sync()
+    vectors = np.random.default_rng(7).standard_normal((CHUNKS, MANY // CHUNKS, 8))
+    chunk = make_chunk("A text of many windows, each a row.")
+    rows = [Row(f"{n:064x}", chunk, own.astype(np.float32)) for n, own in enumerate(vectors)]
+    with index_lock(memory.home, 5.0), Store.open(memory.home, "", "memkit-many") as store:
+        store.put(rows)
+    return memory
+
+
+def chroma(memory: Memory) -> Path:
+    return Path(memory.home.index, "chroma")
+
+
+def test_a_large_index_is_read_whole(many: Memory) -> None:
+    contents = read_all(chroma(many))
+    assert (contents.damage, contents.failure) == ("", "")
+    found = contents.collections["memkit-many"]
+    assert (len(found.ids), found.dimensions, found.foreign) == (CHUNKS, 8, 0)
+    with index_lock(many.home, 5.0), Store.open(many.home, "", "memkit-many") as store:
+        assert len(store.tidy_ids()) == CHUNKS
+        assert sum(row.windows for row in store.rows()) == MANY
+
+
+def test_a_large_index_of_a_killed_process_is_kept(many: Memory) -> None:
+    many.embedder.texts.clear()
+    in_use_marker(chroma(many)).touch()
+    many.sync()
+    assert many.said == []
+    assert many.embedder.texts == []
+    assert not Path(f"{chroma(many)}.damaged").exists()
+
+
+def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
+    shutil.copytree(many.home.root, tmp_path / "home")
+    home = Home(str(tmp_path / "home"))
+    with index_lock(home, 5.0), Store.open(home, "", "memkit-many", anew=True) as store:
+        assert store.tidy_ids() == []
+
+
+def test_a_full_disk_is_no_damage(tmp_path: Path, mount: Callable[[str], Path]) -> None:
+    place = mount("size=12m")
+    memory = make_memory(tmp_path, DAYS, home=Home(str(place / "home")))
+    memory.sync()
+    before = memory.contents()
+    in_use_marker(chroma(memory)).touch()
+    memory.write("2026-11-21.md", "# News\n\nSomething new that is to be indexed.\n")
+    filler = place / "filler"
+    with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"\0" * 4096)
+    with pytest.raises(IndexStoreError, match=r"full|No space"):
+        memory.sync()
+    assert memory.said == []
+    assert not Path(f"{chroma(memory)}.damaged").exists()
+    filler.unlink()
+    memory.embedder.texts.clear()
+    memory.sync()
+    assert len(memory.embedder.texts) == 1
+    assert before.items() <= memory.contents().items()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+@pytest.mark.parametrize("descriptors", [8, 12, 14, 16, 18])
+def test_too_few_descriptors_are_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: int
+) -> None:
+    """16: Chroma says "Error loading hnsw index", as it does of damaged files."""
+    import resource
+
+    text = "\n".join(f"# Section {n}\n\n" + f"word{n} " * 16 + "\n" for n in range(1100))
+    memory = make_memory(tmp_path, {"notes.md": text})
+    memory.sync()
+    run = subprocess.run
+
+    def limited(*arguments: Any, **options: Any) -> Any:
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+        return run(*arguments, **options, preexec_fn=limit)
+
+    monkeypatch.setattr(damage.subprocess, "run", limited)
+    contents = read_all(chroma(memory))
+    assert contents.damage == ""
+    assert contents.failure or descriptors > 8  # how many are enough differs
+    assert not set_aside_if_damaged(chroma(memory), True, memory.said.append)
+    assert memory.said == []
+
+
+@pytest.mark.parametrize(
+    ("child", "reason"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "status -9"),
+        ("import os; os.write(2, b'memory allocation of 8 bytes failed'); os.abort()", "memory"),
+        ("raise ImportError('no chromadb')", "no chromadb"),
+        ("print('{}')", "status 0"),
+        ("import time; time.sleep(60)", "more than"),
+    ],
+)
+def test_what_is_not_known_to_be_damage_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: str, reason: str
+) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    monkeypatch.setattr(damage, "_READ_ALL", child)
+    monkeypatch.setattr(damage, "TRY_SECONDS", 0.3 if "sleep" in child else 60.0)
+    contents = read_all(chroma(memory))
+    assert contents.damage == ""
+    assert reason in contents.failure
+
+
+def test_no_process_can_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise OSError(24, os.strerror(24))
+
+    monkeypatch.setattr(damage.subprocess, "run", refuse)
+    contents = read_all(chroma(memory))
+    assert contents.damage == ""
+    assert "Too many open files" in contents.failure
+
+
+def test_a_link_to_a_disk_that_is_away_is_no_damage(tmp_path: Path) -> None:
+    (tmp_path / "chroma").symlink_to(tmp_path / "disk" / "chroma")
+    assert not set_aside_if_damaged(tmp_path / "chroma", True, print)
+    assert (tmp_path / "chroma").is_symlink()
+
+
+def test_vectors_of_the_snapshot_replace_lost_ones(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    before = memory.contents()
+    (chroma(memory) / damage.DATABASE).write_text("garbage")
+    memory.write("2026-11-21.md", "# News\n\nSomething new that is to be indexed.\n")
+    memory.embedder.texts.clear()
+    memory.sync()
+    assert len(memory.embedder.texts) == 1
+    assert before.items() <= memory.contents().items()
+    with index_lock(memory.home, 5.0):
+        found = read_all(chroma(memory)).collections
+    assert {len(one.ids) for one in found.values()} == {len(before) + 1}
+
+
+def test_vectors_of_another_length_are_not_mixed_in(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    (chroma(memory) / damage.DATABASE).write_text("garbage")
+    memory.write("2026-11-21.md", "# News\n\nSomething new that is to be indexed.\n")
+    memory.embedder = FakeEmbedder(16)
+    memory.sync()
+    assert memory.snapshot.vectors.shape[1] == 16
+    assert memory.snapshot.missing == 0
+
+
+def test_the_working_directory_sets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma reads `.env` where it runs: a repository could send the memory to a server of its own."""
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / ".env").write_text(
+        "CHROMA_API_IMPL=chromadb.api.fastapi.FastAPI\nCHROMA_SERVER_HOST=127.0.0.1\n"
+        "CHROMA_SERVER_HTTP_PORT=1\n"
+    )
+    (repository / "sqlite3.py").write_text("raise SystemExit('ran')")
+    monkeypatch.chdir(repository)
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    assert len(read_all(chroma(memory)).collections) == 1

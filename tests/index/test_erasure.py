@@ -1,0 +1,153 @@
+"""What was deleted from the index stands in none of its files; what was not stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import chromadb
+import numpy as np
+import pytest
+from chromadb.config import Settings as ChromaSettings
+
+from memkit.errors import IndexStoreError
+from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index.store import Row, Store
+from memkit.paths import Home
+from tests.memory import make_chunk
+
+NAME = "memkit-0123456789abcdef-fake-01234567"
+OTHER = "memkit-fedcba9876543210-fake-01234567"
+WORD = "zqhorseradishzq"
+
+Held = list[tuple[str, object, bytes]]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path))
+
+
+def rows(numbers: range, text: str = "an entry of the memory") -> list[Row]:
+    random = np.random.default_rng(numbers.start)
+    made = []
+    for number in numbers:
+        vector = random.normal(size=(1, 8)).astype(np.float32)
+        chunk = make_chunk(f"{text} {number}", heading=f"{text} {number}", breadcrumb=text)
+        made.append(Row(f"{number:064x}", chunk, vector / np.linalg.norm(vector)))
+    return made
+
+
+def held(home: Home, name: str) -> Held:
+    with Store.open(home, "", name) as store:
+        return [(r.id, r.chunk, b"" if r.vectors is None else r.vectors.tobytes()) for r in store.rows()]
+
+
+def holders(home: Home) -> list[str]:
+    files = (path for path in Path(home.index).rglob("*") if path.is_file())
+    return [path.name for path in files if WORD.encode() in path.read_bytes()]
+
+
+# Chroma takes vectors out of its queue a thousand at a time.
+@pytest.mark.parametrize("count", [30, 1300])
+def test_only_what_was_deleted_goes(home: Home, count: int) -> None:
+    with Store.open(home, "", OTHER) as store:
+        store.put(rows(range(5000, 5030)))
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(range(count)))
+        store.put(rows(range(9000, 9010), f"the {WORD} of"))
+        store.note_source_hash([f"{number:064x}" for number in range(10)], "another")
+        store.delete(dict.fromkeys((f"{number:064x}" for number in range(9000, 9010)), 1))
+    assert "chroma.sqlite3" in holders(home)
+    before = held(home, NAME), held(home, OTHER)
+    for _ in range(2):
+        assert erase_deleted(home, "")
+        assert holders(home) == []
+        assert (held(home, NAME), held(home, OTHER)) == before
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(range(20_000, 21_100)))
+    assert len(held(home, NAME)) == count + 1100
+    with Store.open(home, "", NAME) as store:
+        found = store._collection.get(where_document={"$contains": "memory 17"})["ids"]
+        assert f"{17:064x}" in found
+
+
+def test_a_collection_is_forgotten_with_its_snapshots_and_vectors(home: Home) -> None:
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(range(10)))
+    with Store.open(home, "", OTHER) as store:
+        store.put(rows(range(1200), f"the {WORD} of"))
+    snapshots = Path(home.index, "snapshots", OTHER)
+    snapshots.mkdir(parents=True)
+    (snapshots / "current").write_text(WORD)
+    before = held(home, NAME)
+    forget_collection(home, "", OTHER)
+    erase_deleted(home, "")
+    assert holders(home) == []
+    assert held(home, NAME) == before
+    segments = [path for path in Path(home.index, "chroma").iterdir() if path.is_dir()]
+    assert len(segments) == 1
+
+
+@pytest.mark.parametrize("count", [10, 1200])
+def test_memory_that_was_not_used_yet_is_not_kept_in_the_files_of_vectors(home: Home, count: int) -> None:
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(range(count)))
+    before = held(home, NAME)
+    for name in ("data_level0.bin", "length.bin"):
+        (path,) = Path(home.index, "chroma").glob(f"*/{name}")
+        with path.open("ab") as file:
+            file.write(WORD.encode())
+    assert holders(home) != []
+    assert held(home, NAME) == before
+    assert holders(home) == []
+    assert held(home, NAME) == before
+
+
+def test_the_vectors_of_a_collection_that_was_made_anew_go(home: Home) -> None:
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(range(30)))
+    with Store.open(home, "", NAME, anew=True) as store:
+        store.put(rows(range(10)))
+    # As Chroma leaves them, with the memory of the process behind the last vector.
+    left = Path(home.index, "chroma", "01234567-89ab-cdef-0123-456789abcdef")
+    left.mkdir()
+    (left / "data_level0.bin").write_text(WORD)
+    assert len(held(home, NAME)) == 10
+    assert holders(home) == []
+    assert not left.exists()
+
+
+def test_the_collections_of_others_stay_as_they_are(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "shared"
+    client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))
+    mine = client.create_collection("mine", configuration={"hnsw": {"space": "cosine"}})
+    vectors = np.random.default_rng(1).normal(size=(1200, 8)).astype(np.float32)
+    mine.add(ids=[str(n) for n in range(1200)], embeddings=vectors, documents=["text"] * 1200)
+    client.close()
+    with Store.open(home, str(path), NAME) as store:
+        store.put(rows(range(10)))
+    erase_deleted(home, str(path))
+    client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))
+    found = client.get_collection("mine").get(ids=["0", "1199"], include=["embeddings", "documents"])
+    client.close()
+    kept = dict(zip(found["ids"], found["embeddings"], strict=True))
+    assert np.allclose(kept["0"], vectors[0], atol=1e-5)
+    assert np.allclose(kept["1199"], vectors[1199], atol=1e-5)
+    assert found["documents"] == ["text", "text"]
+
+
+def test_what_lies_on_a_server_is_not_ours_to_erase(home: Home) -> None:
+    assert not erase_deleted(home, "http://127.0.0.1:9")
+    assert not erase_deleted(home, "cloud")
+
+
+def test_there_need_be_no_index(home: Home) -> None:
+    assert erase_deleted(home, "")
+    assert not Path(home.index).exists()
+
+
+def test_a_damaged_index_is_told(home: Home) -> None:
+    Path(home.index, "chroma").mkdir(parents=True)
+    Path(home.index, "chroma", "chroma.sqlite3").write_bytes(b"no database" * 500)
+    with pytest.raises(IndexStoreError, match=r"is not erased from the index .*chroma .*memkit index"):
+        erase_deleted(home, "")

@@ -1,0 +1,128 @@
+"""The index takes no more than its content explains, however often that changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import chromadb
+import numpy as np
+import pytest
+from chromadb.config import Settings as ChromaSettings
+
+from memkit.errors import IndexStoreError
+from memkit.index.residue import Usage, usage_of
+from memkit.index.size import BOUND_FACTOR, bound, keep_small
+from memkit.index.store import Row, Store
+from memkit.index.swap import made_aside
+from memkit.paths import Home
+from tests.memory import make_chunk
+
+NAME = "memkit-0123456789abcdef-fake-01234567"
+OTHER = "memkit-fedcba9876543210-fake-01234567"
+ROWS = 150
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path))
+
+
+def rows(start: int, dimensions: int = 1536, windows: int = 1) -> list[Row]:
+    random = np.random.default_rng(start)
+    made = []
+    for number in range(start, start + ROWS):
+        vectors = random.normal(size=(windows, dimensions)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        made.append(Row(f"{number:064x}", make_chunk(f"an entry {number} " * 10), vectors))
+    return made
+
+
+def held(home: Home, name: str) -> dict[str, tuple[object, bytes]]:
+    with Store.open(home, "", name) as store:
+        return {r.id: (r.chunk, b"" if r.vectors is None else r.vectors.tobytes()) for r in store.rows()}
+
+
+def usage(home: Home) -> Usage:
+    found = usage_of(Path(home.index, "chroma"))
+    assert found is not None
+    return found
+
+
+def bloat(home: Home, rounds: int = 12) -> None:
+    """Put rows in and take them out again; the last ones, some of them without a vector, stay."""
+    with Store.open(home, "", OTHER) as store:
+        store.put(rows(900_000, dimensions=8, windows=2))
+    for number in range(rounds):
+        with Store.open(home, "", NAME) as store:
+            store.put(rows(number * ROWS))
+            if number:
+                store.delete({f"{n:064x}": 1 for n in range((number - 1) * ROWS, number * ROWS)})
+    with Store.open(home, "", NAME) as store:
+        store.put([Row("a" * 64, make_chunk("it waits for its vector"), None)])
+
+
+def test_a_bloated_index_is_made_anew_aside(home: Home) -> None:
+    bloat(home)
+    before = held(home, NAME), held(home, OTHER)
+    large = usage(home)
+    assert large.bytes > bound(large)
+    freed = keep_small(home, "")
+    assert freed > large.bytes / 2
+    small = usage(home)
+    assert small.bytes == large.bytes - freed
+    assert small.bytes < bound(small) / BOUND_FACTOR
+    assert (held(home, NAME), held(home, OTHER)) == before
+    assert [path.name for path in Path(home.index).iterdir()] == ["chroma"]
+    assert keep_small(home, "") == 0
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(800_000))
+    assert len(held(home, NAME)) == 2 * ROWS + 1
+
+
+def test_a_swap_that_was_cut_short_is_brought_to_an_end(home: Home) -> None:
+    with Store.open(home, "", NAME) as store:
+        store.put(rows(0, dimensions=8))
+    before = held(home, NAME)
+    path = Path(home.index, "chroma")
+    path.rename(path.with_name("chroma.old"))
+    made_aside(path).mkdir()
+    assert held(home, NAME) == before
+    path.with_name("chroma.old").mkdir()
+    assert held(home, NAME) == before
+    assert sorted(one.name for one in Path(home.index).iterdir()) == ["chroma", "chroma.new"]
+
+
+def test_free_pages_are_given_back(home: Home) -> None:
+    with Store.open(home, "", NAME) as store:
+        for start in range(0, 4 * ROWS, ROWS):
+            store.put(rows(start, dimensions=8))
+        store.delete({f"{n:064x}": 1 for n in range(ROWS, 4 * ROWS)})
+    before = held(home, NAME)
+    assert usage(home).free_share > 0.25
+    assert keep_small(home, "") > 0
+    assert usage(home).free_share == 0
+    assert held(home, NAME) == before
+
+
+def test_what_others_keep_there_is_not_made_anew(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "index" / "chroma"
+    path.mkdir(parents=True)
+    client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))
+    mine = client.create_collection("mine")
+    mine.add(ids=["a"], embeddings=np.ones((1, 3), dtype=np.float32), documents=["text"])
+    client.close()
+    bloat(home)
+    keep_small(home, "")
+    assert usage(home).bytes > bound(usage(home))
+    client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))
+    assert client.get_collection("mine").get()["documents"] == ["text"]
+    client.close()
+
+
+def test_there_need_be_no_index_and_it_can_be_damaged(home: Home) -> None:
+    assert keep_small(home, "") == 0
+    assert keep_small(home, "http://127.0.0.1:9") == 0
+    Path(home.index, "chroma").mkdir(parents=True)
+    Path(home.index, "chroma", "chroma.sqlite3").write_bytes(b"no database" * 500)
+    with pytest.raises(IndexStoreError, match="cannot be measured"):
+        keep_small(home, "")

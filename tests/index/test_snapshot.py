@@ -1,0 +1,213 @@
+"""What searches read: whole, or not trusted."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
+from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.current import open_chunks, open_snapshot
+from memkit.index.lexical import LexicalIndex
+from memkit.index.snapshot import Snapshot, open_current
+from memkit.index.snapshot_writer import write
+from memkit.index.store import Row
+from memkit.paths import Home
+from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
+
+QUERIES = ["which port", "PolicyController", "vault"]
+
+
+def rows_of(files: dict[str, str]) -> list[Row]:
+    embedder = FakeEmbedder(window=60)
+    rows = []
+    for name, text in files.items():
+        for chunk in chunk_markdown(text, name, source_hash="0" * 64, options=ChunkOptions()):
+            rows.append(Row(chunk.id("m"), chunk, embedder.embed(embedder.windows(chunk.text))))
+    return rows
+
+
+def written(directory: Path, rows: list[Row]) -> Snapshot:
+    lexical = LexicalIndex("english")
+    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
+    write(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
+    snapshot = open_current(directory, "english")
+    assert snapshot is not None
+    return snapshot
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    rows = rows_of(DAYS)
+    rows[2] = Row(rows[2].id, rows[2].chunk, None)
+    snapshot = written(tmp_path, rows[::-1])
+    assert len(snapshot) == len(rows)
+    assert snapshot.sources == {"a.md": "hash"}
+    assert snapshot.root == "/a/project"
+    assert snapshot.missing == 1
+    for position, (row, expected) in enumerate(zip(snapshot.rows(), rows, strict=True)):
+        assert row.id == expected.id == snapshot.id(position)
+        assert row.chunk == expected.chunk == snapshot.chunk(position)
+        if expected.vectors is None:
+            assert row.vectors is None
+        else:
+            assert row.vectors is not None
+            assert np.array_equal(row.vectors, expected.vectors)
+    sessions = [row.chunk.session for row in rows]
+    codes = snapshot.columns["session"].tolist()
+    for one, other in zip(sessions, codes, strict=True):
+        assert [s == one for s in sessions] == [code == other for code in codes]
+    assert snapshot.columns["length"].tolist() == [len(row.chunk.content) for row in rows]
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    snapshot = written(tmp_path, [])
+    assert len(snapshot) == 0
+    assert snapshot.rows() == []
+    with pytest.raises(NotFoundError):
+        snapshot.find("0")
+
+
+def test_texts_of_all_kinds(tmp_path: Path) -> None:
+    rows = rows_of({"a.md": "# Ümläut 中文 \u2028 😀\n\ntab\tnul-less \x0b\x85 \ud800 end\n" * 3})
+    assert written(tmp_path, rows).rows()[0].chunk == rows[0].chunk
+
+
+def test_one_that_was_replaced_can_still_be_read(tmp_path: Path) -> None:
+    """A search may hold a snapshot while another process writes the next one."""
+    old = written(tmp_path, rows_of(DAYS))
+    chunks = old.chunks()
+    new = written(tmp_path, [])
+    assert not old.path.exists()
+    assert new.path.exists()
+    assert old.chunks() == chunks
+    assert old.chunk(1) == chunks[1]
+
+
+def test_nothing_else_is_left(tmp_path: Path) -> None:
+    written(tmp_path, rows_of(DAYS))
+    (tmp_path / "half-written").mkdir()
+    (tmp_path / ".abc.tmp").touch()
+    snapshot = written(tmp_path, [])
+    assert {path.name for path in tmp_path.iterdir()} == {"current", snapshot.path.name}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*"))
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(IndexStoreError):
+        written(tmp_path / "file" / "index" / "snapshots", [])
+
+
+def test_find_by_prefix(tmp_path: Path) -> None:
+    rows = rows_of(DAYS)
+    snapshot = written(tmp_path, rows)
+    for position in range(len(rows)):
+        full = snapshot.id(position)
+        assert snapshot.find(full) == position
+        assert snapshot.find(full[:12].upper()) == position
+    two = snapshot.id(0) + snapshot.id(1)
+    for unknown in ("", "x", "0" * 64, f"{full}0", two, two[32:96], "é", "*", "%"):
+        with pytest.raises(NotFoundError):
+            snapshot.find(unknown)
+
+
+def test_an_ambiguous_prefix_names_candidates(tmp_path: Path) -> None:
+    rows = rows_of({"notes.md": "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40))})
+    snapshot = written(tmp_path, rows)
+    letters = [row.id[0] for row in rows]
+    common = max(letters, key=letters.count)
+    with pytest.raises(AmbiguousIdError) as caught:
+        snapshot.find(common)
+    assert f"fits {letters.count(common)} chunks" in str(caught.value)
+    shown = str(caught.value).partition("chunks: ")[2].split(", ")
+    assert all(snapshot.find(one) >= 0 for one in shown)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    memory = make_memory(tmp_path_factory.mktemp("sound"), DAYS)
+    memory.embedder.window = 60
+    memory.sync()
+    return memory
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damage_is_noticed(
+    sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever file is cut, changed in a byte, swapped or gone: no snapshot, or the same one."""
+    directory = Path(sound.home.index, "snapshots")
+    spare = tmp_path_factory.getbasetemp() / "spare"
+    shutil.rmtree(spare, ignore_errors=True)
+    shutil.copytree(directory, spare)
+    expected, answers = sound.contents(), sound.answers(QUERIES)
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    path = data.draw(st.sampled_from(files), "file")
+    content = path.read_bytes()
+    kind = data.draw(st.sampled_from(["cut", "flip", "grow", "swap", "gone"]), "kind")
+    position = data.draw(st.integers(0, max(0, len(content) - 1)), "position")
+    if kind == "cut":
+        path.write_bytes(content[:position])
+    elif kind == "flip" and content:
+        flipped = content[position] ^ (1 << data.draw(st.integers(0, 7), "bit"))
+        path.write_bytes(content[:position] + bytes([flipped]) + content[position + 1 :])
+    elif kind == "grow":
+        path.write_bytes(content + b"\0")
+    elif kind == "swap":
+        path.write_bytes(data.draw(st.sampled_from(files), "other").read_bytes())
+    else:
+        path.unlink()
+    try:
+        found = open_snapshot(sound.project, sound.home, sound.settings)
+        if found is not None:
+            assert sound.contents() == expected
+            assert sound.answers(QUERIES) == answers
+        chunks = open_chunks(sound.project, sound.home, sound.settings)
+        if chunks is not None:
+            assert [chunks.id(n) for n in range(len(chunks))] == list(expected)
+            assert chunks.chunks() == [chunk for chunk, _ in expected.values()]
+    finally:
+        shutil.rmtree(directory)
+        shutil.copytree(spare, directory)
+
+
+@pytest.mark.parametrize("victim", ["ids", "offsets", "chunks.jsonl", "vectors.npy", "slots.npy"])
+def test_chunks_need_not_wait_for_what_ranks_them(
+    tmp_path: Path, sound: Memory, victim: str
+) -> None:
+    """Damage of the files that only a search reads is no reason to show no chunk."""
+    home = Home(str(tmp_path / "home"))
+    shutil.copytree(sound.home.root, home.root)
+    path = next(Path(home.index, "snapshots").rglob(victim))
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    chunks = open_chunks(sound.project, home, sound.settings)
+    assert open_snapshot(sound.project, home, sound.settings) is None
+    if victim in ("vectors.npy", "slots.npy"):
+        assert chunks is not None
+        assert chunks.chunks() == sound.snapshot.chunks()
+    else:
+        assert chunks is None
+
+
+@pytest.mark.parametrize(
+    "victim", ["current", "manifest", "chunks.jsonl", "ids", "offsets", "vectors.npy", "slots.npy"]
+)
+def test_a_damaged_one_is_made_anew(sound: Memory, tmp_path: Path, victim: str) -> None:
+    memory = Memory(sound.home, sound.project, FakeEmbedder(window=60))
+    expected, answers = memory.contents(), memory.answers(QUERIES)
+    memory.embedder.texts.clear()
+    path = next(Path(sound.home.index, "snapshots").rglob(victim))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert open_snapshot(memory.project, memory.home, memory.settings) is None
+    memory.sync()
+    assert memory.embedder.texts == []
+    assert memory.contents() == expected
+    assert memory.answers(QUERIES) == answers

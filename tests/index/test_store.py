@@ -1,0 +1,519 @@
+"""Chunks in Chroma: what goes in comes out, and what is damaged is made anew."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import msgspec
+import numpy as np
+import pytest
+
+from memkit.embedding.models import space
+from memkit.errors import IndexStoreError
+from memkit.index import store as store_module
+from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.current import collection_name, is_in_step, read_files
+from memkit.index.damage import in_use_marker, set_aside_if_damaged
+from memkit.index.erasure import forget_collection
+from memkit.index.owner import owner_of
+from memkit.index.store import ForeignRowsError, Row, Store
+from memkit.paths import Home
+from memkit.settings.load import Settings
+from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
+
+QUERIES = ["which port", "PolicyController", "secrets vault rotate", "nothing of the kind"]
+
+
+def rows_of(text: str, embedder: FakeEmbedder | None) -> list[Row]:
+    rows = []
+    for chunk in chunk_markdown(text, "a.md", source_hash="0" * 64, options=ChunkOptions()):
+        vectors = None if embedder is None else embedder.embed(embedder.windows(chunk.text))
+        rows.append(Row(chunk.id("m"), chunk, vectors))
+    return rows
+
+
+def assert_equal(found: list[Row], expected: list[Row]) -> None:
+    assert [row.id for row in found] == sorted(row.id for row in expected)
+    for row, other in zip(found, sorted(expected, key=lambda row: row.id), strict=True):
+        assert row.chunk == other.chunk
+        if other.vectors is None:
+            assert row.vectors is None
+        else:
+            assert row.vectors is not None
+            assert np.array_equal(row.vectors, other.vectors)  # to the bit
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path / "home"))
+
+
+def test_rows_come_back_as_they_went_in(home: Home) -> None:
+    embedder = FakeEmbedder(window=50)
+    rows = rows_of("\n".join(DAYS.values()), embedder)
+    rows += rows_of("# Not embedded\n\n" + "text " * 50, None)
+    assert max(row.windows for row in rows) > 2
+    with Store.open(home, "", "memkit-test") as store:
+        assert store.dimensions is None
+        store.put(rows)
+    with Store.open(home, "", "memkit-test") as store:
+        assert sorted(store.tidy_ids()) == sorted(row.id for row in rows)
+        assert_equal(list(store.rows()), rows)
+        assert store.dimensions == 8
+
+
+def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BATCH_ROWS", 7)
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=7))
+    assert max(row.windows for row in rows) > 14
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows)
+        assert_equal(list(store.rows()), rows)
+        store.delete({row.id: row.windows for row in rows[1:]})
+        assert_equal(list(store.rows()), rows[:1])
+
+
+def test_a_chunk_of_more_windows_than_chroma_takes_at_once(home: Home) -> None:
+    rows = rows_of("# One\n\n```\n" + "a line of code\n" * 4000 + "```\n", FakeEmbedder(window=10))
+    assert max(row.windows for row in rows) > 5500
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows)
+        assert_equal(list(store.rows()), rows)
+
+
+def test_what_a_killed_run_left_is_removed(home: Home) -> None:
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows)
+        # Killed while it deleted: the chunk itself goes first. While it wrote: it comes last.
+        store._collection.delete(ids=[rows[0].id])
+        assert sorted(store.tidy_ids()) == sorted(row.id for row in rows[1:])
+        left = store._collection.get(include=[])["ids"]
+        assert not [row for row in left if row.startswith(rows[0].id)]
+
+
+def test_a_chunk_is_whole_or_not_there(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows were written before the process was killed."""
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
+    monkeypatch.setattr(store_module, "BATCH_ROWS", 1)
+    for count in range(1, sum(row.windows for row in rows[:3])):
+        with Store.open(home, "", f"memkit-{count}") as store:
+            writes = iter(range(count))
+            upsert = store._collection.upsert
+
+            def write(upsert: Any = upsert, writes: Any = writes, **arguments: Any) -> None:
+                if next(writes, None) is None:
+                    raise KeyboardInterrupt
+                upsert(**arguments)
+
+            monkeypatch.setattr(store._collection, "upsert", write)
+            with pytest.raises(KeyboardInterrupt):
+                store.put(rows)
+            whole = [row.id for row in store.rows()]
+            assert_equal(list(store.rows()), [row for row in rows if row.id in whole])
+
+
+def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
+    rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows)
+        store._collection.delete(ids=[f"{rows[0].id}#1"])
+        found = {row.id: row.vectors for row in store.rows()}
+        assert found[rows[0].id] is None
+        assert found[rows[1].id] is not None
+
+
+def test_placeholders_are_as_long_as_the_vectors_there_are(home: Home) -> None:
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12)))
+        store.put(rows_of(DAYS["2026-11-19.md"], None))
+        assert sum(row.vectors is None for row in store.rows()) == 3
+
+
+def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> None:
+    rows = rows_of(DAYS["2026-11-18.md"], None)
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows)
+        store.delete({row.id: row.windows for row in rows})
+    rows = rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12))
+    with Store.open(home, "", "memkit-test") as store:
+        store.put(rows)
+        assert_equal(list(store.rows()), rows)
+
+
+def test_rows_of_others_are_recognised(home: Home) -> None:
+    with Store.open(home, "", "memkit-test") as store:
+        store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
+        with pytest.raises(ForeignRowsError):
+            list(store.rows())
+
+
+def test_a_collection_of_others_is_made_anew(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    expected = memory.contents()
+    name = next(Path(memory.home.index, "snapshots").iterdir()).name
+    with Store.open(memory.home, "", name) as store:
+        store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
+    memory.sync()
+    assert memory.contents() == expected
+    assert len(memory.said) == 1
+
+
+def test_files_are_private_and_no_mark_stays(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    chroma = Path(memory.home.index, "chroma")
+    assert chroma.stat().st_mode & 0o777 == 0o700
+    assert not in_use_marker(chroma).exists()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    memory = make_memory(tmp_path_factory.mktemp("small"), DAYS)
+    memory.sync()
+    return memory
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """After 1,000 rows Chroma writes the vectors to files of their own."""
+    memory = make_memory(tmp_path_factory.mktemp("large"), {"notes.md": many_sections()})
+    memory.sync()
+    return memory
+
+
+def copy_of(sound: Memory, tmp_path: Path) -> Memory:
+    """The same project with a home of its own."""
+    shutil.copytree(sound.home.root, tmp_path / "home")
+    return Memory(Home(str(tmp_path / "home")), sound.project, FakeEmbedder())
+
+
+class NoEmbedder(FakeEmbedder):
+    """Embeds nothing: each call costs money."""
+
+    def embed(self, texts: Any, progress: Any = None) -> Any:
+        raise AssertionError(f"{len(texts)} texts are embedded again")
+
+
+class TestDamage:
+    """An index that cannot be read is kept aside and comes back from the markdown."""
+
+    @pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "pages", "file", "foreign"])
+    def test_of_the_database(self, small: Memory, tmp_path: Path, damage: str) -> None:
+        self.check(small, tmp_path, damage)
+
+    @pytest.mark.parametrize("damage", ["no vectors", "vectors"])
+    def test_of_the_vectors(self, large: Memory, tmp_path: Path, damage: str) -> None:
+        self.check(large, tmp_path, damage)
+
+    def check(self, sound: Memory, tmp_path: Path, damage: str) -> None:
+        memory = copy_of(sound, tmp_path)
+        chroma = Path(memory.home.index, "chroma")
+        do_damage(chroma, damage)
+        if damage in ("pages", "no vectors", "vectors"):  # else nobody would look at them
+            shutil.rmtree(Path(memory.home.index, "snapshots"))
+        else:
+            memory.embedder = NoEmbedder()  # the snapshot has all vectors
+        memory.sync()
+        memory.embedder = FakeEmbedder()
+        assert memory.contents() == sound.contents()
+        assert memory.answers(QUERIES) == sound.answers(QUERIES)
+        if damage == "empty":  # a new and empty one has taken its place already
+            return
+        assert len(memory.said) == 1
+        assert "chroma.damaged" in memory.said[0]
+        assert "\n" not in memory.said[0]
+        assert os.path.lexists(f"{chroma}.damaged")
+        memory.embedder.texts.clear()
+        memory.sync()
+        assert memory.embedder.texts == []
+        assert len(memory.said) == 1
+
+
+def many_sections() -> str:
+    return "\n".join(f"# Section {n}\n\n" + f"word{n} " * 16 + "\n" for n in range(1300))
+
+
+def do_damage(chroma: Path, damage: str) -> None:
+    database = chroma / "chroma.sqlite3"
+    data = bytearray(database.read_bytes())
+    if damage == "cut":
+        database.write_bytes(data[: len(data) // 2])
+    elif damage == "garbage":
+        database.write_bytes(b"garbage" * 1000)
+    elif damage == "empty":
+        database.unlink()
+    elif damage == "pages":
+        for start in range(8192, len(data), 4096):
+            data[start : start + 600] = b"\xff" * 600
+        database.write_bytes(data)
+    elif damage == "no vectors":
+        for entry in chroma.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+    elif damage == "vectors":
+        for path in chroma.glob("*/*.bin"):
+            path.write_bytes(b"\xff" * path.stat().st_size)
+    elif damage == "file":
+        shutil.rmtree(chroma)
+        chroma.write_text("not a directory")
+    else:
+        shutil.rmtree(chroma)
+        chroma.mkdir()
+        database.mkdir()
+
+
+def test_an_index_that_kills_its_reader(tmp_path: Path, large: Memory) -> None:
+    """Chroma maps its files into memory, and a truncated one ends the process."""
+    memory = copy_of(large, tmp_path)
+    chroma = Path(memory.home.index, "chroma")
+    for path in chroma.glob("*/data_level0.bin"):
+        os.truncate(path, path.stat().st_size // 2)
+    in_use_marker(chroma).touch()  # as the process leaves it that is ended by opening it
+    shutil.rmtree(Path(memory.home.index, "snapshots"))
+    memory.sync()
+    assert memory.contents() == large.contents()
+    assert "is damaged" in memory.said[0]
+
+
+def test_a_sound_index_of_a_killed_process_is_kept(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    in_use_marker(Path(memory.home.index, "chroma")).touch()
+    memory.embedder.texts.clear()
+    memory.sync()
+    assert memory.embedder.texts == []
+    assert memory.said == []
+
+
+def test_only_the_latest_damaged_copy_is_kept(tmp_path: Path) -> None:
+    chroma = tmp_path / "chroma"
+    said: list[str] = []
+    for text in ("one", "two"):
+        chroma.write_text(text)
+        assert set_aside_if_damaged(chroma, True, said.append)
+    assert (tmp_path / "chroma.damaged").read_text() == "two"
+    chroma.mkdir()
+    (chroma / "chroma.sqlite3").write_text("garbage")
+    assert set_aside_if_damaged(chroma, True, said.append)
+    assert (tmp_path / "chroma.damaged").is_dir()
+    assert not set_aside_if_damaged(chroma, True, said.append)
+    assert len(said) == 3
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_nothing_of_others_is_moved_from_a_place_of_ones_own(tmp_path: Path, kind: str) -> None:
+    """A mistaken `index.uri` costs nothing."""
+    place = tmp_path / "precious"
+    if kind == "file":
+        place.write_text("mine")
+    else:
+        place.mkdir()
+        (place / "chroma.sqlite3").write_text("no database")
+        (place / "letter.txt").write_text("mine")
+    memory = make_memory(tmp_path, DAYS, index={"uri": str(place)})
+    with pytest.raises(IndexStoreError, match=r"precious.*index\.uri"):
+        memory.sync()
+    kept = place if kind == "file" else place / "letter.txt"
+    assert kept.read_text() == "mine"
+
+
+def test_a_damaged_index_in_a_place_of_ones_own_is_made_anew(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS, index={"uri": str(tmp_path / "elsewhere")})
+    memory.sync()
+    expected = memory.contents()
+    (tmp_path / "elsewhere" / "chroma.sqlite3").write_text("garbage")
+    memory.sync()
+    assert memory.contents() == expected
+    assert (tmp_path / "elsewhere.damaged").is_dir()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Chroma server on the loopback."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    directory = tmp_path_factory.mktemp("server")
+    # The `chroma` command: an environment that was moved has no scripts that run.
+    chroma = "from chromadb.cli.cli import app; app()"
+    command = [sys.executable, "-c", chroma, "run", "--host", "127.0.0.1"]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--path", str(directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                assert process.poll() is None, (directory / "log").read_text()
+                assert time.monotonic() < deadline, "the server does not answer"
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def test_a_server_holds_the_same_index(tmp_path: Path, server: str) -> None:
+    embedded = make_memory(tmp_path, DAYS)
+    embedded.embedder.window = 60
+    embedded.sync()
+    remote = make_memory(
+        tmp_path, home=Home(str(tmp_path / "other")), index={"uri": server},
+        embedder=FakeEmbedder(window=60),
+    )  # fmt: skip
+    remote.sync()
+    assert remote.contents() == embedded.contents()
+    assert remote.answers(QUERIES) == embedded.answers(QUERIES)
+    assert not Path(remote.home.index, "chroma").exists()
+
+    shutil.rmtree(remote.home.index)  # another machine, or nothing but the server left
+    remote.embedder.texts.clear()
+    remote.sync()
+    assert remote.embedder.texts == []
+    assert remote.contents() == embedded.contents()
+
+    remote.path("2026-11-19.md").unlink()
+    remote.sync()
+    embedded.sync()
+    assert remote.contents() == embedded.contents()
+
+
+def cloned(root: Path, server: str, *days: str) -> Memory:
+    """A clone of one repository, with a memory home of its own and these days."""
+    memory = make_memory(root, {name: DAYS[name] for name in days}, index={"uri": server})
+    git = ["git", "-C", memory.project.root]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    remote = ["remote", "add", "origin", "https://example.com/team/gateway.git"]
+    subprocess.run([*git, *remote], check=True)
+    return memory
+
+
+def rows_on(server: str, memory: Memory) -> dict[str, dict[str, Any]]:
+    """All rows of the memory's collection, whoever wrote them: id to metadata."""
+    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
+    client = chromadb.HttpClient("127.0.0.1", int(server.rpartition(":")[2]))
+    got = client.get_collection(name, embedding_function=None).get(include=["metadatas"])
+    client.close()
+    return dict(zip(got["ids"], got["metadatas"], strict=True))
+
+
+def assert_costs_nothing(memory: Memory) -> None:
+    memory.embedder = NoEmbedder()
+    report = memory.sync()
+    assert (report.added, report.deleted, report.embedded) == (0, 0, 0)
+
+
+def test_two_homes_share_a_server(tmp_path: Path, server: str) -> None:
+    first = cloned(tmp_path / "one", server, "2026-11-18.md", "2026-11-19.md")
+    second = cloned(tmp_path / "two", server, "2026-11-19.md", "2026-11-20.md")
+    first.sync()
+    second.sync()
+    contents = first.contents(), second.contents()
+    assert contents[0].keys() & contents[1].keys()  # the day they have in common
+    found = rows_on(server, first)
+    assert found == rows_on(server, second)
+    owners = {metadata["owner"] for metadata in found.values()}
+    assert len(owners) == 2
+    assert len(found) == len(contents[0]) + len(contents[1])
+    for memory, before in zip((first, second, first), (*contents, contents[0]), strict=True):
+        shutil.rmtree(Path(memory.home.index))  # only what the server has is left
+        assert memory.sync().embedded == 0
+        assert_costs_nothing(memory)
+        assert memory.contents() == before
+
+    first.path("2026-11-19.md").unlink()
+    first.embedder = FakeEmbedder()
+    assert first.sync().deleted == 3
+    assert_costs_nothing(second)
+    first.sync(rebuild=True)
+    assert_costs_nothing(second)
+    shutil.rmtree(Path(first.project.memory))
+    first.sync()
+    assert len(rows_on(server, second)) == len(contents[1])
+    name = collection_name(second.project, second.home, space(second.settings.embedding))
+    forget_collection(first.home, server, name)
+    assert_costs_nothing(second)
+    forget_collection(second.home, server, name)
+    with pytest.raises(chromadb.errors.NotFoundError):
+        rows_on(server, second)
+
+
+def test_another_server_is_filled_before_it_counts(tmp_path: Path, server: str) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    before = memory.contents()
+    memory.settings = msgspec.convert({"index": {"uri": server}}, Settings)
+    files = read_files(memory.project, memory.home, memory.settings)
+    assert not is_in_step(memory.snapshot, files, memory.settings)
+    memory.embedder = NoEmbedder()  # the snapshot has the vectors
+    memory.sync()
+    assert is_in_step(memory.snapshot, files, memory.settings)
+    assert memory.contents() == before
+    assert len(rows_on(server, memory)) == len(before)
+    assert_costs_nothing(memory)
+
+
+def test_rows_from_before_there_were_owners(tmp_path: Path, server: str) -> None:
+    memory = make_memory(tmp_path, DAYS, index={"uri": server})
+    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
+    memory.sync()
+    before = memory.contents()
+    snapshot = memory.snapshot
+    forget = rows_of("# Of another home\n\nIt has not updated yet.", FakeEmbedder())
+    with Store.open(memory.home, server, name, anew=True) as store:
+        store._owner = store._prefix = ""  # as before
+        store.put([*snapshot.rows(), *forget])
+    memory.embedder = NoEmbedder()
+    memory.sync()
+    assert memory.contents() == before
+    found = rows_on(server, memory)
+    owner = Path(memory.home.owner).read_text()
+    assert found.keys() == {f"{owner}:{name}" for name in before} | {row.id for row in forget}
+    assert_costs_nothing(memory)
+
+
+@pytest.mark.parametrize("text", ["", "not an id", "\xff"])
+def test_a_damaged_id_of_the_home_is_not_replaced(tmp_path: Path, text: str) -> None:
+    home = Home(str(tmp_path))
+    Path(home.owner).write_text(text, encoding="latin-1")
+    with pytest.raises(IndexStoreError, match="owner"):
+        owner_of(home)
+    assert Path(home.owner).read_text(encoding="latin-1") == text
+
+
+@pytest.mark.parametrize("state", ["refuses", "is silent"])
+def test_a_server_that_is_not_there(
+    tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "ANSWER_SECONDS", 0.5)
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        if state == "is silent":
+            listening.listen()
+        uri = f"http://127.0.0.1:{port}"
+        memory = make_memory(tmp_path, DAYS, index={"uri": uri})
+        with pytest.raises(IndexStoreError) as caught:
+            memory.sync()
+    assert uri in str(caught.value)
+    assert "\n" not in str(caught.value)

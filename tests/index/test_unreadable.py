@@ -1,0 +1,151 @@
+"""A memory file that cannot be read now is kept in the index; one that is gone leaves it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.doctor.finding import open_subject
+from memkit.doctor.indexes import check_edits, check_store
+from memkit.index.current import is_in_step, read_files
+from memkit.index.damage import DATABASE
+from memkit.index.scanner import scan
+from memkit.recall.opening import open_searcher
+from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
+
+PASSING = (errno.EIO, errno.EACCES, errno.ESTALE, errno.EMFILE)
+
+Deny = Callable[[int, Path], None]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    found = make_memory(tmp_path, {**DAYS, "docs/a.md": "# A\n\nAlpha is first.\n"})
+    found.sync()
+    return found
+
+
+@pytest.fixture
+def deny(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deny]:
+    """Has the system answer with an error whenever a path is opened, looked at, or listed."""
+    denied: dict[str, int] = {}
+
+    def watched(original: Any) -> Any:
+        def call(path: Any, *arguments: Any, **options: Any) -> Any:
+            number = denied.get(os.fspath(path)) if not isinstance(path, int) else None
+            if number is not None:
+                raise OSError(number, os.strerror(number), os.fspath(path))
+            return original(path, *arguments, **options)
+
+        return call
+
+    def deny_one(number: int, path: Path) -> None:
+        denied.clear()
+        if number:
+            denied[str(path)] = number
+
+    monkeypatch.setattr(os, "scandir", watched(os.scandir))
+    monkeypatch.setattr(os, "stat", watched(os.stat))
+    monkeypatch.setattr(os, "open", watched(os.open))
+    yield deny_one
+    denied.clear()
+
+
+@pytest.mark.parametrize("number", PASSING)
+@pytest.mark.parametrize("name", ["2026-11-19.md", "docs", "."])
+def test_what_cannot_be_read_is_kept(memory: Memory, deny: Deny, number: int, name: str) -> None:
+    before = memory.contents()
+    place = Path(os.path.normpath(memory.path(name)))
+    deny(number, place)
+    memory.embedder.texts.clear()
+    report = memory.sync()
+    assert (report.added, report.deleted, report.embedded) == (0, 0, 0)
+    assert len(report.unreadable) == 1
+    assert os.strerror(number) in report.unreadable[0]
+    assert memory.contents() == before
+    files = read_files(memory.project, memory.home, memory.settings)
+    assert is_in_step(memory.snapshot, files, memory.settings)  # no search waits for a pass
+    deny(0, place)
+    memory.sync()
+    assert memory.embedder.texts == []
+    assert memory.contents() == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOTDIR])
+@pytest.mark.parametrize("name", ["2026-11-19.md", "docs", "."])
+def test_what_is_gone_is_deleted(memory: Memory, deny: Deny, number: int, name: str) -> None:
+    deny(number, Path(os.path.normpath(memory.path(name))))
+    report = memory.sync()
+    assert report.deleted > 0
+    assert report.unreadable == []
+
+
+def test_others_change_meanwhile(memory: Memory, deny: Deny) -> None:
+    before = memory.contents()
+    deny(errno.EIO, memory.path("2026-11-19.md"))
+    memory.path("2026-11-18.md").unlink()
+    memory.write("2026-11-21.md", "# News\n\nSomething new.\n")
+    report = memory.sync()
+    assert (report.added, report.deleted) == (1, 2)
+    held = {chunk.source for chunk, _ in memory.contents().values()}  # type: ignore[attr-defined]
+    assert ".memkit/memory/2026-11-19.md" in held
+    assert ".memkit/memory/2026-11-18.md" not in held
+    assert len(memory.contents().keys() & before.keys()) == len(before) - 2
+
+
+@pytest.mark.parametrize("lost", ["store", "snapshot", "all by a rebuild", "model"])
+def test_it_is_kept_though_the_index_is_made_anew(memory: Memory, deny: Deny, lost: str) -> None:
+    before = memory.contents()
+    deny(errno.ESTALE, memory.path("docs"))
+    if lost == "store":
+        Path(memory.home.index, "chroma", DATABASE).write_text("garbage")
+    elif lost == "snapshot":
+        shutil.rmtree(Path(memory.home.index, "snapshots"))
+    memory.sync(rebuild=lost == "all by a rebuild", embedder=FakeEmbedder(16 if lost == "model" else 8))
+    assert memory.contents().keys() == before.keys()
+    deny(0, memory.path("docs"))
+    memory.embedder.texts.clear()
+    memory.sync()
+    assert memory.embedder.texts == []
+    assert memory.contents() == before
+
+
+def test_what_is_excluded_meanwhile_goes(memory: Memory, deny: Deny) -> None:
+    deny(errno.EIO, memory.path("docs"))
+    memory.settings.memory.exclude.append("docs/")
+    assert memory.sync().deleted == 1
+
+
+def test_it_is_said(memory: Memory, deny: Deny) -> None:
+    deny(errno.EACCES, memory.path("2026-11-19.md"))
+    subject = open_subject(memory.home, memory.project)
+    (finding,) = [one for one in check_edits(subject) if one.code == "memory-unreadable"]
+    assert "2026-11-19.md cannot be read: Permission denied" in finding.what
+    assert "index-differs" not in [one.code for one in check_store(subject)]
+    searcher = open_searcher(memory.project, memory.home, memory.settings)
+    assert any("2026-11-19.md cannot be read" in note for note in searcher.notes)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read all")
+def test_permissions_of_the_real_file_system(memory: Memory) -> None:
+    place = memory.path("docs")
+    place.chmod(0)
+    try:
+        report = memory.sync()
+    finally:
+        place.chmod(0o700)
+    assert (report.deleted, len(report.unreadable)) == (0, 1)
+
+
+def test_a_link_that_leads_out_is_not_told_of(memory: Memory, deny: Deny, tmp_path: Path) -> None:
+    memory.path("out.md").symlink_to(tmp_path / "elsewhere.md")
+    deny(errno.EACCES, memory.path("out.md"))
+    unreadable: dict[str, str] = {}
+    list(scan(Path(memory.project.root), [".memkit/memory"], unreadable=unreadable))
+    assert unreadable == {}

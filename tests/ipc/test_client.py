@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+import memkit
+from memkit.errors import MemkitError
+from memkit.ipc import address, client, frames
+from memkit.paths import make_private_directory
+from tests.service.peers import PATIENCE_SECONDS, read_all, read_frame, scripted, serving
+
+SOON = 0.2
+"""A deadline that passes while the test waits for it."""
+
+
+def ask(home, operation="echo", seconds=PATIENCE_SECONDS, **arguments):
+    return client.request(home, operation, arguments, seconds)
+
+
+def reason_of(home, seconds=PATIENCE_SECONDS):
+    with pytest.raises(client.ServiceUnavailable) as caught:
+        ask(home, seconds=seconds)
+    message = str(caught.value)
+    assert message and "\n" not in message
+    assert isinstance(caught.value, MemkitError)
+    return caught.value.reason
+
+
+@pytest.mark.usefixtures("any_transport")
+def test_a_request_is_answered(home):
+    with serving(home):
+        assert ask(home, text="é 漢 \ud800 \x00") == {"echo": {"text": "é 漢 \ud800 \x00"}}
+
+
+@pytest.mark.usefixtures("any_transport")
+def test_a_large_request_and_reply(home):
+    text = "x" * (frames.MAX_REQUEST_BYTES - 1000)
+    with serving(home):
+        assert ask(home, text=text) == {"echo": {"text": text}}
+
+
+@pytest.mark.usefixtures("any_transport")
+def test_a_request_says_who_asks_and_how_long_it_waits(home):
+    seen = []
+    with scripted(home, lambda connection: seen.append(read_frame(connection))):
+        assert reason_of(home) == "broken"
+    (message,) = seen
+    assert message["protocol"] == frames.PROTOCOL
+    assert message["version"] == memkit.__version__
+    assert message["operation"] == "echo"
+    assert 0 < message["deadline"] <= PATIENCE_SECONDS
+    assert ("token" in message) == (not address.uses_unix_sockets())
+
+
+@pytest.mark.usefixtures("any_transport")
+def test_nobody_listens(home):
+    assert reason_of(home) == "absent"
+    address.listen(home)[0].close()
+    assert reason_of(home) == "absent"
+
+
+def test_a_directory_of_someone_else_is_not_used(home):
+    make_private_directory(home.run)
+    path = Path(home.root, "open", "service.sock")
+    path.parent.mkdir()
+    path.parent.chmod(0o777)
+    Path(home.service_token).write_text(f'{{"directory": "{path.parent}"}}')
+    with socket.socket(socket.AF_UNIX) as hostile:
+        hostile.bind(str(path))
+        hostile.listen()
+        assert reason_of(home) == "broken"
+
+
+def reply(**fields):
+    """A script that answers with the request's id and `fields`."""
+
+    def script(connection):
+        identity = read_frame(connection)["id"]
+        connection.sendall(frames.encode({"id": identity, **fields}))
+
+    return script
+
+
+def reply_bytes(data):
+    def script(connection):
+        read_frame(connection)
+        connection.sendall(data)
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda connection: None,
+        reply_bytes(b""),
+        reply_bytes(b"\0\0"),
+        reply_bytes(b"\0\0\0\x10{}"),
+        reply_bytes(b"\xff\xff\xff\xff"),
+        reply_bytes((frames.MAX_REPLY_BYTES + 1).to_bytes(4, "big")),
+        reply_bytes(b"\0\0\0\0"),
+        reply_bytes(b"\0\0\0\x02[]"),
+        reply_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        reply_bytes(frames.encode({"id": "another", "result": {}})),
+        reply(),
+        reply(result=[]),
+        reply(result=None),
+        reply(error="text"),
+        reply(error={"kind": "failed"}),
+        reply(error={"kind": 1, "message": "text"}),
+        reply(error={"kind": "token", "message": "wrong"}),
+    ],
+)
+def test_what_is_no_reply_is_broken(home, script):
+    with scripted(home, script):
+        assert reason_of(home) == "broken"
+
+
+def test_an_error_is_raised_with_its_kind(home):
+    no = reply(error={"kind": "failed", "message": "no such day"})
+    with scripted(home, no), pytest.raises(client.RequestRefused) as caught:
+        ask(home)
+    assert (caught.value.kind, str(caught.value)) == ("failed", "no such day")
+    assert isinstance(caught.value, MemkitError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ({"text": "x" * frames.MAX_REQUEST_BYTES}, "large"),
+        ({"value": float("nan")}, "malformed"),
+        ({"value": {1}}, "malformed"),
+    ],
+)
+def test_a_request_that_is_no_frame_is_not_sent(home, arguments, kind):
+    received = []
+
+    def script(connection):
+        received.append(read_all(connection))
+
+    with scripted(home, script), pytest.raises(client.RequestRefused) as caught:
+        client.request(home, "echo", arguments, PATIENCE_SECONDS)
+    assert caught.value.kind == kind
+    assert received == [b""]
+
+
+@pytest.fixture
+def hung(monkeypatch):
+    """Any deadline is long enough to tell that a service hangs."""
+    monkeypatch.setattr(client, "SIGN_SECONDS", SOON / 4)
+    monkeypatch.setattr(client.is_alive, "__defaults__", (SOON,))
+
+
+def test_a_busy_service_is_left_alone(home):
+    """A prompt waits a tenth of a second; that the service has no time for it says nothing."""
+    with scripted(home, lambda connection: read_all(connection)):
+        assert reason_of(home, seconds=SOON) == "late"
+
+
+def test_a_service_without_a_sign_of_life_is_not_waited_for(home, hung):
+    """Whoever has an hour does not spend it."""
+    asked = []
+
+    def say_nothing(connection):
+        asked.append(read_frame(connection)["operation"])
+        read_all(connection)
+
+    with scripted(home, say_nothing, say_nothing):
+        assert reason_of(home, seconds=3600) == "hung"
+    assert asked == ["echo", "ping"]
+
+
+@pytest.mark.parametrize("knows_ping", [True, False])
+def test_a_busy_service_is_waited_for(home, hung, knows_ping):
+    """It gives a sign of life each time, and its reply comes late."""
+    signs = []
+    asked_twice = asyncio.Event()
+
+    async def work_long(request):
+        if request.operation == "echo":
+            await asked_twice.wait()
+            return {"done": True}
+        signs.append(request.operation)
+        if len(signs) == 2:
+            asked_twice.set()
+        if not knows_ping:
+            raise MemkitError("the service knows no operation 'ping'")
+        return {}
+
+    with serving(home, work_long):
+        assert ask(home, seconds=3600) == {"done": True}
+    assert set(signs) == {"ping"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "operations"),
+    [({}, ["drain"]), ({"version": "0.0.9"}, ["drain"]), ({"version": "99.0"}, [])],
+    ids=["older than this rule", "older", "newer"],
+)
+def test_only_an_older_service_is_asked_to_drain(home, theirs, operations):
+    """So two versions never end each other's service in turn."""
+    later = []
+    scripts = [reply(error={"kind": "version", "message": "text", **theirs})]
+    scripts += [lambda connection: later.append(read_frame(connection)["operation"])] * len(operations)
+    with scripted(home, *scripts):
+        assert reason_of(home) == "version"
+    assert later == operations
+
+
+def test_a_service_that_is_gone_before_it_is_asked_to_drain(home):
+    def last_words(connection):
+        address.remove(home)
+        reply(error={"kind": "version", "message": "text"})(connection)
+
+    with scripted(home, last_words):
+        assert reason_of(home) == "version"
+
+
+@pytest.mark.parametrize(
+    "head", [b"", (frames.MAX_REPLY_BYTES).to_bytes(4, "big")], ids=["header", "body"]
+)
+def test_a_reply_that_drips_does_not_prolong_the_deadline(home, hung, head):
+    """The service sends byte after byte for as long as the client listens."""
+    client_left = threading.Event()
+
+    def drip(connection):
+        read_frame(connection)
+        try:
+            connection.sendall(head)
+            for _ in range(3 if not head else frames.MAX_REPLY_BYTES):
+                connection.sendall(b" ")
+            read_all(connection)
+        except ConnectionError:
+            pass
+        client_left.set()
+
+    with scripted(home, drip, lambda connection: None):
+        assert reason_of(home, seconds=SOON) == "late"
+        assert client_left.wait(PATIENCE_SECONDS)
+
+
+def test_a_service_that_does_not_read_does_not_prolong_the_deadline(home, hung):
+    done = threading.Event()
+    with scripted(home, lambda connection: done.wait(PATIENCE_SECONDS), lambda connection: None):
+        with pytest.raises(client.ServiceUnavailable) as caught:
+            client.request(home, "echo", {"text": "x" * 900_000}, SOON)
+        done.set()
+    assert caught.value.reason == "hung"
+
+
+def test_a_service_that_does_not_accept_is_late(home):
+    listening, _ = address.listen(home)
+    with listening:
+        listening.listen(0)
+        waiting = address.connect(home, PATIENCE_SECONDS)[0]
+        with waiting:
+            assert reason_of(home, seconds=SOON) == "late"
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+def test_no_time_at_all_is_late(home, seconds):
+    with serving(home):
+        assert reason_of(home, seconds=seconds) == "late"
+
+
+@pytest.mark.usefixtures("any_transport")
+def test_a_notification_is_not_waited_for(home):
+    seen = []
+    read = threading.Event()
+
+    def script(connection):
+        read.wait(PATIENCE_SECONDS)  # until then `notify` has returned
+        seen.append(read_frame(connection))
+
+    with scripted(home, script):
+        client.notify(home, "look", {"a": 1}, PATIENCE_SECONDS)
+        read.set()
+    assert seen[0]["operation"] == "look"
+    assert seen[0]["arguments"] == {"a": 1}
+    assert seen[0]["deadline"] is None
+
+
+def test_a_notification_to_nobody_is_an_error(home):
+    with pytest.raises(client.ServiceUnavailable) as caught:
+        client.notify(home, "look", {}, PATIENCE_SECONDS)
+    assert caught.value.reason == "absent"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memkit.ipc import frames
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+messages = st.dictionaries(st.text(), values, max_size=5)
+
+
+@given(messages)
+def test_what_is_encoded_is_decoded_again(message):
+    frame = frames.encode(message)
+    length = frames.body_length(frame[: frames.HEADER_BYTES], frames.MAX_REPLY_BYTES)
+    assert length == len(frame) - frames.HEADER_BYTES
+    assert frames.decode(frame[frames.HEADER_BYTES :]) == message
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_object_or_a_frame_error(data):
+    try:
+        assert isinstance(frames.decode(data), dict)
+    except frames.FrameError:
+        pass
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[1]",
+        b'"text"',
+        b"\xff\xfe{}",
+        b'{"a": "\xc3"}',
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'{"a": -Infinity}',
+        b'{"a": 1e999}',
+        b'{"a": -1e999}',
+        b"{} {}",
+        b'{"a":' * 100_000,
+        b"[" * 500_000 + b"]" * 500_000,
+        '{"a": 1}'.encode("utf-16"),
+    ],
+    ids=lambda body: repr(body[:20]),
+)
+def test_what_is_no_json_object_is_refused(body):
+    with pytest.raises(frames.FrameError):
+        frames.decode(body)
+
+
+def nested(depth: int) -> dict[str, object]:
+    message: dict[str, object] = {}
+    for _ in range(depth):
+        message = {"a": message}
+    return message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}, {"a": b"bytes"}, nested(100_000)],
+    ids=["nan", "inf", "set", "bytes", "nested"],
+)
+def test_what_json_cannot_say_is_not_encoded(message):
+    with pytest.raises(frames.FrameError) as caught:
+        frames.encode(message)
+    assert not isinstance(caught.value, frames.FrameTooLargeError)
+
+
+def test_the_limit_is_the_largest_body():
+    message = {"a": "x" * 100}
+    size = len(frames.encode(message)) - frames.HEADER_BYTES
+    header = size.to_bytes(4, "big")
+    assert frames.encode(message, size)[:4] == header
+    assert frames.body_length(header, size) == size
+    with pytest.raises(frames.FrameTooLargeError):
+        frames.encode(message, size - 1)
+    with pytest.raises(frames.FrameTooLargeError):
+        frames.body_length(header, size - 1)
+
+
+def test_a_reply_has_a_limit_of_its_own():
+    with pytest.raises(frames.FrameTooLargeError):
+        frames.encode({"a": "x" * frames.MAX_REPLY_BYTES})

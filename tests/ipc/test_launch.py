@@ -1,0 +1,37 @@
+"""What the processes that memkit starts are told of the session they come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from memkit.ipc.launch import outside_session, worker_environment
+from memkit.paths import Home
+
+USER = {
+    "PATH": "/usr/bin",
+    "ANTHROPIC_API_KEY": "sk-1",
+    "CLAUDE_CONFIG_DIR": "/home/me/claude",
+    "CLAUDE_CODE_OAUTH_TOKEN": "a-token",
+    "CLAUDE_CODE_USE_BEDROCK": "1",
+    "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+}
+SESSION = {
+    "CLAUDECODE": "1",
+    "CLAUDE_CODE_ENTRYPOINT": "cli",
+    "CLAUDE_CODE_SESSION_ID": "6a09d84f",
+    "CLAUDE_ENV_FILE": "/tmp/env",
+    "CLAUDE_PLUGIN_ROOT": "/plugin",
+    "CLAUDE_PROJECT_DIR": "/project",
+}
+
+
+def test_the_user_stays_and_the_session_does_not() -> None:
+    assert outside_session({**USER, **SESSION}) == USER
+
+
+def test_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**USER, **SESSION, "MEMKIT_HOME": "/another"}.items():
+        monkeypatch.setenv(name, value)
+    environment = worker_environment(Home("/home/me/.memkit"))
+    assert environment.items() >= {**USER, "MEMKIT_HOME": "/home/me/.memkit"}.items()
+    assert not environment.keys() & SESSION.keys()

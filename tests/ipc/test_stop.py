@@ -1,0 +1,265 @@
+"""A service that is stopped, and one whose home is gone: nobody waits for them, nobody else is harmed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from memkit.index.lock import index_lock
+from memkit.ipc import launch, spool, stop, unindexed
+from memkit.ipc.client import ServiceUnavailable, request
+from memkit.paths import Home
+from tests.memory import Memory
+from tests.service.running import REPOSITORY, RunningService, wait_until
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+@pytest.fixture
+def stopped(service: RunningService) -> Iterator[RunningService]:
+    """A warm service that holds the index lock, stopped as by SIGSTOP."""
+    stop_with_the_lock(service)
+    yield service
+    end_successor(service)
+
+
+def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
+    service.found("port")
+    assert service.process is not None
+    service.ask("index")  # it keeps the lock for a moment after a task
+    service.process.send_signal(signal.SIGSTOP)
+    process = psutil.Process(service.process.pid)
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
+    return service.process
+
+
+def end_successor(service: RunningService) -> None:
+    """End the service that a command started in its place."""
+    found = stop.process_of(service.memory.home)
+    if found is not None and launch.service_is_running(service.memory.home):
+        stop.stop(service.memory.home)
+
+
+def test_a_search_ends_it_and_goes_on_alone(stopped: RunningService) -> None:
+    assert stopped.process is not None
+    done = stopped.memkit("search", "which port")
+    assert "7443" in done.stdout
+    said = f"memkit: the service, process {stopped.process.pid}, hung; ended it and went on without it\n"
+    assert done.stderr.count(said) == 1
+    assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+    assert "hung" not in stopped.memkit("search", "which port").stderr
+
+
+@pytest.mark.parametrize("arguments", [("index",), ("work", "--wait"), ("remember", "A quagga is a zebra.")])
+def test_commands_do_not_wait_for_its_lock(
+    stopped: RunningService, arguments: tuple[str, ...]
+) -> None:
+    done = stopped.memkit(*arguments)
+    assert done.returncode == 0, done.stderr
+    if arguments[0] == "remember":  # durable, and searched for below
+        assert "quagga" in stopped.memkit("search", "--all", "quagga").stdout
+    assert stopped.process is not None
+    assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["forget --since 2026-11-18 --yes", "audit --fix", "backup FILE", "restore FILE --yes", "index --rebuild"],
+)
+def test_commands_that_take_the_lock_themselves_end_it(
+    service: RunningService, tmp_path: Path, words: str
+) -> None:
+    file = str(tmp_path / "memkit.tar.zst")
+    if words.startswith("restore"):
+        assert service.memkit("backup", file).returncode == 0
+    process = stop_with_the_lock(service)
+    done = service.memkit(*words.replace("FILE", file).split())
+    assert done.returncode == 0, done.stderr
+    said = f"the service, process {process.pid}, hung; ended it"
+    assert done.stderr.count(said) == 1
+    assert "waiting for another" not in done.stderr
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    end_successor(service)
+
+
+def test_recall_says_so(stopped: RunningService) -> None:
+    done = stopped.memkit("recall", "--stdin", stdin="which port")
+    assert "7443" in done.stdout
+    assert "hung; ended it" in done.stderr
+    wait_until(stopped.status, "the service that was started in its place")
+
+
+def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory) -> None:
+    service = RunningService(memory, MEMKIT_SERVICE_ENABLED="false")
+    with index_lock(memory.home, 5.0):
+        done = service.memkit("remember", "A quagga is a zebra.")
+        assert done.returncode == 0, done.stderr
+        assert "Remembered as" in done.stdout
+        assert unindexed.roots(memory.home) == [memory.project.root]
+    assert "quagga" in service.memkit("search", "--all", "quagga").stdout
+
+
+def test_events_are_taken_in_without_it(stopped: RunningService) -> None:
+    """Hooks notice by the event that nobody takes in, and start what ends the hung service."""
+    home, root = stopped.memory.home, stopped.memory.project.root
+    turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
+    name = spool.put(home, {**turn, "event": "Stop", "message": "The lion eats a zebra."})
+    new = Path(home.spool, "new")
+    os.rename(new / name, new / f"{10**18:020d}-1-aaaaaaaa-Stop.json")  # of long ago
+    session = {"session_id": "5e55bbbb", "cwd": root, "source": "startup"}
+    subprocess.run(
+        [sys.executable, str(REPOSITORY / "hooks" / "session_start.py")],
+        input=str(session).replace("'", '"').encode(),
+        env=stopped.environment,
+        check=True,
+        capture_output=True,
+    )
+    wait_until(lambda: not launch.work_waits(home), "the events to be taken in")
+    assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
+
+
+def test_no_process_but_a_service_of_this_home_is_ended(
+    memory: Memory, tmp_path: Path
+) -> None:
+    """The recorded id may be another's by now, even another service's."""
+    home = memory.home
+    Path(home.run).mkdir(parents=True)
+    words = [sys.executable, "-c", "import time; time.sleep(600)"]
+    others = [
+        subprocess.Popen(words),
+        subprocess.Popen([*words, "memkit", "service", "run"], env={"MEMKIT_HOME": str(tmp_path)}),
+    ]
+    with open(home.service_lock, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            for other in others:
+                other.send_signal(signal.SIGSTOP)
+                Path(home.service_process).write_text(str(other.pid))
+                assert stop.end_hung(home) is None
+                with pytest.raises(Exception, match="does not say which process"):
+                    stop.stop(home)
+                assert other.poll() is None
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+
+
+def test_a_busy_service_is_not_ended(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stop.end_hung(service.memory.home) is None
+    # Neither is one that gives no sign but works.
+    monkeypatch.setattr(stop, "is_alive", lambda home, seconds: False)
+    worked = iter(range(10))
+    monkeypatch.setattr(stop, "_worked", lambda process: next(worked))
+    assert stop.end_hung(service.memory.home) is None
+    assert service.status()
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_it_ends_with_its_home(memory: Memory, change: str) -> None:
+    """And leaves alone what stands in its place: the socket of the next service."""
+    home = memory.home
+    kept = Path(home.root).with_name("kept")
+    service = RunningService(memory, MEMKIT_SERVICE_IDLE_MINUTES="0.05").start()
+    client = subprocess.Popen(["sleep", "600"])  # keeps it from being idle
+    successor = RunningService(memory)
+    try:
+        assert service.process is not None
+        service.ask("work", wait=True)
+        root = memory.project.root
+        record = {"event": "SessionStart", "session": "s", "project": root, "cwd": root, "time": 1e9}
+        spool.put(home, {**record, "client": client.pid})
+        service.ask("work", wait=True)
+        shutil.move(home.root, kept)
+        if change == "replaced":
+            Path(home.root).mkdir(mode=0o700)
+            Path(home.models).symlink_to(os.readlink(kept / "models"))
+            successor.start()
+        assert service.process.wait(timeout=60) == 0
+        if change == "replaced":
+            assert successor.process is not None
+            assert successor.status()["pid"] == successor.process.pid
+    finally:
+        client.kill()
+        client.wait()
+        service.stop()
+        successor.stop()
+
+
+@pytest.mark.parametrize("how", ["drain", "SIGTERM"])
+def test_who_is_told_to_end_has_no_successor(
+    service: RunningService, how: str, tmp_path: Path
+) -> None:
+    """Though an event waits for its time."""
+    home, root = service.memory.home, service.memory.project.root
+    record = {"event": "Stop", "session": "s", "project": root, "cwd": root, "time": 1e9}
+    other = Home(str(tmp_path / "other"))  # the service would claim the event first
+    name = spool.put(other, record)
+    item = spool.claim(other, name, 2e9)
+    assert item is not None
+    spool.retry_later(other, item, "the disk was full", time.time())
+    waiting = Path(home.spool, "new")
+    waiting.mkdir(parents=True, exist_ok=True)
+    Path(other.spool, "new", name).rename(waiting / name)
+    assert service.process is not None
+    log = Path(home.log, "memkit.log")
+    if how == "drain":
+        request(home, "drain", {}, 5.0)
+    else:
+        service.process.send_signal(signal.SIGTERM)
+    assert service.process.wait(timeout=60) == 0
+    assert spool.waiting(home) == [name]
+    # Whatever it started would have been started before its end.
+    assert not [p for p in psutil.process_iter(["environ"]) if _is_of(p, home.root)]
+    assert log.read_text().count("listens") == 1
+    with pytest.raises(ServiceUnavailable):
+        request(home, "status", {}, 1.0)
+
+
+def test_a_service_without_idle_time_is_not_started_again_and_again(
+    memory: Memory, tmp_path: Path
+) -> None:
+    """Hooks, services, and workers as whole processes; the index cannot be written."""
+    home, root = memory.home, memory.project.root
+    Path(home.root, "config.toml").write_text("[service]\nidle_minutes = 0\n")
+    Path(home.index).write_text("no directory")
+    starts = tmp_path / "starts"
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {starts}\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    environment = {**RunningService(memory).environment, "MEMKIT_PYTHON": str(program)}
+    unindexed.mark(home, root)
+    event = json.dumps({"session_id": "5e55bbbb", "cwd": root, "source": "startup"})
+    hooks = 8
+    for _ in range(hooks):
+        words = [sys.executable, str(REPOSITORY / "hooks" / "pre_compact.py")]
+        subprocess.run(words, input=event.encode(), env=environment, check=True, capture_output=True)
+        # Until all that it started, and what that started, has ended.
+        wait_until(
+            lambda: not [p for p in psutil.process_iter(["environ"]) if _is_of(p, home.root)],
+            "the started processes to end",
+        )
+    lines = starts.read_text().splitlines()
+    begun = [line for line in lines if "service" in line or "work" in line]
+    assert begun
+    # Each hook has a new event, so it may start one process; none of these has a successor.
+    assert len(begun) <= hooks, lines
+    assert unindexed.roots(home) == [root]
+    assert not launch.hand_over(home, with_service=True)  # nothing is new, and the back-off holds
+    assert starts.read_text().splitlines() == lines
+
+
+def _is_of(process: psutil.Process, root: str) -> bool:
+    found = process.info["environ"] or {}
+    return found.get("MEMKIT_HOME") == root and process.pid != os.getpid()

@@ -1,0 +1,127 @@
+"""The section of facts in a memory file: what is memkit's in it, and what a person wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memkit.errors import ArchiveError
+from memkit.hook.project import Project
+from memkit.journal.facts import Citations, Fact, FactChange, FactFile
+from memkit.journal.journal import Journal
+
+PORT = Fact("The gateway listens on 7443.", "decision", Citations(("k3f9a1aa",), ("8ad3df7f",)), "2026-11-20")
+TESTS = Fact("Tests run with `bin/test`.", "preference", Citations(chunks=("20e3d2c8274c",)))
+OLD = Fact("The gateway listened on 443.", "superseded", Citations(turns=("77c1e09b",)), "2026-11-18", False)
+NAME = "MEMORY.md"
+
+
+def added(*facts: Fact, day: str = "2026-11-20") -> FactChange:
+    return FactChange(frozenset(), facts, day)
+
+
+def removed(*facts: Fact) -> FactChange:
+    return FactChange(frozenset(fact.id for fact in facts), ())
+
+
+def test_a_file_is_made_and_read_again() -> None:
+    text = added(OLD, PORT, TESTS).apply("", NAME)
+    assert text.split("\n") == [
+        "# Memory", "", "## Facts <!-- compacted:2026-11-20 -->", "", PORT.line, TESTS.line, OLD.line, "",
+    ]  # fmt: skip
+    assert PORT.line.startswith("- Decided: The gateway listens on 7443. (2026-11-20) <!-- fact:")
+    assert " (2026-11-18) (unverified) <!-- " in OLD.line
+    file = FactFile(text, NAME)
+    assert file.compacted == "2026-11-20"
+    assert [one.fact for one in file.facts()] == [PORT, TESTS, OLD]
+    assert [one.id for one in file.facts()] == [PORT.id, TESTS.id, OLD.id]
+    assert not any(one.is_own for one in file.facts())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It ended (2026-11-19)", "It is so (unverified)", "Label: with <b> and `--x`", "a (2026-11-19) (unverified)"],
+)
+def test_a_text_that_looks_like_the_rest_of_a_line_is_still_memkits(text: str) -> None:
+    for fact in (Fact(text, "fact", PORT.citations), Fact(text, "fact", PORT.citations, "2026-11-20", False)):
+        (found,) = FactFile(added(fact).apply("", NAME), NAME).facts()
+        assert (found.id, found.fact.shown, found.is_own) == (fact.id, fact.shown, False)
+
+
+def test_twice_is_as_once_and_the_rest_stays() -> None:
+    before = "# Mine\n\nMy text.\n\n## Facts <!-- compacted:2026-11-01 -->\n\nA word before.\n\n## After\n\nMore.\n\n\n"
+    once = added(PORT).apply(before, NAME)
+    assert once == (
+        "# Mine\n\nMy text.\n\n## Facts <!-- compacted:2026-11-20 -->\n\nA word before.\n\n"
+        f"{PORT.line}\n\n## After\n\nMore.\n"
+    )
+    assert added(PORT).apply(once, NAME) == once
+    more = added(TESTS, OLD).apply(once, NAME)
+    assert more == once.replace(PORT.line, f"{PORT.line}\n{TESTS.line}\n{OLD.line}")
+    assert FactChange(frozenset({TESTS.id, OLD.id}), ()).apply(more, NAME) == once
+    unchanged = "No facts\n\n\n"
+    assert removed(PORT).apply(unchanged, NAME) == unchanged
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda line: line.replace("7443", "8443"),
+        lambda line: line.replace("Decided:", "Decided at last:"),
+        lambda line: line.replace("8ad3df7f", "8ad3df7f,11111111"),
+        lambda line: f"{line}\n  My reason for it.",
+        lambda line: f"{line}\nA lazy line of mine.",
+        lambda line: f"* {line[2:]}",
+        lambda line: f"  {line}",
+    ],
+)
+def test_a_line_that_a_person_changed_is_theirs(edit: object) -> None:
+    assert callable(edit)
+    text = added(PORT, OLD).apply("", NAME)
+    edited = text.replace(PORT.line, edit(PORT.line))
+    assert edited != text
+    assert FactFile(edited, NAME).facts()[0].is_own
+    assert removed(PORT).apply(edited, NAME) == edited
+    more = added(TESTS).apply(edited, NAME)
+    assert edit(PORT.line) in more
+    assert more.replace(f"{TESTS.line}\n", "") == edited
+
+
+def test_in_a_day_file_they_stand_above_the_sessions() -> None:
+    day = "# 2026-11-20\n\nMy note.\n\n## 09:00 Work <!-- session:s1 -->\n\n### 09:00 What? <!-- turn:aaaaaaaa -->\n**Asked** What?\n"
+    text = added(PORT).apply(day, "2026-11-20.md")
+    section = f"## Facts <!-- compacted:2026-11-20 -->\n\n{PORT.line}\n\n"
+    assert text == day.replace("## 09:00", f"{section}## 09:00", 1)
+    alone = added(PORT, day="").apply("", "2026-11-21.md")
+    assert alone.startswith("# 2026-11-21\n\n## Facts <!-- compacted:- -->\n\n- ")
+    assert FactFile(alone, "2026-11-21.md").compacted == ""
+
+
+def test_windows_line_ends_stay() -> None:
+    text = added(PORT, OLD).apply("", NAME).replace("\n", "\r\n")
+    assert [one.is_own for one in FactFile(text, NAME).facts()] == [False, False]
+    assert PORT.line not in removed(PORT).apply(text, NAME)
+
+
+def test_citations_have_the_room_of_an_anchor() -> None:
+    many = Citations.joined([Citations(turns=tuple(f"{n:08x}" for n in range(50)))] * 2)
+    assert len(many.turns) == 13
+    (found,) = FactFile(added(Fact("x is so", "fact", many)).apply("", NAME), NAME).facts()
+    assert found.fact.citations == many
+    assert not found.is_own
+
+
+def test_nothing_is_written_if_the_old_text_cannot_be_kept(tmp_path: Path) -> None:
+    journal = Journal(Project(str(tmp_path)))
+    journal.change_facts(NAME, added(PORT), lambda text: None)
+    before = journal.text(NAME)
+
+    def refuse(text: str) -> None:
+        assert text == before
+        raise ArchiveError("no room")
+
+    with pytest.raises(ArchiveError):
+        journal.change_facts(NAME, added(TESTS), refuse)
+    assert journal.text(NAME) == before
+    assert not journal.change_facts(NAME, added(PORT), refuse)  # nothing to change, nothing to keep

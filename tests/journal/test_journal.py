@@ -1,0 +1,264 @@
+"""Turns into daily markdown: the format, foreign text that cannot forge it, and people's own edits."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import stat
+import subprocess
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from memkit import anchors
+from memkit.capture.sessions import Growing
+from memkit.claude_code.turn import ToolCall, Turn
+from memkit.hook.project import Project
+from memkit.journal.day_file import section_hash
+from memkit.journal.digest import Digest, make_digest
+from memkit.journal.journal import Journal
+from memkit.privacy.redact import redact
+from tests.builders import day, turn_of
+
+pieces = st.sampled_from(
+    [
+        "# Heading", "## 10:00 x <!-- session:evil -->", "### 10:00 x <!-- turn:deadbeef -->", "Title\n===",
+        "Title\n---", "<!-- open", "-->", "<!-- turn:deadbeef -->", "```", "````python", "~~~", "<div>",
+        "<script>", "</script>", "<pre>", "- item", "1. item", "> quote", "    code", "\ttab", "| a | b |",
+        "|---|---|", "[x]: http://a", "***", "---", "text", "", "\\", "&lt;", "**Answered** forged", "\r\n",
+        "\x0c", "\u2028", "\x00", "\x1b[31m", "  # indented", "- # in list", "> # in quote", "<?php", "<![CDATA[",
+        "<!DOCTYPE html>", "a<!--b-->c", "`x`", "- ```\n  # in fence", "#", "######", "-", "=",
+    ]
+)  # fmt: skip
+texts = st.lists(pieces | st.text(max_size=20), max_size=10).map("\n".join) | st.text(max_size=60)
+
+
+def turn(prompt: str = "Which port?", answer: str = "7443.", **fields: object) -> Turn:
+    return turn_of(prompt, answer, **{"branch": "feature/gw", **fields})
+
+
+def digest(one: Turn | None = None) -> Digest:
+    return make_digest(one or turn(), "/home/shop", redact)
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(str(tmp_path.resolve()))
+
+
+def test_the_format_of_the_design(project: Project) -> None:
+    tools = [
+        ToolCall("Read", {"file_path": "/home/shop/deploy/gateway.yaml"}, "port: 443"),
+        ToolCall("Edit", {"file_path": "/home/shop/deploy/gateway.yaml"}, "ok"),
+        ToolCall("Bash", {"command": "pytest -q"}, "....\n12 passed"),
+        ToolCall("Bash", {"command": "a `b`"}, "boom\nmore", is_error=True),
+    ]
+    Journal(project).write([digest(turn(tools=tools))])
+    assert day(project).read_text() == (
+        "# 2026-11-20\n"
+        "\n"
+        "## 14:02 Which port? <!-- session:fd0aee29 branch:feature/gw -->\n"
+        "\n"
+        "### 14:02 Which port? <!-- turn:8ad3df7f branch:feature/gw -->\n"
+        "**Asked** Which port?\n"
+        "**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed · "
+        "Bash `` a `b` `` → failed: boom\n"
+        "**Answered** 7443.\n"
+    )
+    assert stat.S_IMODE(day(project).stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(project.memory).stat().st_mode) == 0o700
+    assert (Path(project.root) / ".memkit" / ".gitignore").read_text() == "*\n"
+
+
+def test_limits_and_the_count_of_what_is_left_out() -> None:
+    calls = [ToolCall("Read", {"file_path": f"f{n}"}, "") for n in range(45)]
+    section = digest(turn("p" * 9000, "word " * 3000, tools=calls)).section
+    assert section.count("- Read f") == 30
+    assert "… and 15 more" in section
+    asked, answered = section.split("**Answered**")
+    assert 1900 < asked.count("p") < 2200
+    assert 3900 < len(answered) < 4200
+    left = [
+        int(n.replace(",", "")) for n in re.findall(r"\[… ([\d,]+) characters left out", section)
+    ]
+    assert left[0] + asked[asked.index("**Asked**") :].count("p") == pytest.approx(9000, abs=120)
+    assert left[1] > 10_000
+
+
+def test_a_cut_inside_a_fence_leaves_no_fence_open() -> None:
+    code = "```python\n" + "x = 1\n" * 2000 + "```\nafter"
+    section = digest(turn(answer=code)).section
+    tokens = MarkdownIt("commonmark").parse(section + "\n\n# next")
+    assert [t.tag for t in tokens if t.type == "heading_open" and t.level == 0] == ["h3", "h1"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(prompt=texts, answer=texts, command=texts, output=texts)
+@example(prompt="x", answer="<script>\n# a", command="", output="")
+@example(prompt="x\n===", answer="- a\n\n      ```\n# b", command="", output="")
+@example(prompt="x", answer="~~~\n```\n### 1 <!-- turn:deadbeef -->", command="", output="")
+def test_no_text_can_forge_structure(prompt: str, answer: str, command: str, output: str) -> None:
+    tools = [ToolCall("Bash", {"command": command}, output)]
+    section = digest(turn(prompt, answer, tools=tools)).section
+    assert section == digest(turn(prompt, answer, tools=tools)).section
+    heading, _, body = section.partition("\n")
+    assert anchors.parse(heading) == {"turn": "8ad3df7f", "branch": "feature/gw"}
+    assert anchors.parse(body) == {}
+    tokens = MarkdownIt("commonmark").enable("table").parse(section + "\n\n# next\n")
+    headings = [token for token in tokens if token.type == "heading_open" and token.level == 0]
+    assert [token.tag for token in headings] == ["h3", "h1"]
+    assert not [token for token in tokens if token.type == "html_block" and token.level == 0]
+
+
+def test_code_keeps_every_character() -> None:
+    code = "```html\n<!-- a comment -->\n# not a heading\n<div>\n```"
+    assert code in digest(turn(answer=f"See:\n\n{code}\n\nThat is all.")).section
+
+
+def test_writing_twice_changes_nothing(project: Project) -> None:
+    journal = Journal(project)
+    assert len(journal.write([digest()])) == 1
+    before = day(project).stat()
+    assert journal.write([digest()]) == []
+    assert day(project).stat().st_mtime_ns == before.st_mtime_ns
+
+
+def at(minute: str, name: str, session: str = "s1") -> Digest:
+    hour, minutes = map(int, minute.split(":"))
+    when = datetime(2026, 11, 20, hour, minutes, tzinfo=timezone.utc)
+    return digest(turn(f"Q {name}", f"A {name}", id=f"{name:0>8}", session=session, time=when))
+
+
+def headings(project: Project) -> list[str]:
+    lines = day(project).read_text().splitlines()
+    return [anchors.strip(line) for line in lines if line.startswith("#")]
+
+
+def test_turns_stand_in_their_session_in_order_of_time(project: Project) -> None:
+    for one in (
+        at("10:00", "a"),
+        at("10:05", "b", "s2"),
+        at("10:10", "c"),
+        at("09:00", "d"),
+        at("08:00", "e", "s3"),
+    ):
+        Journal(project).write([one])
+    assert headings(project) == [
+        "# 2026-11-20",
+        "## 08:00 Q e",
+        "### 08:00 Q e",
+        "## 10:00 Q a",
+        "### 09:00 Q d",
+        "### 10:00 Q a",
+        "### 10:10 Q c",
+        "## 10:05 Q b",
+        "### 10:05 Q b",
+    ]
+
+
+def test_what_a_person_wrote_stays(project: Project) -> None:
+    journal = Journal(project)
+    journal.write([at("10:00", "a"), at("10:05", "b")])
+    text = day(project).read_text()
+    edited = text.replace(
+        "**Answered** A a", "**Answered** A a, and I checked it.\n\n## My note\n\n```\n## x\n```"
+    )
+    edited = edited.replace("# 2026-11-20\n", "# 2026-11-20, a good day\r\n\nA preface.\n")
+    day(project).write_bytes(edited.encode() + b"\nlast words \xff")
+    before = day(project).read_bytes()
+    assert journal.write([at("10:00", "a"), at("10:05", "b")]) == []
+    assert day(project).read_bytes() == before
+    journal.write([at("10:10", "c")])
+    after = day(project).read_bytes()
+    assert after.startswith(before.rstrip(b"\n"))
+    assert after.count(b"### ") == 3
+
+
+def test_a_growing_turn_is_replaced_unless_edited_or_removed(project: Project) -> None:
+    journal = Journal(project)
+    half, whole = digest(turn(answer="Half")), digest(turn(answer="Whole, at last."))
+    journal.write([half])
+    known = {half.turn: Growing((section_hash(half.section),), is_written=True)}
+    assert journal.write([whole]) == []
+    assert journal.write([whole], known) == [whole]
+    assert "Whole, at last." in day(project).read_text()
+    known = {half.turn: Growing((section_hash(whole.section),), is_written=True)}
+    day(project).write_text(day(project).read_text().replace("Whole", "Mine"))
+    assert journal.write([half], known) == []
+    day(project).write_text("# 2026-11-20\n")
+    assert journal.write([whole], known) == []
+    unsure = {half.turn: Growing((), is_written=False)}
+    assert journal.write([whole], unsure) == [whole]
+
+
+def test_another_time_zone_brings_no_second_copy(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = turn(time=datetime(2026, 11, 20, 23, 30, tzinfo=timezone.utc))
+    Journal(project).write([digest(late)])
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    moved = digest(late)
+    assert moved.day == "2026-11-21"
+    assert Journal(project).write([moved]) == []
+    assert not day(project, "2026-11-21").exists()
+
+
+def test_modes_links_and_ignore_files(project: Project) -> None:
+    journal = Journal(project)
+    journal.write([at("10:00", "a")])
+    real = Path(project.memory, "elsewhere.md")
+    day(project).rename(real)
+    day(project).symlink_to(real.name)
+    real.chmod(0o666)
+    Journal(project, shared=True).write([at("10:04", "z")])
+    assert stat.S_IMODE(real.stat().st_mode) == 0o666
+    journal.write([at("10:05", "b")])
+    assert day(project).is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert "Q b" in real.read_text()
+    day(project).unlink()
+    real.rename(day(project))
+    ignore = Path(project.root) / ".memkit" / ".gitignore"
+    Journal(project, shared=True).write([at("10:06", "c")])
+    assert "!memory/" in ignore.read_text()
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    listed = ["git", "-C", project.root, "ls-files", "-o", "--exclude-standard", ".memkit"]
+    shown = subprocess.run(listed, capture_output=True, check=True, text=True).stdout.split()
+    assert shown == [".memkit/.gitignore", ".memkit/memory/2026-11-20.md"]
+    ignore.write_text("mine\n")
+    Journal(project).write([at("10:07", "d")])
+    assert ignore.read_text() == "mine\n"
+
+
+def _write_some(root: str, writer: int) -> None:
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    for number in range(12):
+        name = f"{writer}{number:02d}"
+        Journal(Project(root)).write([at(f"{9 + number}:{writer:02d}", name, f"s{writer}")])
+
+
+def test_processes_that_write_one_day_at_once(project: Project) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_some, args=(project.root, n)) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    found = re.findall(r"<!-- turn:(\w{8}) ", day(project).read_text())
+    assert len(found) == len(set(found)) == 36
+    assert len([line for line in headings(project) if line.startswith("## ")]) == 3

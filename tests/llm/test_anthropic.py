@@ -1,0 +1,210 @@
+"""The Messages API through the real SDK, against a scripted server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from memkit.llm.model import (
+    ModelError,
+    NotConfiguredError,
+    RateLimitedError,
+    RefusedError,
+    UnavailableError,
+    UnusableReplyError,
+)
+from memkit.llm.providers.anthropic import AnthropicProvider
+from memkit.settings import SummarizeSettings
+from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
+from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
+
+KEY = "sk-ant-test-5e8d"
+SOON = {"retry-after": "0.01"}
+CALL = [tool(TOOL, **BULLETS)]
+
+
+@pytest.fixture
+def api() -> Iterator[MessagesApi]:
+    with MessagesApi() as api:
+        yield api
+
+
+def provider(api: MessagesApi, **options: Any) -> AnthropicProvider:
+    options = {"key": KEY, "base_url": api.url, "timeout": 30.0, **options}
+    return AnthropicProvider("claude-haiku-4-5", **options)
+
+
+def failed(api: MessagesApi, *replies: Reply, **options: Any) -> ModelError:
+    """The error of a call that is answered with `replies`, the last one for ever."""
+    rest = list(replies)
+    api.script = lambda request: rest.pop(0) if len(rest) > 1 else rest[0]
+    with pytest.raises(ModelError) as raised:
+        provider(api, **options).ask(TASK)
+    line = str(raised.value)
+    assert "\n" not in line and KEY not in line and PROSE not in line
+    assert raised.value.__cause__ is None  # it would carry the request into a log
+    return raised.value
+
+
+def sent_key(request: Request) -> str:
+    """The key or token of a request; newer SDKs send both the same way."""
+    headers = request.headers
+    return headers.get("x-api-key") or headers["authorization"].removeprefix("Bearer ")
+
+
+def test_answer(api: MessagesApi) -> None:
+    api.script = lambda request: CALL
+    reply = provider(api).ask(TASK)
+    assert reply.value == BULLETS
+    assert (reply.usage.tokens_out, reply.usage.usd) == (5, None)
+    assert reply.model == "claude-haiku-4-5"
+
+    (request,) = api.requests
+    assert reply.usage.tokens_in == len(request.text) // 4
+    assert sent_key(request) == KEY
+    body = request.body
+    assert body["system"] == [
+        {"type": "text", "text": TASK.instructions, "cache_control": {"type": "ephemeral"}}
+    ]
+    assert request.last_user_text == "Which port? 7443. A lone surrogate: ?."
+    assert body["max_tokens"] == TASK.max_tokens
+    assert body["tool_choice"] == {"type": "tool", "name": TOOL}
+    assert body["tools"][0]["input_schema"] == TASK.schema
+
+
+def test_rate_limit(api: MessagesApi) -> None:
+    """The SDK tries again as soon as it is told to; a long wait is left to the caller."""
+    error = failed(api, Failure(429, "rate_limit_error", "Slow down.", SOON))
+    assert isinstance(error, RateLimitedError)
+    assert error.retry_after == 0.01
+    assert len(api.requests) == 3
+
+    error = failed(api, Failure(429, "rate_limit_error", "Slow down.", {"retry-after": "3000"}))
+    assert isinstance(error, RateLimitedError)
+    assert error.retry_after == 3000
+    assert len(api.requests) == 4
+
+
+@pytest.mark.parametrize("status", [500, 529])
+def test_out_of_order(api: MessagesApi, status: int) -> None:
+    error = failed(api, Failure(status, "api_error", "Overloaded", SOON))
+    assert type(error) is UnavailableError
+    assert "Overloaded" in str(error)
+    assert len(api.requests) == 3
+
+
+def test_another_try_succeeds(api: MessagesApi) -> None:
+    replies: list[Reply] = [Failure(529, "overloaded_error", "Overloaded", SOON), CALL]
+    api.script = lambda request: replies.pop(0)
+    assert provider(api).ask(TASK).value == BULLETS
+
+
+def test_no_answer_in_time(api: MessagesApi) -> None:
+    is_over = threading.Event()
+
+    def wait(request: Request) -> Reply:
+        is_over.wait(60)
+        return CALL
+
+    api.script = wait
+    try:
+        with pytest.raises(UnavailableError, match=r"within 0\.2 s") as raised:
+            provider(api, timeout=0.2, retries=0).ask(TASK)
+        assert raised.value.usage is None
+    finally:
+        is_over.set()
+
+
+def test_nobody_listens(api: MessagesApi) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        provider(api, base_url=url, retries=0).ask(TASK)
+
+
+def test_truncated(api: MessagesApi) -> None:
+    assert type(failed(api, Truncated(CALL), retries=0)) is UnavailableError
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_key_is_refused(api: MessagesApi, status: int) -> None:
+    error = failed(api, Failure(status, "authentication_error", f"bad key {KEY}"))
+    assert isinstance(error, NotConfiguredError)
+    assert "set ANTHROPIC_API_KEY" in str(error)
+    assert len(api.requests) == 1
+
+
+def test_no_such_model(api: MessagesApi) -> None:
+    error = failed(api, Failure(404, "not_found_error", "model: claude-haiku-4-5"))
+    assert isinstance(error, NotConfiguredError)
+    assert "set summarize.model" in str(error)
+
+
+def test_no_credit(api: MessagesApi) -> None:
+    said = "Your credit balance is too low to access the Anthropic API."
+    error = failed(api, Failure(400, "invalid_request_error", said))
+    assert isinstance(error, NotConfiguredError)
+    assert "no credit left" in str(error)
+
+
+def test_request_is_not_taken(api: MessagesApi) -> None:
+    """That of another segment may be."""
+    error = failed(api, Failure(400, "invalid_request_error", f"prompt is too long {KEY}\nsecond"))
+    assert type(error) is ModelError
+    assert not error.concerns_all
+    assert "prompt is too long [redacted:key] second" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Stopped([], "refusal"), RefusedError),
+        (Stopped([text(PROSE)], "refusal"), RefusedError),
+        (Stopped(CALL, "max_tokens"), UnusableReplyError),
+        ([], UnusableReplyError),
+        ([text("")], UnusableReplyError),
+        ([text(PROSE)], UnusableReplyError),
+        ([tool("another", **BULLETS)], UnusableReplyError),
+        ([tool(TOOL, points=[])], UnusableReplyError),
+        ([{**tool(TOOL), "input": '{"bullets": ["The'}], UnusableReplyError),
+        ([{**tool(TOOL), "input": ["The"]}], UnusableReplyError),
+    ],
+    ids=[
+        "refusal",
+        "refusal in words",
+        "cut short",
+        "nothing",
+        "empty text",
+        "answers the user",
+        "another tool",
+        "keys missing",
+        "malformed input",
+        "input is a list",
+    ],
+)
+def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError]) -> None:
+    """It has been paid for all the same."""
+    error = failed(api, reply)
+    assert type(error) is kind
+    assert not error.concerns_all
+    assert error.usage.tokens_in > 0 and error.usage.tokens_out == 5
+    assert len(api.requests) == 1
+
+
+def test_settings(api: MessagesApi) -> None:
+    api.script = lambda request: CALL
+    environ = {"ANTHROPIC_AUTH_TOKEN": "a-token", "ANTHROPIC_BASE_URL": api.url}
+    chosen = AnthropicProvider.configured(SummarizeSettings(provider="anthropic"), environ)
+    assert (chosen.name, chosen.model) == ("anthropic", "claude-haiku-4-5")
+    chosen.ask(TASK)
+    assert sent_key(api.requests[-1]) == "a-token"
+
+    settings = SummarizeSettings(provider="anthropic", model="claude-sonnet-5", base_url=api.url)
+    environ = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    AnthropicProvider.configured(settings, environ).ask(TASK)
+    assert sent_key(api.requests[-1]) == KEY
+    assert api.requests[-1].body["model"] == "claude-sonnet-5"

@@ -1,0 +1,268 @@
+"""Chat completions against a stand-in on the loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from memkit.llm.model import (
+    ModelError,
+    NotConfiguredError,
+    RateLimitedError,
+    RefusedError,
+    UnavailableError,
+    UnusableReplyError,
+    Usage,
+)
+from memkit.llm.providers.chat_completions import SERVICES, ChatCompletionsProvider
+from memkit.settings import SummarizeSettings
+from tests.llm.chat_server import (
+    Answer,
+    ChatServer,
+    Received,
+    called,
+    completion,
+    running,
+)
+from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
+
+KEY = "sk-test-77c2"
+SOON = {"retry-after": "0.01"}
+CALL = completion(called(BULLETS), "tool_calls")
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with running() as server:
+        yield server
+
+
+def provider(server: ChatServer, name: str = "openai", **options: Any) -> ChatCompletionsProvider:
+    options = {"key": KEY, "timeout": 30.0, "pause": 0.0, **options}
+    url = options.pop("url", server.url)
+    return ChatCompletionsProvider(SERVICES[name], url, "a-model", **options)
+
+
+def failed(server: ChatServer, *answers: Answer, **options: Any) -> ModelError:
+    """The error of a call that is answered with `answers`, the last one for ever."""
+    rest = list(answers)
+    server.script = lambda received: rest.pop(0) if len(rest) > 1 else rest[0]
+    with pytest.raises(ModelError) as raised:
+        provider(server, **options).ask(TASK)
+    line = str(raised.value)
+    assert "\n" not in line and KEY not in line and PROSE not in line
+    assert raised.value.__cause__ is None
+    return raised.value
+
+
+def error(status: int, message: str = "no", **more: Any) -> Answer:
+    return Answer({"error": {"message": message, **more}}, status, SOON)
+
+
+def test_answer(server: ChatServer) -> None:
+    server.script = lambda received: CALL
+    reply = provider(server).ask(TASK)
+    assert reply.value == BULLETS
+    assert reply.usage == Usage(tokens_in=100, tokens_out=20, cache_read=40)
+    assert reply.model == "a-model-1"
+
+    (received,) = server.requests
+    assert received.path == "/v1/chat/completions"
+    assert received.headers["authorization"] == f"Bearer {KEY}"
+    assert received.body["model"] == "a-model"
+    assert received.body["max_tokens"] == TASK.max_tokens
+    system, user = received.body["messages"]
+    assert system == {"role": "system", "content": TASK.instructions}
+    assert user == {"role": "user", "content": "Which port? 7443. A lone surrogate: ?."}
+    assert received.body["tool_choice"] == {"type": "function", "function": {"name": TOOL}}
+    assert received.body["tools"][0]["function"]["parameters"] == TASK.schema
+
+
+@pytest.mark.parametrize(
+    "content", [json.dumps(BULLETS), f"```json\n{json.dumps(BULLETS, indent=1)}\n```\n"]
+)
+def test_json_in_place_of_a_call(server: ChatServer, content: str) -> None:
+    """Servers that know no functions answer like this."""
+    server.script = lambda received: completion({"content": content})
+    assert provider(server, "ollama").ask(TASK).value == BULLETS
+
+
+def test_thoughts_are_written_tokens(server: ChatServer) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 620}
+    server.script = lambda received: completion(called(BULLETS), usage=usage)
+    assert provider(server, "google").ask(TASK).usage.tokens_out == 520
+
+
+def test_rate_limit(server: ChatServer) -> None:
+    found = failed(server, error(429))
+    assert isinstance(found, RateLimitedError)
+    assert found.retry_after == 0.01
+    assert len(server.requests) == 3
+
+    found = failed(server, Answer({}, 429, {"retry-after": "3000"}))
+    assert found.retry_after == 3000
+    assert len(server.requests) == 4
+
+
+def test_wait_until_a_date(server: ChatServer) -> None:
+    past = Answer({}, 503, {"retry-after": formatdate(0, usegmt=True)})
+    assert failed(server, past).retry_after == 0
+    assert failed(server, Answer({}, 503, {"retry-after": "soon"})).retry_after is None
+
+
+@pytest.mark.parametrize("status", [500, 529])
+def test_out_of_order(server: ChatServer, status: int) -> None:
+    found = failed(server, error(status, "Overloaded"))
+    assert type(found) is UnavailableError
+    assert "Overloaded" in str(found)
+    assert len(server.requests) == 3
+
+
+def test_another_try_succeeds(server: ChatServer) -> None:
+    answers = [error(529), Answer(b"half", share=0.5), CALL]
+    server.script = lambda received: answers.pop(0)
+    assert provider(server).ask(TASK).value == BULLETS
+
+
+def test_no_answer_in_time(server: ChatServer) -> None:
+    is_over = threading.Event()
+
+    def wait(received: Received) -> Answer:
+        is_over.wait(60)
+        return CALL
+
+    server.script = wait
+    try:
+        with pytest.raises(UnavailableError, match=r"within 0\.2 s"):
+            provider(server, timeout=0.2, retries=0).ask(TASK)
+    finally:
+        is_over.set()
+
+
+def test_nobody_listens(server: ChatServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://someone:{KEY}@127.0.0.1:{closed.getsockname()[1]}/v1"
+    found = failed(server, CALL, url=url)
+    assert type(found) is UnavailableError
+    assert f"openai at {url.rpartition('@')[2].removesuffix('/v1')} cannot be reached" in str(found)
+
+
+def test_no_address(server: ChatServer) -> None:
+    for url in ("nowhere", "http://[::1/v1", "http://127.0.0.1:port/v1"):
+        assert type(failed(server, CALL, url=url)) is NotConfiguredError
+
+
+def test_truncated(server: ChatServer) -> None:
+    found = failed(server, Answer(CALL.body, share=0.5), retries=0)
+    assert type(found) is UnavailableError
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice"),
+    [
+        (error(401, f"Incorrect API key: {KEY}"), "set OPENAI_API_KEY"),
+        (error(403), "set OPENAI_API_KEY"),
+        (
+            Answer([{"error": {"code": 400, "message": "API key not valid."}}], 400),
+            "OPENAI_API_KEY",
+        ),
+        (error(404, "no such model"), "set summarize.model"),
+        (error(429, "You exceeded your quota", code="insufficient_quota"), "no credit left"),
+        (error(402, "Insufficient credits"), "no credit left"),
+        (Answer({}, 307), "check summarize.base_url"),
+    ],
+    ids=["401", "403", "400 of Google", "404", "429 for good", "402", "307"],
+)
+def test_somebody_has_to_act(server: ChatServer, answer: Answer, advice: str) -> None:
+    found = failed(server, answer)
+    assert type(found) is NotConfiguredError
+    assert advice in str(found)
+
+
+def test_request_is_not_taken(server: ChatServer) -> None:
+    found = failed(server, error(400, f"context length\nexceeded {KEY} " + "x" * 1000))
+    assert type(found) is ModelError
+    assert "context length exceeded [redacted:key]" in str(found)
+    assert len(str(found)) < 300
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (completion({"content": None, "refusal": "No."}), RefusedError),
+        (completion({"content": ""}, "content_filter"), RefusedError),
+        (completion(called(BULLETS), "length"), UnusableReplyError),
+        (completion({"content": ""}), UnusableReplyError),
+        (completion({"content": PROSE}), UnusableReplyError),
+        (completion({"content": '{"points": []}'}), UnusableReplyError),
+        (completion(called('{"bullets": ["The')), UnusableReplyError),
+        (completion(called('["The"]')), UnusableReplyError),
+        (completion({}, choices=[]), UnusableReplyError),
+        (completion({}, choices="none"), UnusableReplyError),
+    ],
+    ids=[
+        "refusal",
+        "content filter",
+        "cut short",
+        "empty text",
+        "answers the user",
+        "other JSON",
+        "malformed arguments",
+        "arguments are a list",
+        "no choice",
+        "no choices",
+    ],
+)
+def test_unusable_answer(server: ChatServer, answer: Answer, kind: type[ModelError]) -> None:
+    """It has been paid for all the same."""
+    found = failed(server, answer)
+    assert type(found) is kind
+    assert found.usage.tokens_in == 100
+    assert len(server.requests) == 1
+
+
+def test_unreadable_answer(server: ChatServer) -> None:
+    for body in (b"<html>", b"", b"[]", b'"yes"', b"null", b"\xff"):
+        assert type(failed(server, Answer(body))) is UnusableReplyError
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_services(name: str) -> None:
+    """What each is asked for at its own address, where no test can go."""
+    service = SERVICES[name]
+    environ = dict.fromkeys(service.keys, KEY)
+    found = ChatCompletionsProvider.configured(service, SummarizeSettings(), environ)
+    assert (found.name, found.model) == (name, service.model)
+    request = found._request(TASK)
+    assert request[service.limit] == TASK.max_tokens
+    assert request.get("reasoning_effort") == service.extra.get("reasoning_effort")
+    other = SummarizeSettings(model="another")
+    found = ChatCompletionsProvider.configured(service, other, environ)
+    assert found.model == "another"
+    assert "reasoning_effort" not in found._request(TASK)
+
+
+def test_key_is_needed_only_at_the_usual_address(server: ChatServer) -> None:
+    server.script = lambda received: CALL
+    service = SERVICES["openai"]
+    with pytest.raises(NotConfiguredError, match="set the environment variable OPENAI_API_KEY"):
+        ChatCompletionsProvider.configured(service, SummarizeSettings(), {"OPENAI_API_KEY": " "})
+    with pytest.raises(NotConfiguredError, match="more than a key"):
+        ChatCompletionsProvider.configured(service, SummarizeSettings(), {"OPENAI_API_KEY": "a b"})
+    settings = SummarizeSettings(base_url=server.url + "/")
+    ChatCompletionsProvider.configured(service, settings, {}).ask(TASK)
+    assert "authorization" not in server.requests[-1].headers
+
+
+def test_ollama_is_where_its_own_variable_says(server: ChatServer) -> None:
+    server.script = lambda received: CALL
+    environ = {"OLLAMA_HOST": server.url.removeprefix("http://").removesuffix("/v1")}
+    found = ChatCompletionsProvider.configured(SERVICES["ollama"], SummarizeSettings(), environ)
+    assert found.ask(TASK).value == BULLETS

@@ -1,0 +1,110 @@
+"""What the client prints, of versions that are not at hand: the real one is run in `tests/e2e`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from memkit.llm.model import (
+    ModelError,
+    NotConfiguredError,
+    RateLimitedError,
+    RefusedError,
+    Reply,
+    UnavailableError,
+    UnusableReplyError,
+    Usage,
+)
+from memkit.llm.providers.child import Ended
+from memkit.llm.providers.claude_result import read_result
+from tests.llm.tasks import BULLETS, PROSE, SCHEMA
+
+USAGE = {
+    "input_tokens": 10,
+    "cache_read_input_tokens": 200,
+    "cache_creation_input_tokens": 30,
+    "output_tokens": 7,
+}
+
+
+def read(**result: Any) -> Reply:
+    printed = {"type": "result", "subtype": "success", "is_error": False, "usage": USAGE}
+    printed |= {"total_cost_usd": 0.0125, **result}
+    return read_result(Ended(0, json.dumps(printed), ""), SCHEMA, "haiku")
+
+
+def failed(**result: Any) -> ModelError:
+    with pytest.raises(ModelError) as raised:
+        read(**result)
+    assert raised.value.usage.tokens_in == 240
+    assert PROSE not in str(raised.value)
+    return raised.value
+
+
+def test_structured_output() -> None:
+    models = {"claude-haiku-4-5-20251001": {"inputTokens": 10}}
+    reply = read(structured_output=BULLETS, result=json.dumps(BULLETS), modelUsage=models)
+    usage = Usage(tokens_in=240, tokens_out=7, cache_read=200, cache_written=30, usd=0.0125)
+    assert reply == Reply(BULLETS, usage, "claude-haiku-4-5-20251001")
+
+
+def test_json_in_the_text_of_versions_without_schemas() -> None:
+    assert read(result=f"```json\n{json.dumps(BULLETS)}\n```").value == BULLETS
+    assert read(result=json.dumps(BULLETS)).model == "haiku"
+
+
+def test_verbose_output_is_a_list_of_events() -> None:
+    result = {"type": "result", "structured_output": BULLETS}
+    printed = json.dumps([{"type": "system"}, {"type": "assistant"}, result])
+    assert read_result(Ended(0, printed, ""), SCHEMA, "haiku").value == BULLETS
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Credit balance is too low", NotConfiguredError),
+        ("Not logged in · Please run /login", NotConfiguredError),
+        ("Invalid API key · Please run /login", NotConfiguredError),
+        ("Claude AI usage limit reached|1795270676", RateLimitedError),
+        ("You've hit your session limit · resets 3pm (UTC)", RateLimitedError),
+        ('API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}', RateLimitedError),
+        ("API Error: Rate limit reached", RateLimitedError),
+        ('API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}', UnavailableError),
+        ("API Error: Connection error.", UnavailableError),
+        ("Request timed out", UnavailableError),
+        ("Prompt is too long", ModelError),
+    ],
+)
+@pytest.mark.parametrize("is_error", [True, False])
+def test_error_texts(text: str, kind: type[ModelError], is_error: bool) -> None:
+    """Some versions give them as answers."""
+    error = failed(result=text, is_error=is_error)
+    assert type(error) is kind
+    assert text.split("|")[0].split("{")[0].strip()[:20] in str(error)
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        ({"result": ""}, UnusableReplyError),
+        ({"result": None}, UnusableReplyError),
+        ({"result": PROSE}, UnusableReplyError),
+        ({"result": f"{PROSE} The API Error: 429 is a rate limit reached."}, UnusableReplyError),
+        ({"structured_output": ["The"]}, UnusableReplyError),
+        ({"structured_output": {"points": []}}, UnusableReplyError),
+        ({"subtype": "error_max_turns", "is_error": True}, UnusableReplyError),
+        ({"subtype": "error_max_structured_output_retries", "is_error": True}, UnusableReplyError),
+        ({"subtype": "error_during_execution", "is_error": True}, UnavailableError),
+        ({"stop_reason": "refusal", "result": PROSE}, RefusedError),
+    ],
+)
+def test_no_answer(result: dict[str, Any], kind: type[ModelError]) -> None:
+    assert type(failed(**result)) is kind
+
+
+@pytest.mark.parametrize("output", ["", "Execution error", "null", "[]", "3", '{"type": "system"}'])
+def test_no_result(output: str) -> None:
+    with pytest.raises(UnavailableError, match="without a result"):
+        read_result(Ended(1, output, "Segmentation fault\n"), SCHEMA, "haiku")

@@ -1,0 +1,87 @@
+"""What calls cost."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import get_args, get_type_hints
+
+import pytest
+
+from memkit.llm.model import Usage
+from memkit.llm.prices import _table, price, prices_as_of
+from memkit.llm.providers.anthropic import USUAL_MODEL
+from memkit.llm.providers.chat_completions import SERVICES
+from memkit.settings import SummarizeSettings
+
+MILLION = 1_000_000
+BOTH = Usage(tokens_in=MILLION, tokens_out=MILLION)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "dollars"),
+    [
+        ("anthropic", "claude-haiku-4-5", 6.0),
+        ("anthropic", "claude-haiku-4-5-20251001", 6.0),
+        ("claude-cli", "claude-haiku-4-5-20251001", 6.0),
+        ("anthropic", "claude-opus-4-5-20251101", 30.0),
+        ("anthropic", "claude-opus-4-20250514", 90.0),
+        ("openai", "gpt-5-mini-2025-08-07", 2.25),
+        ("google", "models/gemini-2.5-flash", 2.8),
+        ("ollama", "llama3.2", 0.0),
+        ("openai", "claude-haiku-4-5", None),
+        ("anthropic", "claude-opus-4-99", None),
+        ("openai", "gpt-5-pro", None),
+        ("openai", "gpt-5x1", None),
+        ("claude-cli", "haiku", None),
+    ],
+)
+def test_price(provider: str, model: str, dollars: float | None) -> None:
+    assert price(provider, model, BOTH) == pytest.approx(dollars)
+
+
+def test_what_a_cache_held_costs_less() -> None:
+    usage = Usage(tokens_in=10 * MILLION, cache_read=4 * MILLION, cache_written=2 * MILLION)
+    dollars = price("anthropic", "claude-haiku-4-5", usage)
+    assert dollars == pytest.approx(4 * 1.0 + 4 * 0.1 + 2 * 1.25)
+    read = Usage(tokens_in=MILLION, cache_read=MILLION)
+    assert price("openai", "gpt-4o", read) == pytest.approx(1.25)
+
+
+def test_what_the_provider_says_counts() -> None:
+    usage = Usage(tokens_in=MILLION, usd=0.25)
+    assert price("claude-cli", "claude-haiku-4-5", usage) == 0.25
+    assert price("openai", "no such model", usage) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("url", "dollars"),
+    [
+        ("http://localhost:1234/v1", 0.0),
+        ("http://127.0.0.1:1234/v1", 0.0),
+        ("http://[::1]:1234/v1", 0.0),
+        ("https://proxy.example/v1", None),
+        ("http://192.168.0.7:1234/v1", None),
+        ("no address", None),
+    ],
+)
+def test_other_addresses(url: str, dollars: float | None) -> None:
+    assert price("openai", "gpt-5-mini", BOTH, url) == dollars
+
+
+def test_usual_models_have_a_price() -> None:
+    assert price("anthropic", USUAL_MODEL, BOTH) is not None
+    for service in SERVICES.values():
+        assert price(service.name, service.model, BOTH) is not None
+
+
+def test_table() -> None:
+    """Every entry is whole, of a provider there is, and no cheaper to write than to read."""
+    assert prices_as_of() > date(2026, 1, 1)
+    (names, _) = get_args(get_type_hints(SummarizeSettings, include_extras=True)["provider"])
+    for provider, table in _table().items():
+        if provider == "as_of":
+            continue
+        assert provider in get_args(names)
+        for prices in table["models"].values():
+            assert 0 < prices["in"] <= prices["out"]
+            assert prices.keys() <= {"in", "out", "cache_read", "cache_written"}

@@ -1,0 +1,231 @@
+"""The file of a backup: what is not exactly one is refused as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from memkit.errors import BackupError, NewerFileError
+from memkit.maintenance import backup_file
+from memkit.maintenance.backup_file import BackedUpProject, Header, create, unpack
+
+HEADER = {
+    "format": "memkit backup",
+    "version": 1,
+    "created": 1.0,
+    "memkit": "0.1.0",
+    "projects": [{"root": "/home/you/shop", "under_home": ""}],
+}
+
+
+def packed(members: list[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member)
+                continue
+            info = tarfile.TarInfo(member[0])
+            info.size = len(member[1])
+            tar.addfile(info, io.BytesIO(member[1]))
+    return zstandard.ZstdCompressor(write_checksum=True).compress(buffer.getvalue())
+
+
+def whole(name: str, data: bytes = b"text", **header: object) -> bytes:
+    """A backup with one member, right in all but what the test changes."""
+    sums = {name: hashlib.sha256(data).hexdigest()}
+    return packed(
+        [
+            ("memkit-backup.json", json.dumps({**HEADER, **header}).encode()),
+            (name, data),
+            ("checksums.json", json.dumps(sums).encode()),
+        ]
+    )
+
+
+Try = Callable[[bytes], str]
+
+
+@pytest.fixture
+def complaint(tmp_path: Path) -> Try:
+    def try_it(data: bytes) -> str:
+        path, staging = tmp_path / "b.tar.zst", tmp_path / "staging"
+        path.write_bytes(data)
+        staging.mkdir()
+        with pytest.raises((BackupError, NewerFileError)) as raised:
+            unpack(path, staging)
+        outside = [one for one in tmp_path.rglob("*") if one not in (path, staging)]
+        assert all(one.parent == staging and one.name.isdigit() for one in outside)
+        return str(raised.value)
+
+    return try_it
+
+
+def test_what_is_put_in_comes_out(tmp_path: Path) -> None:
+    source, staging, path = tmp_path / "day", tmp_path / "staging", tmp_path / "b.tar.zst"
+    source.write_bytes(bytes(range(256)) * 9000)
+    staging.mkdir()
+    name = "projects/0/memory/" + "ö" * 60 + "/2026-11-20.md"
+    header = Header(5.0, "0.1.0", (BackedUpProject("/a/\udcff"),))
+    with create(path, header) as writer:
+        writer.add(name, source)
+    found = unpack(path, staging)
+    assert found.header == header
+    assert found.members[name].read_bytes() == source.read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [*tmp_path.glob(".*")] == []
+
+
+def test_a_backup_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "b.tar.zst"
+    path.write_bytes(b"the one before")
+    with pytest.raises(BackupError, match="no backup was made"), create(path, Header(1, "", ())) as writer:
+        writer.add("home/config.toml", tmp_path / "missing")
+    assert path.read_bytes() == b"the one before"
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil", "/etc/passwd", "home/../evil", "home/archive/../../evil", "home/archive/a/b",
+        "home/run/service.json", "home/env/x", "home/config.toml/x", "home/projects/x/y.json",
+        "home/spool/new/a.json", "home/run/live/a.json",
+        "projects/0/memory/../off", "projects/0/memory//a.md", "projects/0/memory/a\\..\\b",
+        "projects/0/memory/.", "projects/1/memory/a.md", "projects/0/journal.lock", "projects/0/memory",
+    ],
+)  # fmt: skip
+def test_no_member_leads_anywhere_else(complaint: Try, name: str) -> None:
+    assert "is no name of memkit's" in complaint(whole(name))
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE]
+)
+def test_links_and_devices_are_refused(complaint: Try, kind: bytes) -> None:
+    link = tarfile.TarInfo("home/archive/a")
+    link.type, link.linkname = kind, "/etc/passwd"
+    assert "no plain file" in complaint(packed([("memkit-backup.json", json.dumps(HEADER).encode()), link]))
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "../x", "a\\b"])
+def test_no_project_lies_outside_of_the_home(complaint: Try, name: str) -> None:
+    projects = [{"root": "/x", "under_home": name}]
+    assert "no name of a project" in complaint(whole("home/config.toml", projects=projects))
+
+
+def test_a_newer_one_is_refused_politely(complaint: Try) -> None:
+    assert complaint(whole("home/new-kind", version=2)).endswith("this one knows 1); update memkit")
+
+
+def test_one_that_is_cut_short_anywhere_or_changed_is_refused(complaint: Try, tmp_path: Path) -> None:
+    data = whole("home/config.toml", b"k = 1\n" * 50)
+    for end in range(0, len(data), max(1, len(data) // 23)):
+        assert "damaged" in complaint(data[:end])
+        for path in (tmp_path / "staging").iterdir():
+            path.unlink()
+        (tmp_path / "staging").rmdir()
+    header = ("memkit-backup.json", json.dumps(HEADER).encode())
+    one = ("home/config.toml", b"k")
+    end = ("checksums.json", json.dumps({"home/config.toml": hashlib.sha256(b"k").hexdigest()}).encode())
+    for members, reason in (
+        ([header, one, one, end], "there twice"),
+        ([header, one], "its end is missing"),
+        ([header, ("home/config.toml", b"j"), end], "checksums do not fit"),
+        ([header, end], "checksums do not fit"),
+        ([header, one, ("home/ledger.jsonl", b""), end], "checksums do not fit"),
+        ([header, one, end, one], "behind its end"),
+        ([one, end], "does not begin as one"),
+        ([("memkit-backup.json", b"[]"), end], "does not begin as one"),
+    ):
+        assert reason in complaint(packed(members))
+        for path in (tmp_path / "staging").iterdir():
+            path.unlink()
+        (tmp_path / "staging").rmdir()
+
+
+def test_other_files_are_none(complaint: Try, tmp_path: Path) -> None:
+    assert "no backup of memkit's" in complaint(b"# a day\n")
+    with pytest.raises(BackupError, match="No such file"):
+        unpack(tmp_path / "missing", tmp_path)
+
+
+@pytest.fixture
+def refused_unwritten(complaint: Try, tmp_path: Path) -> Try:
+    """The complaint about a backup of which nothing was unpacked."""
+
+    def try_it(data: bytes) -> str:
+        said = complaint(data)
+        assert [*(tmp_path / "staging").iterdir()] == []
+        return said
+
+    return try_it
+
+
+def test_a_bomb_is_refused_before_anything_is_unpacked(refused_unwritten: Try) -> None:
+    info = tarfile.TarInfo("home/archive/a")
+    info.size = 6 * 10**9
+    header = tarfile.TarInfo("memkit-backup.json")
+    text = json.dumps(HEADER).encode()
+    header.size = len(text)
+    start = header.tobuf() + text.ljust(512, b"\0") + info.tobuf()
+    data = zstandard.ZstdCompressor().compress(start + bytes(10**6))
+    assert "unpacks to more than" in refused_unwritten(data)
+
+
+def test_many_members_together_are_no_larger(
+    refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup_file, "_ALWAYS_BYTES", 10_000)
+    monkeypatch.setattr(backup_file, "_MOST_RATIO", 0)
+    members = [(f"home/archive/{number}", bytes(3000)) for number in range(4)]
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "unpacks to more than" in refused_unwritten(packed([start, *members]))
+
+
+def test_a_giant_header_is_not_read(refused_unwritten: Try) -> None:
+    info = tarfile.TarInfo("home/archive/a")
+    info.pax_headers = {"comment": "x" * 5_000_000}
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "more than its members announce" in refused_unwritten(packed([start, info]))
+
+
+def test_a_sparse_member_is_refused(refused_unwritten: Try) -> None:
+    info = tarfile.TarInfo("home/archive/a")
+    info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "100000000"}
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "no plain file" in refused_unwritten(packed([start, info]))
+
+
+def test_too_many_members_are_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup_file, "_MOST_MEMBERS", 3)
+    members = [(f"home/archive/{number}", b"x") for number in range(4)]
+    start = ("memkit-backup.json", json.dumps(HEADER).encode())
+    assert "more than 3 files" in refused_unwritten(packed([start, *members]))
+
+
+def test_more_than_the_disk_has_is_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = shutil.disk_usage("/")._replace(free=10)
+    monkeypatch.setattr(backup_file.shutil, "disk_usage", lambda _: room)
+    assert "make room" in refused_unwritten(whole("home/config.toml"))
+
+
+def test_a_pipe_is_no_backup(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BackupError, match="not a regular file"):
+        unpack(tmp_path / "pipe", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["projects/0/memory/.git/config", "home/archive/.hidden"])
+def test_no_member_is_hidden(refused_unwritten: Try, name: str) -> None:
+    assert "is no name of memkit's" in refused_unwritten(whole(name))

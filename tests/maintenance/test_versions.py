@@ -1,0 +1,279 @@
+"""Files of other versions: newer ones are refused in one line and stay as they are; older ones are read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+import zstandard
+
+import memkit
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.capture.capture import Capture
+from memkit.capture.import_record import ImportRecord
+from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import Session, Sessions
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.claude_code.files import Source
+from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError, RegistryError
+from memkit.hook import notices
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry, path_of
+from memkit.index.current import open_snapshot
+from memkit.index.identity import identity
+from memkit.index.paths import added_paths, change_paths
+from memkit.ipc import spool, unindexed
+from memkit.journal.journal import Journal
+from memkit.llm.ledger import Call, Ledger
+from memkit.paths import Home
+from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.projects.registry_changes import changing
+from memkit.service.jobs import JOBS, JobBook, JobState
+from memkit.service.pointer_history import Shown
+from memkit.settings import Settings, load
+from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
+from tests.memory import make_memory
+
+Plant = Callable[[Path], None]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(str(tmp_path / "home"))
+
+
+def newer(path: Path) -> bytes:
+    """Let the JSON in a file be of a newer version, with something that only that one knows."""
+    value = {**json.loads(path.read_bytes()), "version": 2, "only-newer": True}
+    path.write_text(json.dumps(value))
+    return path.read_bytes()
+
+
+def test_the_state_of_a_session(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    sessions = Sessions(home)
+    sessions.save(Session("s"))
+    planted = newer(sessions.path("s"))
+    with pytest.raises(NewerFileError, match=r"written by a newer memkit .*; update memkit$"):
+        sessions.load("s")
+    assert list(sessions) == []
+    assert "update memkit" in caplog.text
+    project = str(Path(home.root).parent)
+    record = {"event": "Stop", "session": "s", "transcript": f"{project}/s.jsonl", "project": project,
+              "cwd": project, "time": time.time(), "message": "No."}  # fmt: skip
+    with pytest.raises(NewerFileError):  # so the event waits, and is kept when it was tried in vain
+        Capture(home, Settings()).handle(record, time.time())
+    assert sessions.path("s").read_bytes() == planted
+
+
+def test_a_session_that_waits_for_its_summary(home: Home) -> None:
+    waiting = WaitingSessions(home)
+    waiting.add("/r", "s", ["2026-11-20"], 1.0)
+    (path,) = waiting.directory.glob("*.json")
+    planted = newer(path)
+    assert list(waiting) == []
+    with pytest.raises(NewerFileError):
+        waiting.add("/r", "s", ["2026-11-21"], 2.0)
+    assert path.read_bytes() == planted
+
+
+def test_the_ledger(home: Home) -> None:
+    ledger = Ledger(home)
+    ledger.begin(Call("1", 1.0, "summary", "p", "m", "/r"))
+    with ledger.path.open("a") as file:
+        file.write('{"version": 2, "id": "2"}\n')
+    with pytest.raises(NewerFileError, match="update memkit"):
+        ledger.today()
+
+
+def test_added_paths(home: Home) -> None:
+    project = Project(str(Path(home.root).parent))
+    change_paths(home, project, add=["/notes"])
+    (path,) = Path(home.projects).glob("*.paths.json")
+    planted = newer(path)
+    for act in (lambda: added_paths(home, project), lambda: change_paths(home, project, add=["/other"])):
+        with pytest.raises(NewerFileError):
+            act()
+    assert path.read_bytes() == planted
+
+
+def test_the_book_of_jobs(home: Home) -> None:
+    book = JobBook(home)
+    book.save("tidy", JobState(paused=True))
+    path = Path(home.run, "jobs.json")
+    planted = newer(path)
+    for act in (lambda: book.due(0.0), lambda: book.pause("tidy", False)):
+        with pytest.raises(NewerFileError):
+            act()
+    assert path.read_bytes() == planted
+
+
+def test_the_archive(home: Home) -> None:
+    archive = Archive(home)
+    archive.append("s", [ArchivedTurn("a", ())])
+    header = json.dumps({"format": "memkit archive", "version": 2, "session": "s"}) + "\n"
+    planted = zstandard.ZstdCompressor().compress(header.encode())
+    archive.path("s").write_bytes(planted)
+    for act in (lambda: archive.turns("s"), lambda: archive.append("s", [ArchivedTurn("b", ())])):
+        with pytest.raises(ArchiveVersionError, match="update memkit"):
+            act()
+    assert archive.path("s").read_bytes() == planted
+
+
+def test_an_event_is_kept(home: Home) -> None:
+    name = spool.put(home, {"event": "Stop", "session": "s"})
+    path = Path(home.spool, "new", name)
+    path.write_text(json.dumps({"event": "Stop", "schema": spool.SCHEMA + 1, "only-newer": [1]}))
+    assert spool.claim(home, name, time.time()) is None
+    (item,) = spool.failed(home)
+    assert item.record["only-newer"] == [1]
+    assert "newer memkit" in item.record["error"]
+
+
+def test_settings_are_named_that_this_version_does_not_know(home: Home) -> None:
+    Path(home.root).mkdir()
+    Path(home.config_file).write_text("[search]\nk = 3\n\n[dreams]\nlucid = true\n")
+    with pytest.raises(ConfigError, match="dreams"):
+        load.load(home)
+    assert "lucid" in Path(home.config_file).read_text()
+
+
+def test_a_snapshot_is_made_anew(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {"2026-11-20.md": "# 2026-11-20\n\nA quagga.\n"})
+    memory.sync()
+    (manifest,) = Path(memory.home.index).rglob("manifest")
+    manifest.write_bytes(b"1\n{}")
+    assert open_snapshot(memory.project, memory.home, memory.settings) is None
+    memory.sync()
+    assert len(memory.snapshot) == 1
+
+
+@pytest.mark.parametrize("text", ['{"version": 2}', '[2, {"only": "newer"}]', '"newer"', "2"])
+def test_what_is_under_way_is_no_worse_than_missing(home: Home, tmp_path: Path, text: str) -> None:
+    run = Path(home.run)
+    for name in ("live/a.json", "shown/a.json", "unindexed/a.json", "notices/a.json", "hooks.json",
+                 "../projects/0123456789abcdef.json", "../env/failed.json", "../log/events.jsonl"):  # fmt: skip
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(text)
+    shutil.copy(run / "shown" / "a.json", Shown(home)._path("s"))
+    from memkit import environment
+    from memkit.recall import usage
+
+    assert list(LiveSessions(home)) == []
+    assert isinstance(Shown(home).of("s"), set)
+    assert unindexed.roots(home) == []
+    assert notices.take(home, "/r") == []
+    assert environment.last_failure(home.root) is None
+    assert usage.usage(home).searches == 0
+    assert identity(Project(str(tmp_path)), home)
+    load.publish_hook_settings(home)
+    assert json.loads((run / "hooks.json").read_bytes())["inject"] == "pointers"
+
+
+@pytest.fixture(params=sorted(path.name for path in HERE.iterdir() if path.is_dir() and path.name[0] != "_"))
+def released(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of what a released version wrote."""
+    copy = Path(shutil.copytree(HERE / request.param, tmp_path / "released"))
+    for name in ("tmp", "claimed", "failed"):  # empty, so git does not keep them
+        (copy / "home" / "spool" / name).mkdir(exist_ok=True)
+    return copy
+
+
+def test_this_version_reads_what_released_ones_wrote(released: Path) -> None:
+    home = Home(str(released / "home"))
+    assert load.load(home).settings.search.k == 7
+    (session,) = Sessions(home)
+    assert (session.id, session.offset, session.size, session.told) == (SESSION, 120, 340, WHEN.timestamp())
+    assert session.growing == {TURN: ["0123456789abcdef"]}
+    assert session.prompts == {"prompt-1": "Which port does the staging gateway use?"}
+    (turn,) = Archive(home).turns(SESSION)
+    assert (turn.id, turn.project, turn.messages[1].text) == (TURN, ROOT, "7443.")
+    assert turn.messages[1].tools[0].input == {"file_path": "a.py"}
+    (call,) = Ledger(home).calls()
+    assert (call.tokens_in, call.usd, call.outcome) == (900, 0.001, "ok")
+    (waiting,) = WaitingSessions(home)
+    assert (waiting.root, waiting.days) == (ROOT, ["2026-11-20"])
+    assert added_paths(home, Project(ROOT)) == ["/home/you/notes"]
+    forgotten = Tombstones(home).forgotten()
+    assert forgotten.covers("0badcafe", "", "", None)
+    assert forgotten.covers("", "/home/you/gone", "", WHEN.timestamp() - 1)
+    assert forgotten.covers_typed(datetime.fromtimestamp(29_719_562 * 60, timezone.utc))
+    registry = Registry.read(home)
+    assert (registry.name_of(ROOT), registry.earlier_roots(ROOT)) == ("The shop", ["/home/you/old-shop"])
+    states = JobBook(home).states()
+    assert states["tidy"] == JobState(WHEN.timestamp(), 0.0, "done", False, True)
+    assert states.keys() == {job.name for job in JOBS}
+    (name,) = spool.waiting(home)
+    item = spool.claim(home, name, time.time())
+    assert item is not None
+    assert item.record["message"] == "It listens on 7443."
+
+
+def test_this_version_goes_on_with_what_released_ones_wrote(released: Path) -> None:
+    home = Home(str(released / "home"))
+    (session,) = Sessions(home)
+    Sessions(home).save(session)
+    assert list(Sessions(home)) == [session]
+    Ledger(home).begin(Call("call-2", WHEN.timestamp() + 1, "summary", "anthropic", "small", ROOT))
+    assert [one.id for one in Ledger(home).calls()] == ["call-1", "call-2"]
+    assert Archive(home).append(SESSION, [*Archive(home).turns(SESSION), ArchivedTurn("b", ())]) == 1
+    JobBook(home).pause("tidy", False)
+    assert JobBook(home).states()["tidy"].result == "done"
+    project = Project(str(released / "project"))
+    Path(project.memory).mkdir(parents=True)
+    shutil.copy(released / "2026-11-20.md", project.memory)
+    assert Journal(project).summarize("2026-11-20", [TURN], ["- It listens on 7443."])
+    assert "- It listens on 7443." in Path(project.memory, "2026-11-20.md").read_text()
+
+
+def test_the_fixture_of_this_version_is_made_by_the_script(tmp_path: Path) -> None:
+    make(tmp_path)
+
+    def files(directory: Path) -> set[Path]:
+        """Git keeps no empty directories."""
+        found = (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock")
+        return {path.relative_to(directory) for path in found}
+
+    assert files(HERE / memkit.__version__) == files(tmp_path)
+
+
+def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
+    tombstones = Tombstones(home)
+    tombstones.begin(Forgotten(turns=frozenset({TURN})))
+    planted = newer(tombstones.path)
+    record = {"event": "Stop", "session": "s", "transcript": "", "project": str(tmp_path), "cwd": str(tmp_path),
+              "time": time.time(), "message": "No.", "prompt_id": "p"}  # fmt: skip
+    for act in (tombstones.forgotten, tombstones.finish, lambda: tombstones.begin(Forgotten()),
+                lambda: Capture(home, Settings()).handle(record, time.time() + 60)):  # fmt: skip
+        with pytest.raises(NewerFileError, match=r"written by a newer memkit .*; update memkit$"):
+            act()
+    assert tombstones.path.read_bytes() == planted
+
+
+def test_the_registry_of_projects(home: Home) -> None:
+    with changing(home) as registry:
+        registry.names["/r"] = "R"
+    path = Path(path_of(home))
+    planted = newer(path)
+    read = Registry.read(home)
+    assert read.names == {}
+    assert read.problem.endswith("; update memkit")
+    with pytest.raises(RegistryError, match="written by a newer memkit"), changing(home):
+        pass
+    assert path.read_bytes() == planted
+
+
+def test_the_record_of_an_import_is_begun_anew(home: Home, tmp_path: Path) -> None:
+    path = Path(home.run, "import.jsonl")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"version": 2}\n["/a.jsonl", 1, 2]\n')
+    source = Source(Path("/a.jsonl"), 1, 2, "", 0.0)
+    record = ImportRecord(home, "all")
+    assert not record.has(source)
+    record.add(source)
+    assert ImportRecord(home, "all").has(source)

@@ -1,0 +1,158 @@
+"""Secrets in the shapes real text gives them; no key is written down here, each is made when it runs."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.privacy.redact import redact, without_private
+
+choice = random.Random(3)
+
+
+def made(count: int, alphabet: str = string.ascii_letters + string.digits) -> str:
+    return "".join(choice.choice(alphabet) for _ in range(count - 2)) + "7Q"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "api_key := {}",
+        'api_key := "{}"',
+        '{{\\"password\\": \\"{}\\"}}',
+        "{{\\'token\\': \\'{}\\'}}",
+        "password = '{}'",
+        "DB_PASSWORD={}\nNEXT=1",
+        "  secret_key: {}",
+        "--auth-token={}",
+        "authToken: '{}',",
+        "AccessKey => {}",
+        "curl -H 'Authorization: Bearer {}' https://example.com",
+        "authorization: bearer {}",
+        "redis://:{}@cache:6379/0",
+        "https://user:{}@example.com/a.git",
+    ],
+)
+def test_a_secret_is_found_in_its_frame_and_the_frame_stays(frame: str) -> None:
+    for length in (20, 64, 199, 200, 201, 5000):
+        if "://" in frame and length > 200:
+            continue
+        value = made(length)
+        shown = redact(frame.format(value))
+        assert value[-6:] not in shown
+        assert value[:6] not in shown
+        assert shown.count("[redacted:") == 1
+        assert redact(shown) == shown
+        before, after = frame.format("\0").split("\0")
+        assert shown.endswith(after) or "://" in frame
+        assert shown.startswith(before[: before.find("://")] if "://" in before else before)
+
+
+def test_a_private_key_goes_as_far_as_it_goes() -> None:
+    begin, end = "-----BEGIN OPENSSH PRIVATE " + "KEY-----", "-----END OPENSSH PRIVATE " + "KEY-----"
+    body = "\n".join(made(64, string.ascii_letters + "+/") for _ in range(30))
+    for text, kept in [
+        (f"a\n{begin}\n{body}\n{end}\nb", "a\n[redacted:private-key]\nb"),
+        (f"a\n{begin}\n{body}", "a\n[redacted:private-key]"),
+        (f'{{"key": "{begin}\\n{made(64)}\\n{end}\\n"}}', '{"key": "[redacted:private-key]\\n"}'),
+        (f"{begin}\n{body}\n(the rest was cut)" + " and more." * 4000, None),
+    ]:
+        shown = redact(text)
+        assert body[:40] not in shown
+        assert body[-40:] not in shown
+        if kept is not None:
+            assert shown == kept
+    assert redact(f"it begins with `{begin}`, then") == "it begins with `[redacted:private-key]`, then"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tokenizers==0.21.4.dev0",
+        "tiktoken==0.12.0rc1",
+        "tokenizer: bert-base-uncased-v2",
+        "input_tokens=1234567890, output_tokens: 98765432",
+        "token_url: https://oauth2.example.com/v1/token",
+        "password = getpass.getpass2('again')",
+        "token = base64.b64encode(data)",
+        "secret_file: ./deploy/secret-2.yaml",
+        "if token == other_token2:",
+        "use crate::token::Kind8Parser;",
+        "GITHUB_TOKEN: ${{ secrets.GITHUB_TOKEN }}",
+        "password: ********",
+        "password: xxxxxxxxxxxx",
+        'const token = useToken2()',
+        "the bearer of-these-letters-and-nothing-else",
+        "class Token2: pass",
+        "See https://example.com/a:b/c@2x.png",
+        "git@github.com:team/app.git and ssh://git@host:22/x",
+        "max_tokens: 4096, stop_token: </s>",
+        "passwords:\n  - none",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db2-AbCdEf",
+        'password = ask_password("Password: ")',
+        'HEADERS = ("authorization", "x-amz-content-sha256")',
+        "the token: `get_token2()` refreshes it",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a<private>b</private>c<PRIVATE>d</PRIVATE>e", "a[redacted:private]c[redacted:private]e"),
+        ("<private><private></private></private>x", "[redacted:private]x"),
+        ("<private></private></private>x", "[redacted:private]</private>x"),
+        ("x<private><private>y</private>z", "x[redacted:private]"),
+        ("< private >goes</ private > <private-key>", "[redacted:private] <private-key>"),
+        ("", ""),
+    ],
+)
+def test_private_tags(text: str, kept: str) -> None:
+    assert without_private(text) == kept
+    assert redact(kept) == kept
+
+
+secrets = st.sampled_from(
+    ["token=", 'password: "', "ghp_" + "aB3" * 12, "sk-" + "Zz9" * 12, "AKIA" + "A1B2" * 4, "Bearer ", "://u:p@h",
+     "<private>", "</private>", "a1b2c3d4e5", "=", ":", '"', "\\", " ", "\n", "[redacted:", "]", "(", "eyJabcdefgh.", "x" * 9]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(parts=st.lists(secrets | st.text(max_size=3), max_size=12))
+def test_once_is_enough(parts: list[str]) -> None:
+    once = redact("".join(parts))
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["-----BEGIN PRIVATE " + "KEY-----", "a.", "a-", "token=", 'token="', "token: ", "://a:b", "sk-", "eyJaaaaaaaa.",
+     "<private>", "Bearer ", "password=\\", "_" * 30 + "token"],
+)  # fmt: skip
+def test_a_million_characters_in_one_go(unit: str) -> None:
+    """Each of these took a quadratic search minutes; a linear one is through in about a second."""
+    assert redact(unit * (1_000_000 // len(unit)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "     1\tdb:\n     2\t  password: |\n     3\t    {}\n",
+        "    12→password:\n    13→  {}\n",
+        "+password: >-\n+  {}\n",
+        "12:password: |\n13:  {}",
+        "$ENV{{DB_PASSWORD}} = '{}';",
+        "$ENV{{'DB_PASSWORD'}} = '{}';",
+    ],
+)
+def test_a_value_on_the_next_line_of_a_numbered_file_or_a_diff(text: str) -> None:
+    """Claude reads files with the numbers of their lines."""
+    value = "Xk9$mP2vLq8zR4"
+    assert value not in redact(text.format(value))

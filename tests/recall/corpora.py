@@ -1,0 +1,37 @@
+"""Snapshots of given chunks, made without a store."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+from memkit.index.chunk import Chunk, digest
+from memkit.index.lexical import LexicalIndex
+from memkit.index.snapshot import Snapshot, open_current
+from memkit.index.snapshot_writer import write
+from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row
+from tests.memory import FakeEmbedder
+
+
+def snapshot_of(
+    directory: Path,
+    chunks: Iterable[Chunk],
+    *,
+    embedder: FakeEmbedder | None = None,
+    language: str = "english",
+    root: str = "/a/project",
+) -> Snapshot:
+    """A snapshot of `chunks`, whose sources or lines must differ; in vectors if there is an embedder."""
+    rows = []
+    for chunk in chunks:
+        known = dataclasses.replace(chunk, content_hash=digest(chunk.content)[:16])
+        vectors = embedder.embed(embedder.windows(chunk.text)) if embedder else None
+        rows.append(Row(known.id("model"), known, vectors))
+    lexical = LexicalIndex(language)
+    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
+    dimensions = embedder.dimensions if embedder and rows else PLACEHOLDER_DIMENSIONS
+    write(directory, rows, lexical, {}, dimensions, root)
+    snapshot = open_current(directory, language)
+    assert snapshot is not None
+    return snapshot

@@ -1,0 +1,249 @@
+"""Whole answers: ranked as the formulas say, the same each time, a name answered by what holds it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from memkit.embedding import Embedder
+from memkit.paths import Home
+from memkit.recall.answers import Filters, Request
+from memkit.recall.budget import CHARACTERS_PER_TOKEN
+from memkit.recall.search import Searcher
+from memkit.settings.load import Settings
+from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
+from tests.recall import reference
+from tests.recall.reference import Problem
+
+MODES = ("context", "rrf", "weighted", "lexical", "dense")
+QUERIES = (
+    "which port does the staging gateway use",
+    "PolicyController",
+    "remind me who rotates the secrets",
+    "slow build",
+    "ERR_404",
+)
+LONG = "\n\n".join(f"Paragraph {n} on how the gateway was built and why. " * 6 for n in range(9))
+FILES = {
+    **DAYS,
+    "2026-11-17.md": day(
+        "2026-11-17", ("How was it built?", LONG), ("And the port?", "7443."), session="5e550004"
+    ),
+    "notes.md": f"# Notes\n\nThe PolicyController is documented in `deploy/gateway.yaml`.\n\n{LONG}",
+}
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) -> Memory:
+    """Short turns, a long one, and a note, with the real model."""
+    root = tmp_path_factory.mktemp("answered")
+    memory = make_memory(root, FILES, embedder=CountingEmbedder(real_embedder))
+    memory.sync()
+    return memory
+
+
+def problem(searcher: Searcher, query: str) -> Problem:
+    """What a search for `query` knows, for the formulas."""
+    corpus = searcher.corpus
+    assert corpus is not None
+    bm25, passages, _ = corpus.lexical(query)
+    cosines = None
+    if searcher.embedder is not None:
+        means, _ = corpus.cosines(searcher.embedder.embed_query(query))
+        cosines = [None if math.isnan(cosine) else cosine for cosine in means.tolist()]
+    today = date.today()
+    ages = [today.toordinal() - day if day else None for day in corpus.columns["day"].tolist()]
+    life = searcher.settings.half_life_days
+    return Problem(
+        bm25=bm25.tolist(),
+        passages=passages.tolist(),
+        cosines=cosines,
+        recency=[0.0 if age is None else 0.5 ** (max(age, 0) / life) for age in ages],
+        lengths=corpus.columns["length"].tolist(),
+        entries=corpus.columns["entry"].tolist(),
+        sessions=corpus.columns["session"].tolist(),
+        settings=searcher.settings,
+    )
+
+
+@pytest.mark.parametrize("by_words_alone", [False, True])
+@pytest.mark.parametrize("mode", ["context", "rrf", "weighted"])
+def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_alone: bool) -> None:
+    searcher = memory.searcher(mode=mode, half_life_days=36_500, repeat_cost=0.0)
+    searcher.embedder = None if by_words_alone else searcher.embedder
+    for query in ("which port does the staging gateway use", "remind me who rotates the secrets"):
+        known = problem(searcher, query)
+        expected = getattr(reference, mode)(known)
+        results = searcher.answer(Request(query, k=1000, minimum=0)).results
+        corpus = searcher.corpus
+        assert corpus is not None
+        by_place = [
+            (corpus.id(n)[:12], score)
+            for n, score in enumerate(expected)
+            if mode == "context" or score > 1e-6  # the others score 0 what they did not find
+        ]
+        found = {result.id: result.score for result in results}
+        assert found == pytest.approx(dict(by_place), abs=1e-4)
+        order = sorted(by_place, key=lambda pair: -pair[1])
+        scores = [score for _, score in order]
+        if min((a - b for a, b in pairwise(scores)), default=1) > 1e-5:
+            assert [result.id for result in results] == [id_ for id_, _ in order]
+
+
+def explained(memory: Memory, modes: tuple[str, ...] = MODES) -> list[Any]:
+    """All that searches say, but for the time they took and where the project is."""
+    answers = [
+        memory.searcher(mode=mode).answer(Request(query, k=1000, minimum=0, explain=True))
+        for mode in modes
+        for query in QUERIES
+    ]
+    return [[replace(one, root="").as_dict() for one in answer.results] for answer in answers]
+
+
+def test_the_way_to_an_index_leaves_no_trace(tmp_path: Path) -> None:
+    """Built twice at once, and bit by bit with changes and detours: the same to the last digit."""
+    one = make_memory(tmp_path / "one", FILES)
+    one.sync()
+    expected = explained(one)
+    assert all(expected)
+    other = make_memory(tmp_path / "other", dict(reversed(FILES.items())))
+    other.sync()
+    assert explained(other) == expected
+
+    slow = make_memory(tmp_path / "slow", {"passing.md": "# Passing\n\n" + "the gateway " * 20})
+    slow.sync()
+    for name, text in FILES.items():
+        slow.write(name, text.replace("gateway", "portal"))
+        slow.sync()
+        slow.write(name, text)
+    slow.path("passing.md").unlink()
+    slow.sync()
+    assert explained(slow) == expected
+    assert explained(slow) == expected  # and asked again
+
+
+def test_a_part_of_the_index_made_anew_leaves_no_trace(memory: Memory, tmp_path: Path) -> None:
+    """With the real model, a day that was changed and changed back."""
+    expected = explained(memory, ("context",))
+    again = Memory(Home(str(tmp_path / "home")), memory.project, memory.embedder)
+    text = FILES["2026-11-19.md"]
+    try:
+        memory.write("2026-11-19.md", text.replace("ERR_404", "ERR_405"))
+        again.sync()
+        memory.write("2026-11-19.md", text)
+        again.sync()
+    finally:
+        memory.write("2026-11-19.md", text)
+    assert explained(again, ("context",)) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("query", "headings"),
+    [
+        ("PolicyController", {"Notes", "09:02 What broke the login page?"}),
+        ("`policyController`", {"Notes", "09:02 What broke the login page?"}),
+        ("deploy/gateway.yaml", {"Notes"}),
+        ("ERR_404", {"09:02 What broke the login page?"}),
+        ('"bin/rotate"', {"09:01 How are secrets rotated?"}),
+    ],
+)
+def test_a_name_is_answered_by_what_holds_it(
+    memory: Memory, mode: str, query: str, headings: set[str]
+) -> None:
+    request = Request(query, k=50, minimum=0, explain=True)
+    results = memory.searcher(mode=mode).answer(request).results
+    is_held = [result.explanation["identifier"] for result in results]
+    assert is_held == sorted(is_held, reverse=True)
+    assert {result.chunk.heading for result in results if result.explanation["identifier"]} == headings
+    assert results[0].lexical > 0
+
+
+def test_more_than_a_name_is_answered_by_rank(memory: Memory) -> None:
+    request = Request("where is deploy/gateway.yaml", minimum=0, explain=True)
+    for result in memory.searcher().answer(request).results:
+        assert result.explanation["identifier"] is False
+
+
+def test_an_explanation_adds_up(memory: Memory) -> None:
+    request = Request("secrets of the gateway", k=50, minimum=0, explain=True)
+    results = memory.searcher().answer(request).results
+    by_words = sorted(results, key=lambda result: result.explanation["lexical"]["rank"])
+    by_cosine = sorted(results, key=lambda result: result.explanation["dense"]["rank"])
+    assert [r.lexical for r in by_words] == sorted((r.lexical for r in results), reverse=True)
+    cosines = [r.dense for r in results if r.dense is not None]
+    assert [r.dense for r in by_cosine] == sorted(cosines, reverse=True)
+    for result in results:
+        said = result.explanation
+        assert said["lexical"]["score"] == result.lexical
+        assert said["dense"]["score"] == result.dense
+        assert said["boost"] == 1
+        assert {"passage", "own", "neighbours", "session"} <= said.keys()
+    # What is stretched to [0, 1] is the own score and what the neighbours lend.
+    lent = [r.explanation["own"] + r.explanation["neighbours"] for r in results]
+    first = [r.score - r.explanation["session"] - r.explanation["repeat"] for r in results]
+    repeated = sorted({round(r.explanation["repeat"], 6) for r in results}, reverse=True)
+    assert repeated == [round(-0.1 * n, 6) for n in range(len(repeated))]
+    assert [lent.index(x) for x in sorted(lent)] == [first.index(x) for x in sorted(first)]
+    assert memory.searcher().answer(replace(request, explain=False)).results == [
+        replace(result, explanation={}) for result in results
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_dense_side_words_answer(memory: Memory, mode: str) -> None:
+    chosen = memory.searcher(mode=mode).settings
+    searcher = Searcher([memory.snapshot], chosen, None, ["searched by words alone: no weights"])
+    answer = searcher.answer(Request("which port does the staging gateway use", explain=True))
+    assert answer.degraded == "searched by words alone: no weights"
+    assert answer.mode == mode
+    assert "gateway" in answer.results[0].chunk.heading
+    for result in answer.results:
+        assert result.dense is None
+        assert "dense" not in result.explanation
+        assert result.as_dict()["scores"]["dense"] is None
+
+
+def test_chunks_without_vectors_are_found_by_their_words(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    memory.settings = msgspec.convert({"embedding": {"provider": "none"}}, Settings)
+    memory.write("new.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
+    assert memory.sync(embedder=None).missing == 1
+    for mode in ("context", "rrf", "weighted", "lexical"):
+        found = memory.searcher(mode=mode).answer(Request("zebra crossing", k=50, minimum=0)).results
+        (zebra,) = (result for result in found if result.chunk.heading == "Zebra")
+        assert (zebra.dense, zebra.relevance) == (None, 1)
+        assert found[0] == zebra or mode in ("rrf", "weighted")  # which let each arm vote
+
+
+@pytest.mark.parametrize("tokens", [50, 120, 400, 5_000])
+def test_a_budget_in_place_of_a_number(memory: Memory, tokens: int) -> None:
+    query = "how was the gateway built"
+    ranked = [result.id for result in memory.searcher().answer(Request(query, k=1000, minimum=0)).results]
+    found = memory.searcher().answer(Request(query, budget=tokens, minimum=0)).results
+    assert 0 < sum(len(r.chunk.content) for r in found) <= tokens * CHARACTERS_PER_TOKEN
+    places = [ranked.index(result.id) for result in found]
+    assert places == sorted(set(places))
+    assert places[0] == 0
+    lines = [(r.chunk.source, n) for r in found for n in range(r.chunk.start_line, r.chunk.end_line + 1)]
+    assert len(lines) == len(set(lines))
+    if tokens == 5_000:
+        assert len(found) > memory.settings.search.k
+
+
+def test_filters_and_boosts_go_with_a_request(memory: Memory) -> None:
+    question = "how was the gateway built"
+    found = memory.searcher().answer(
+        Request(question, k=50, minimum=0, filters=Filters(session="5e550004", kind="turn"))
+    )
+    assert {result.chunk.session for result in found.results} == {"5e550004"}
+    nothing = memory.searcher().answer(Request(question, minimum=0, filters=Filters(branch="x")))
+    assert (nothing.results, nothing.best) == ([], 0)

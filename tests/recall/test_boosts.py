@@ -1,0 +1,132 @@
+"""What raises a result beside its words."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date, timedelta
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from memkit.recall.answers import Request
+from memkit.recall.boosts import boosts, recency
+from memkit.recall.corpus import Corpus
+from memkit.recall.search import Searcher
+from memkit.settings.load import SearchSettings
+from tests.memory import FakeEmbedder, make_chunk
+from tests.recall.corpora import snapshot_of
+
+TODAY = date(2026, 11, 20)
+SOURCES = (
+    "README.md",
+    "docs/billing/api.md",
+    "docs/billing/deep/tax.md",
+    "docs/billing.instructions.md",
+    "docs/web/api.md",
+    "memory/2026-11-20.md",
+)
+PLAIN = SearchSettings(domain_boost=2, instruction_boost=1, recency_boost=0)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """A chunk a file, all of the same words."""
+    chunks = [
+        make_chunk(
+            "the port",
+            source=source,
+            domain=Path(source).parent.name,
+            kind="instruction" if source.endswith(".instructions.md") else "note",
+        )
+        for source in SOURCES
+    ]
+    return Corpus([snapshot_of(tmp_path, chunks)])
+
+
+def raised(corpus: Corpus, file: str, *domains: str) -> set[str]:
+    """The sources that the file at hand raises."""
+    settings = msgspec.structs.replace(PLAIN, domains=list(domains))
+    factors = boosts(corpus, settings, file, np.zeros(len(corpus)))
+    assert set(factors.tolist()) <= {1.0, 2.0}
+    return {corpus.chunk(n).source for n in np.flatnonzero(factors == 2).tolist()}
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("src/billing/invoice.py", {"docs/billing/api.md"}),
+        ("billing/a/b/c.py", {"docs/billing/api.md"}),
+        ("src/web/deep/page.ts", {"docs/web/api.md", "docs/billing/deep/tax.md"}),
+        ("docs/notes.txt", {"docs/billing.instructions.md"}),
+        ("src/billing.py", set()),
+        ("src/billings/a.py", set()),
+        ("app.py", set()),
+        ("", set()),
+    ],
+)
+def test_the_domain_is_the_name_of_a_directory(
+    corpus: Corpus, file: str, expected: set[str]
+) -> None:
+    assert raised(corpus, file) == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("src/pay/a.py", {"docs/billing/api.md", "docs/billing/deep/tax.md"}),
+        ("src/pay/deep/er/a.py", {"docs/billing/api.md", "docs/billing/deep/tax.md"}),
+        ("src/pay/tax/a.py", {"docs/billing/deep/tax.md"}),  # the innermost directory counts
+        ("src/payments/a.py", set()),
+        ("src/a.py", {"README.md"}),
+        # None of them fits: the name of the directory decides.
+        ("lib/web/a.py", {"docs/web/api.md"}),
+    ],
+)
+def test_the_domain_is_named_by_the_settings(
+    corpus: Corpus, file: str, expected: set[str]
+) -> None:
+    domains = ["src/pay=docs/billing", "/src/pay/tax/ = docs/billing/deep/", "src/a.py=README.md"]
+    assert raised(corpus, file, *domains) == expected
+    assert raised(corpus, file, *domains[::-1]) == expected
+
+
+def test_instruction_files(corpus: Corpus) -> None:
+    settings = SearchSettings(domain_boost=2, instruction_boost=1.5, recency_boost=0)
+    factors = boosts(corpus, settings, "", np.zeros(len(corpus)))
+    expected = [1.5 if corpus.chunk(n).source.endswith(".instructions.md") else 1 for n in range(6)]
+    assert factors.tolist() == expected
+    assert boosts(corpus, settings, "docs/a", np.zeros(6)).max() == 3  # both
+
+
+def test_recency_halves(tmp_path: Path) -> None:
+    ages = [0, 10, 20, 365, -3]
+    days = [(TODAY - timedelta(days=age)).isoformat() for age in ages]
+    chunks = [make_chunk(day, source=f"{n}.md", date=day) for n, day in enumerate([*days, ""])]
+    corpus = Corpus([snapshot_of(tmp_path, chunks)])
+    found = recency(corpus, 10, TODAY)
+    assert found == pytest.approx([1, 0.5, 0.25, 0.5**36.5, 1, 0])
+    assert recency(corpus, 10, TODAY + timedelta(days=10)) == pytest.approx(
+        [0.5, 0.25, 0.125, 0.5**37.5, 0.5**0.7, 0]
+    )
+    factors = boosts(corpus, SearchSettings(recency_boost=0.4, instruction_boost=1), "", found)
+    assert factors == pytest.approx(1 + 0.4 * found)
+    assert boosts(corpus, PLAIN, "", found).tolist() == [1] * 6
+
+
+@pytest.mark.parametrize("mode", ["context", "lexical", "dense"])
+def test_of_equals_the_raised_one_is_first(
+    corpus: Corpus, tmp_path: Path, mode: str
+) -> None:
+    settings = msgspec.structs.replace(PLAIN, mode=mode)
+    chunks = corpus.snapshots[0].chunks()
+    embedded = snapshot_of(tmp_path / "embedded", chunks, embedder=FakeEmbedder())
+    searcher = Searcher([embedded], settings, FakeEmbedder())
+    question = Request("which port", k=50, minimum=0, explain=True)
+    found = searcher.answer(dataclasses.replace(question, file="src/web/a.py")).results
+    assert [result.explanation["boost"] for result in found] == [2, 1, 1, 1, 1, 1]
+    assert found[0].chunk.domain == "web"
+    assert found[0].score == pytest.approx(2 * found[1].score, abs=1e-5)
+    order = [result.chunk.source for result in searcher.answer(question).results]
+    assert order == sorted(order)

@@ -1,0 +1,57 @@
+"""Short homes for the transport of the service, and whole services."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.embedding import Embedder
+from memkit.hook.own_entries import note_own
+from memkit.ipc import address
+from memkit.paths import Home
+from tests.memory import DAYS, CountingEmbedder, Memory, make_memory, real_embedder
+from tests.service.running import RunningService
+
+__all__ = ["real_embedder"]
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """A home whose socket path is short enough everywhere, as that of `tmp_path` need not be."""
+    root = tempfile.mkdtemp(prefix="memkit-test-", dir="/tmp")
+    yield Home(root)
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The platform has no Unix sockets."""
+    monkeypatch.setattr(address, "uses_unix_sockets", lambda: False)
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def any_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Once with Unix sockets, once without."""
+    monkeypatch.setattr(address, "uses_unix_sockets", lambda: request.param == "unix")
+    return str(request.param)
+
+
+@pytest.fixture
+def memory(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
+    memory = make_memory(
+        tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
+    )
+    for text in DAYS.values():  # as if this home had written it: pointers quote nothing else
+        note_own(memory.home, memory.project.root, "", text)
+    return memory
+
+
+@pytest.fixture
+def service(memory: Memory) -> Iterator[RunningService]:
+    running = RunningService(memory).start()
+    yield running
+    running.stop()

@@ -1,0 +1,76 @@
+"""A service that cannot listen: what it was started for is done all the same, and the doctor says why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.doctor.finding import open_subject
+from memkit.doctor.processes import check_listening
+from memkit.ipc import launch, spool
+from tests.memory import Memory
+from tests.service.running import RunningService
+
+DEAF = """
+import errno, sys
+from memkit import cli
+from memkit.service import address
+
+def refuse(home):
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported", home.service_socket)
+
+if {is_deaf}:
+    address.listen = refuse
+sys.argv = ["memkit", "service", "run"]
+cli.main()
+"""
+
+
+@pytest.fixture
+def deaf(memory: Memory) -> Iterator[RunningService]:
+    yield RunningService(memory)
+
+
+def run_service(service: RunningService, is_deaf: bool) -> str:
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", DEAF.format(is_deaf=is_deaf)],
+        env={**service.environment, "MEMKIT_SERVICE_IDLE_MINUTES": "0"},
+        cwd=service.memory.project.root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return done.stderr
+
+
+def test_what_waits_is_taken_in(deaf: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, root = deaf.memory.home, deaf.memory.project.root
+    turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
+    spool.put(home, {**turn, "event": "Stop", "message": "The lion eats a zebra."})
+    said = run_service(deaf, is_deaf=True)
+    assert "Operation not supported" in said and "working without a service" in said
+    assert "Traceback" not in said
+    assert not launch.work_waits(home)
+    assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
+    # The doctor names the cause, and hooks start workers in its place for a while.
+    (finding,) = check_listening(open_subject(home, deaf.memory.project))
+    assert "Operation not supported" in finding.what
+    assert home.service_socket in finding.what
+    started = []
+    monkeypatch.setattr(launch, "start", lambda home, *arguments: started.append(arguments))
+    monkeypatch.setenv("MEMKIT_PYTHON", "/usr/bin/true")
+    spool.put(home, {**turn, "event": "SessionEnd"})
+    launch.hand_over(home, with_service=True)
+    launch.start_service(home)
+    assert started == [("work",)]
+    # Once it can listen, all of that is over.
+    run_service(deaf, is_deaf=False)
+    assert not os.path.exists(home.service_problem)
+    assert not list(check_listening(open_subject(home, deaf.memory.project)))

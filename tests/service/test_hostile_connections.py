@@ -1,0 +1,226 @@
+"""Whatever connections bring: others are served meanwhile, and nothing of them stays."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memkit.ipc import client, frames
+from memkit.paths import Home
+from memkit.service import listener
+from tests.service.peers import (
+    PATIENCE_SECONDS,
+    connected,
+    exchange,
+    good_message,
+    read_all,
+    serving,
+)
+
+LIMIT = frames.MAX_REQUEST_BYTES
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+GOOD = frames.encode(good_message())
+WRONG = {
+    "half a length": b"\0\0\0",
+    "only a length": b"\0\0\0\x10",
+    "half a body": GOOD[:-1],
+    "no body": framed(b""),
+    "one byte too many for a frame": (LIMIT + 1).to_bytes(4, "big") + b"x" * 100,
+    "the longest length": b"\xff\xff\xff\xff" + b"x" * 100_000,
+    "zeros": bytes(5000),
+    "an HTTP request": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a TLS handshake": bytes.fromhex("16030100f8010000f40303") + bytes(200),
+    "a pickle": framed(b"\x80\x04cos\nsystem\n(S'true'\ntR."),
+    "no UTF-8": framed(b'{"id": "\xff\xfe"}'),
+    "an array": framed(b"[]"),
+    "a number": framed(b"1"),
+    "null": framed(b"null"),
+    "two objects": framed(b"{}{}"),
+    "NaN": framed(GOOD[4:].replace(b"60.0", b"NaN")),
+    "too large a number": framed(GOOD[4:].replace(b"60.0", b"1e999")),
+    "deep arrays": framed(b"[" * LIMIT),
+    "deep objects": framed(b'{"a":' * (LIMIT // 5)),
+    "deep arguments": framed(
+        GOOD[4:].replace(b'{"a":1}', b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}")
+    ),
+    "a long number": framed(b'{"id": ' + b"9" * 100_000 + b"}"),
+    "the largest frame, of rubbish": framed(b"\x00" * LIMIT),
+    "an empty object": framed(b"{}"),
+}
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@contextmanager
+def well_behaved_client(home: Home) -> Iterator[None]:
+    """Asks all the while, over and over, and fails if any answer is not the right one."""
+    enough = threading.Event()
+    asked_once = threading.Event()
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for number in itertools.count():
+                reply = client.request(home, "echo", {"number": number}, PATIENCE_SECONDS)
+                assert reply == {"echo": {"number": number}}
+                asked_once.set()
+                if enough.is_set():
+                    break
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failures.append(error)
+            asked_once.set()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert asked_once.wait(PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+    if failures:
+        raise failures[0]
+
+
+@pytest.fixture
+def served(home: Home, any_transport: str) -> Iterator[Home]:
+    with serving(home), well_behaved_client(home):
+        yield home
+
+
+def kind_of(reply: bytes) -> str:
+    """The kind of the error that `reply` holds."""
+    length = frames.body_length(reply[:4], frames.MAX_REPLY_BYTES)
+    assert len(reply) == 4 + length
+    message = frames.decode(reply[4:])["error"]
+    assert "\n" not in message["message"] and "Traceback" not in message["message"]
+    return str(message["kind"])
+
+
+def test_what_is_no_request_is_answered_so_or_closed(served, caplog):
+    for name, data in WRONG.items():
+        reply = exchange(served, data)
+        assert reply == b"" or kind_of(reply) in ("malformed", "token"), name
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+READ_TO_THE_END = [
+    name
+    for name, data in WRONG.items()
+    if len(data) <= 4 + int.from_bytes(data[:4], "big") <= 4 + LIMIT
+]
+
+
+@pytest.mark.parametrize("name", READ_TO_THE_END)
+def test_what_is_read_to_its_end_is_answered(home, name):
+    with serving(home):
+        assert kind_of(exchange(home, WRONG[name])) == "malformed"
+
+
+@pytest.mark.parametrize("length", [LIMIT + 1, 2**32 - 1])
+def test_a_length_that_is_too_large_is_refused_before_the_body_comes(home, length):
+    with serving(home), connected(home) as connection:
+        connection.sendall(length.to_bytes(4, "big"))
+        assert kind_of(read_all(connection)) == "malformed"
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.one_of(
+        st.binary(max_size=300),
+        st.binary(max_size=300).map(framed),
+        st.integers(0, len(GOOD)).map(lambda end: GOOD[:end]),
+        st.tuples(st.integers(0, len(GOOD) - 1), st.binary(min_size=1, max_size=1)).map(
+            lambda change: GOOD[: change[0]] + change[1] + GOOD[change[0] + 1 :]
+        ),
+    )
+)
+def test_any_bytes(served, data):
+    reply = exchange(served, data)
+    assert reply == b"" or frames.decode(reply[4:]).keys() <= {"id", "result", "error"}
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(sorted(good_message())), json_values)
+def test_any_values_in_place_of_the_right_ones(served, field, value):
+    message = {**good_message(), field: value}
+    reply = frames.decode(exchange(served, framed(json.dumps(message).encode()))[4:])
+    assert reply.keys() in ({"id", "result"}, {"id", "error"})
+
+
+def test_slow_and_half_sent_requests_are_closed(served, monkeypatch):
+    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
+    beginnings = [b"", b"\0", b"\0\0\0\x10", b"\0\0\0\x10{", GOOD[:-1]]
+    open_ones = [connected(served) for _ in beginnings]
+    for connection, data in zip(open_ones, beginnings, strict=True):
+        connection.sendall(data)
+    for connection in open_ones:
+        assert read_all(connection) == b""  # the service closed it; we never did
+        connection.close()
+
+
+def test_a_request_sent_byte_by_byte_does_not_prolong_its_time(served, monkeypatch):
+    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
+    with connected(served) as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        with pytest.raises(ConnectionError):
+            connection.sendall(LIMIT.to_bytes(4, "big"))
+            for _ in range(20_000):  # a byte between any two requests of a client with manners
+                client.request(served, "echo", {}, PATIENCE_SECONDS)
+                connection.sendall(b" ")
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.usefixtures("any_transport")
+def test_no_descriptor_stays_open(home):
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("the system does not list open descriptors")
+    choose = random.Random(1)
+    before = descriptors()
+    with serving(home) as server, well_behaved_client(home):
+        kept: list[socket.socket] = []
+        for _ in range(200):
+            data = choose.choice([*WRONG.values(), GOOD, b""])
+            connection = connected(home)
+            try:
+                connection.sendall(data[: choose.choice([5, len(data)])])
+            except ConnectionError:
+                pass
+            if choose.random() < 0.3:
+                kept.append(connection)  # left open, half-sent, until the service stops
+            else:
+                connection.close()
+    assert server.listener.connections == 0
+    for connection in kept:
+        read_all(connection)
+        connection.close()
+    assert descriptors() == before

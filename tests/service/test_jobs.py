@@ -1,0 +1,198 @@
+"""Jobs: due when their time has come, run once, noted after they ran."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memkit.archive.archive import Archive
+from memkit.capture.capture import Capture
+from memkit.capture.sessions import Sessions
+from memkit.errors import NotFoundError
+from memkit.ipc import spool
+from memkit.service import jobs
+from memkit.service.jobs import JOBS, Job, JobBook, JobState, Surroundings, job_named, run_job
+from tests.builders import Lines
+from tests.memory import DAYS, Memory, make_memory
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS, embedding={"provider": "none"})
+
+
+def around(memory: Memory) -> Surroundings:
+    def index(project: object) -> object:
+        return memory.sync()
+
+    return Surroundings(memory.home, lambda project: memory.settings, index)
+
+
+def test_when_they_are_due(memory: Memory) -> None:
+    book, now = JobBook(memory.home), time.time()
+    assert book.due(now) == list(JOBS)
+    for job in JOBS:
+        book.save(job.name, JobState(last=now))
+    assert book.due(now) == []
+    assert [job.name for job in book.due(now + 3 * 3600)] == ["reconcile", "health"]
+    assert book.due(now + 2 * 86400) == list(JOBS)
+    assert book.due(now - 60) == list(JOBS)  # the clock was set back
+    book.pause("reconcile", True)
+    assert "reconcile" not in [job.name for job in book.due(now + 2 * 86400)]
+    assert book.states()["reconcile"].last == now
+    book.pause("reconcile", False)
+    assert book.due(now + 2 * 86400) == list(JOBS)
+    with pytest.raises(NotFoundError, match="reconcile"):
+        book.pause("nothing", True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
+def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
+    path = Path(memory.home.run, "jobs.json")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("latin-1"))
+    assert JobBook(memory.home).due(time.time()) == list(JOBS)
+    JobBook(memory.home).save("tidy", JobState(last=time.time()))
+    assert set(json.loads(path.read_bytes())) == {"version", *(job.name for job in JOBS)}
+
+
+def test_each_does_what_it_says(memory: Memory) -> None:
+    memory.sync()
+    memory.write("new.md", "# New\n\nquagga\n")
+    old = spool.put(memory.home, {"event": "Stop", "time": 5.0, "session": "s"})
+    new = spool.put(memory.home, {"event": "Stop", "time": time.time(), "session": "s"})
+    for name in (old, new):
+        item = spool.claim(memory.home, name, time.time())
+        assert item is not None
+        spool.give_up(memory.home, item, "broken")
+    results = {job.name: run_job(job, around(memory)) for job in JOBS}
+    assert results.pop("health").result.endswith("findings for the next session")
+    assert {name: state.result for name, state in results.items()} == {
+        "reconcile": "0 sessions caught up",
+        "retry": "1 given-up events tried again",
+        "index": "1 projects in step",
+        "tidy": "0 old notes, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+    }
+    assert not any(state.failed for state in results.values())
+    assert spool.waiting(memory.home) == [new]
+    assert [item.name for item in spool.failed(memory.home)] == [old]
+    assert "quagga" in memory.search("quagga").results[0].chunk.content
+    assert JobBook(memory.home).due(time.time()) == []
+
+
+@pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
+def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, left: int) -> None:
+    from memkit.archive.archive import Archive
+    from memkit.archive.turn import ArchivedTurn
+    from memkit.settings import ArchiveSettings
+
+    archive = Archive(memory.home)
+    for session, days in (("old", 31), ("new", 29)):
+        when = datetime.now(timezone.utc) - timedelta(days=days)
+        archive.append(session, [ArchivedTurn("a", (), time=when, finished=when)])
+    kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=keep_days))
+    state = run_job(job_named("tidy"), Surroundings(memory.home, lambda _: kept, lambda _: None))
+    assert state.result.startswith(f"0 old notes, {2 - left} archived sessions and 0 days removed")
+    assert archive.size().sessions == left
+
+
+def test_days_are_kept_as_long_as_is_set_and_then_gone_from_every_file(memory: Memory) -> None:
+    from memkit.settings import MemorySettings
+
+    today = datetime.now().date()
+    for age, word in ((400, "zqquaggazq"), (29, "zqzebrazq")):
+        day = (today - timedelta(days=age)).isoformat()
+        memory.write(f"{day}.md", f"# {day}\n\n## 09:00 On the {word}\n\nThe {word} is striped.\n")
+    memory.write("notes.md", "# Notes\n\nThe zqhorsezq is not.\n")
+    memory.sync()
+    tidy = job_named("tidy")
+    assert " 0 days removed" in run_job(tidy, around(memory)).result
+    kept = MemorySettings(keep_days=30)
+    memory.settings = msgspec.structs.replace(memory.settings, memory=kept)
+    assert " 1 days removed" in run_job(tidy, around(memory)).result
+    files = [path for path in Path(memory.home.root).rglob("*") if path.is_file()]
+    files += [path for path in Path(memory.project.root).rglob("*") if path.is_file()]
+    held = {
+        word: [path for path in files if word.encode() in path.read_bytes()]
+        for word in ("zqquaggazq", "zqzebrazq", "zqhorsezq")
+    }
+    assert held["zqquaggazq"] == []
+    assert held["zqzebrazq"]
+    assert held["zqhorsezq"]
+    assert len(memory.snapshot) == len(memory.search("x").results)
+    assert " 0 days removed" in run_job(tidy, around(memory)).result
+
+
+def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
+    from memkit.capture.sessions import Session, Sessions
+
+    transcript = tmp_path / "5e55cccc.jsonl"
+    lines = [
+        {"type": "user", "message": {"role": "user", "content": "What eats a zebra?"}},
+        {"type": "assistant", "message": {"role": "assistant", "content": "The lion."}},
+    ]
+    shared = {"sessionId": "5e55cccc", "cwd": memory.project.root, "parentUuid": None}
+    text = "".join(
+        json.dumps({**shared, "uuid": f"u{n}", "timestamp": f"2026-11-20T10:00:0{n}Z", **line})
+        + "\n"
+        for n, line in enumerate(lines)
+    )
+    transcript.write_text(text)
+    session = Session("5e55cccc", str(transcript), memory.project.root)
+    Sessions(memory.home).save(session)
+    assert run_job(job_named("reconcile"), around(memory)).result == "1 sessions caught up"
+    assert "The lion." in memory.path("2026-11-20.md").read_text()
+    assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
+
+
+def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Surroundings) -> str:
+        raise OSError("no\nroom")
+
+    broken = Job("tidy", "fails", 1.0, fail)
+    monkeypatch.setattr(jobs, "JOBS", (broken,))
+    state = run_job(broken, around(memory))
+    assert (state.failed, state.result) == (True, "no room")
+    assert JobBook(memory.home).states()["tidy"] == state
+
+
+def test_states_of_sessions_long_past_are_removed(memory: Memory, tmp_path: Path) -> None:
+    """But none that keeps a turn single: neither a live transcript's nor one that nothing else knows."""
+    home, root = memory.home, memory.project.root
+    sessions = Sessions(home)
+    old = time.time() - 40 * 86400
+    lines = {name: Lines(name).prompt(f"What is {name}?", f"p-{name}").answer(f"It is {name}.")
+             for name in ("gone", "there", "young", "unarchived")}  # fmt: skip
+    capture = Capture(home, memory.settings)
+    for name, told in lines.items():
+        path = told.write(tmp_path)
+        record = {"event": "Stop", "session": name, "transcript": str(path), "project": root}
+        record |= {"cwd": root, "prompt_id": f"p-{name}", "message": f"It is {name}."}
+        capture.handle({**record, "time": old}, old)
+        os.utime(sessions.path(name), (old, old))
+        if name != "there":
+            path.unlink()
+    os.utime(sessions.path("young"))
+    Archive(home).path("unarchived").unlink()
+    before = {path: path.read_text() for path in Path(memory.project.memory).glob("*.md")}
+    assert sum(text.count("It is gone.") for text in before.values()) == 1
+    kept = msgspec.structs.replace(memory.settings.archive, keep_days=9999)
+    memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
+    assert not run_job(job_named("tidy"), around(memory)).failed
+    assert {one.id for one in sessions} == set(lines)  # their archives will go
+    kept = msgspec.structs.replace(kept, keep_days=0)
+    memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
+    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old notes,")
+    assert {one.id for one in sessions} == {"there", "young", "unarchived"}
+    # The session comes back, and is read from its start: each turn is there once, as it was.
+    path = lines["gone"].write(tmp_path)
+    record = {"event": "SessionEnd", "session": "gone", "transcript": str(path), "project": root}
+    Capture(home, memory.settings).handle({**record, "cwd": root, "time": old}, time.time())
+    after = {path: path.read_text() for path in Path(memory.project.memory).glob("*.md")}
+    assert after == before

@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import resource
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import memkit
+from memkit.ipc import address, client, frames
+from memkit.paths import PRIVATE_DIRECTORY
+from memkit.service import listener
+from tests.service.peers import PATIENCE_SECONDS as PATIENT
+from tests.service.peers import (
+    answer,
+    connected,
+    exchange,
+    good_message,
+    operate,
+    read_all,
+    read_frame,
+    serving,
+)
+
+
+def refused(home, operation):
+    with pytest.raises(client.RequestRefused) as caught:
+        client.request(home, operation, {}, PATIENT)
+    return caught.value
+
+
+def test_an_error_for_people_comes_as_its_line(home):
+    with serving(home):
+        error = refused(home, "fail")
+    assert (error.kind, str(error)) == ("failed", "the index is gone: run `memkit index`")
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        ("break", "ZeroDivisionError"),
+        ("list", "TypeError"),
+        ("nan", "FrameError"),
+        ("cancel", "CancelledError"),
+    ],
+)
+def test_any_other_failure_is_logged_and_told_without_details(home, caplog, operation, name):
+    with serving(home):
+        error = refused(home, operation)
+        assert client.request(home, "echo", {}, PATIENT) == {"echo": {}}
+    assert error.kind == "internal"
+    assert name in str(error)
+    assert "secret" not in str(error) and "\n" not in str(error) and "Traceback" not in str(error)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info and record.exc_info[0].__name__ == name
+
+
+def test_a_result_that_is_too_large(home):
+    with serving(home):
+        assert refused(home, "large").kind == "large"
+
+
+@pytest.mark.parametrize("deadline", [0, -5, 0.05])
+def test_an_operation_is_cancelled_at_the_deadline(home, deadline):
+    cancelled = threading.Event()
+
+    async def wait(request):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with serving(home, wait):
+        assert answer(home, deadline=deadline)["error"]["kind"] == "late"
+        assert deadline <= 0 or cancelled.wait(PATIENT)
+
+
+def test_an_operation_that_does_not_heed_the_cancelling_delays_nobody(home, caplog):
+    release: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    done = threading.Event()
+
+    async def stubborn(request):
+        if request.operation == "echo":
+            return {}
+        event = asyncio.Event()
+        release.append((asyncio.get_running_loop(), event))
+        while not event.is_set():
+            try:
+                await event.wait()
+            except asyncio.CancelledError:
+                continue
+        done.set()
+        raise ValueError("failed after all")
+
+    with serving(home, stubborn):
+        assert answer(home, operation="wait", deadline=0.05)["error"]["kind"] == "late"
+        assert answer(home)["result"] == {}
+        loop, event = release[0]
+        loop.call_soon_threadsafe(event.set)
+        assert done.wait(PATIENT)
+        assert answer(home)["result"] == {}
+    assert "an operation failed after its deadline" in caplog.text
+
+
+def test_a_notification_has_no_deadline_and_needs_no_listener(home):
+    seen = []
+    done = threading.Event()
+
+    async def note(request):
+        seen.append(request)
+        done.set()
+        return {}
+
+    with serving(home, note):
+        client.notify(home, "look", {"a": 1}, PATIENT)
+        assert done.wait(PATIENT)
+    assert seen[0].deadline == float("inf")
+    assert (seen[0].operation, seen[0].arguments) == ("look", {"a": 1})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": None},
+        {"id": 1},
+        {"id": "x" * 65},
+        {"operation": None},
+        {"operation": ["echo"]},
+        {"arguments": None},
+        {"arguments": [1]},
+        {"deadline": "1"},
+        {"deadline": True},
+        {"deadline": {}},
+        {"deadline": 10**400},
+    ],
+    ids=repr,
+)
+def test_fields_of_the_wrong_type(home, changes):
+    with serving(home) as server:
+        reply = answer(home, **changes)
+        assert reply["error"]["kind"] == "malformed"
+        assert reply["id"] == ("" if "id" in changes else "1")
+        assert server.listener.requests == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"version": "99.0.0"}, {"version": None}, {"version": "9" * 999}, {"protocol": 2}, {"protocol": "1"}],
+    ids=lambda changes: repr(changes)[:30],
+)
+def test_another_version(home, changes):
+    with serving(home):
+        error = answer(home, **changes)["error"]
+        assert (error["kind"], error["version"]) == ("version", memkit.__version__)
+        assert answer(home, **changes, arguments=None)["error"]["kind"] == "version"
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "0", "", "0.0.x"])
+def test_an_older_client_of_the_same_protocol_is_answered(home, version):
+    with serving(home):
+        assert "error" not in answer(home, version=version)
+
+
+@pytest.mark.parametrize("operation", ["drain", "status"])
+def test_what_any_version_may_ask(home, operation):
+    async def name(request):
+        return {"operation": request.operation}
+
+    with serving(home, name, version="9"):
+        assert answer(home, operation=operation, protocol=7)["result"] == {"operation": operation}
+
+
+def test_a_client_of_another_version_makes_the_service_drain(home):
+    """The whole way: the service of before ends because a newer client came."""
+    servers = []
+
+    async def drain(request):
+        servers[0].listener.stop()
+        return {}
+
+    with serving(home, drain, version="0.0.9") as server:
+        servers.append(server)
+        with pytest.raises(client.ServiceUnavailable) as caught:
+            client.request(home, "echo", {}, PATIENT)
+        assert caught.value.reason == "version"
+        server.ended()
+    with pytest.raises(client.ServiceUnavailable) as caught:
+        client.request(home, "echo", {}, PATIENT)
+    assert caught.value.reason == "absent"
+
+
+@pytest.mark.usefixtures("over_tcp")
+@pytest.mark.parametrize("operation", ["echo", "drain", "status"])
+def test_over_tcp_nothing_is_done_without_the_token(home, operation):
+    with serving(home) as server:
+        _, token = address.connect(home, PATIENT)
+        assert token is not None
+        wrong = ["", token[:-1], token + "0", token.upper() + "é", "\ud800", 1, None, [token]]
+        for value in wrong:
+            assert answer(home, operation=operation, token=value)["error"]["kind"] == "token"
+        assert answer(home, operation=operation)["error"]["kind"] == "token"
+        assert server.listener.requests == 0
+        assert answer(home, token=token)["result"] == {"echo": {"a": 1}}
+
+
+@pytest.mark.usefixtures("over_tcp")
+def test_a_client_with_an_old_token_gets_no_answer(home):
+    with serving(home):
+        file = Path(home.service_token)
+        file.write_text(json.dumps({**json.loads(file.read_text()), "token": "0" * 64}))
+        with pytest.raises(client.ServiceUnavailable) as caught:
+            client.request(home, "echo", {}, PATIENT)
+    assert caught.value.reason == "broken"
+
+
+def first_byte_as(user: int, path: str) -> int:
+    """What a child of `user` gets: 0 the connection is closed, 1 an answer, 2 it cannot connect."""
+    frame = frames.encode(good_message())
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 3
+    try:
+        os.setgroups([])
+        os.setuid(user)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENT)
+            status = 2
+            connection.connect(path)
+            status = 0
+            connection.sendall(frame)
+            status = 1 if connection.recv(1) else 0
+    except OSError:
+        pass
+    finally:
+        os._exit(status)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_another_user_is_not_listened_to(home, caplog):
+    if os.getuid() != 0 or not hasattr(socket, "SO_PEERCRED"):
+        pytest.skip("needs root, and a system that names the peer")
+    with serving(home) as server:
+        for path, mode in [(home.root, 0o711), (home.run, 0o711), (home.service_socket, 0o666)]:
+            os.chmod(path, mode)
+        assert first_byte_as(0, home.service_socket) == 1
+        assert server.listener.requests == 1
+        assert first_byte_as(65534, home.service_socket) == 0
+        assert server.listener.requests == 1
+        assert answer(home)["result"] == {"echo": {"a": 1}}
+    assert "another user" in caplog.text
+    os.chmod(home.root, PRIVATE_DIRECTORY)
+
+
+def test_requests_in_hand_are_finished_and_others_closed(home):
+    started = threading.Event()
+    release: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def hold(request):
+        event = asyncio.Event()
+        release.append((asyncio.get_running_loop(), event))
+        started.set()
+        await event.wait()
+        return {"finished": True}
+
+    with serving(home, hold) as server, ThreadPoolExecutor() as threads, connected(home) as half:
+        half.sendall(b"\0\0")
+        answered = threads.submit(client.request, home, "hold", {}, PATIENT)
+        assert started.wait(PATIENT)
+        server.stop()
+        assert read_all(half) == b""
+        with pytest.raises(client.ServiceUnavailable):
+            client.request(home, "hold", {}, PATIENT)
+        loop, event = release[0]
+        loop.call_soon_threadsafe(event.set)
+        assert answered.result() == {"finished": True}
+        server.ended()
+    assert len(release) == 1
+
+
+def test_what_does_not_finish_does_not_keep_the_service(home, monkeypatch, caplog):
+    monkeypatch.setattr(listener, "GRACE_SECONDS", 0.05)
+    started = threading.Event()
+
+    async def hold(request):
+        started.set()
+        return await operate(request)
+
+    with serving(home, hold) as server, connected(home) as connection:
+        connection.sendall(frames.encode(good_message(operation="wait")))
+        assert started.wait(PATIENT)
+        server.stop()
+        server.ended()
+        assert read_all(connection) == b""
+    assert "was not finished" in caplog.text
+
+
+def test_stopping_before_anything_came(home):
+    with serving(home) as server:
+        server.stop()
+        server.stop()
+        server.ended()
+
+
+def test_no_more_connections_than_allowed_at_once(home, monkeypatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 3)
+    counts = []
+
+    async def count(request):
+        counts.append(server.listener.connections)
+        await asyncio.sleep(0)
+        counts.append(server.listener.connections)
+        return {}
+
+    with serving(home, count) as server, ThreadPoolExecutor(20) as threads:
+        idle = [connected(home), connected(home)]
+        replies = [threads.submit(client.request, home, "count", {}, PATIENT) for _ in range(40)]
+        assert [reply.result() for reply in replies] == [{}] * 40
+        for connection in idle:
+            connection.close()
+        assert server.listener.requests == 40
+    assert max(counts) == 3
+    assert server.listener.connections == 0
+
+
+def test_waiting_connections_get_their_turn_when_slow_ones_are_closed(home, monkeypatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.1)
+    with serving(home):
+        slow = [connected(home) for _ in range(6)]
+        assert client.request(home, "echo", {}, PATIENT) == {"echo": {}}
+        assert [read_all(connection) for connection in slow] == [b""] * 6
+        for connection in slow:
+            connection.close()
+
+
+def test_a_client_that_does_not_take_its_reply_is_left(home, monkeypatch):
+    monkeypatch.setattr(listener, "REPLY_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 1)
+
+    async def much(request):
+        return {"text": "x" * 8_000_000} if request.operation == "much" else {}
+
+    with serving(home, much), connected(home) as connection:
+        connection.sendall(frames.encode(good_message(operation="much")))
+        assert client.request(home, "echo", {}, PATIENT) == {}  # has the place of the other
+        assert len(read_all(connection)) < 8_000_000
+
+
+def test_without_descriptors_the_service_waits_for_one(home, monkeypatch, caplog):
+    monkeypatch.setattr(listener, "ACCEPT_PAUSE_SECONDS", 0.01)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    class Restore(logging.Handler):
+        def emit(self, record):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    async def main():
+        listening, token = address.listen(home)
+        server = listener.Listener(listening, token, operate, version=good_message()["version"])
+        with connected(home) as connection:
+            connection.sendall(frames.encode(good_message()))
+            lowest_free = os.dup(listening.fileno())
+            os.close(lowest_free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+            running = asyncio.create_task(server.run())
+            reply = await asyncio.to_thread(read_frame, connection)
+            server.stop()
+            await running
+        return reply
+
+    handler = Restore()
+    listener.logger.addHandler(handler)
+    try:
+        reply = asyncio.run(main())
+    finally:
+        listener.logger.removeHandler(handler)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert reply["result"] == {"echo": {"a": 1}}
+    assert "no connection can be accepted" in caplog.text
+
+
+def test_a_socket_that_cannot_accept_ends_the_service(home):
+    with socket.socket(socket.AF_UNIX) as not_listening:
+        server = listener.Listener(not_listening, None, operate, version="1")
+
+        async def main():
+            await server.run()
+
+        with pytest.raises(OSError):
+            asyncio.run(main())
+
+
+def test_nothing_sent_is_nothing_answered(home, caplog):
+    with serving(home):
+        assert exchange(home, b"") == b""
+    assert caplog.records == []

@@ -1,0 +1,212 @@
+"""The service under load: many clients at once while the index changes, and a long life."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+import pytest
+
+from memkit.embedding import Embedder
+from memkit.index.lock import index_lock
+from memkit.ipc import client, launch, spool
+from memkit.ipc.client import ServiceUnavailable, request
+from memkit.paths import Home
+from tests.memory import CountingEmbedder, day, make_memory, real_embedder
+from tests.service.running import RunningService, wait_until
+
+__all__ = ["real_embedder"]
+
+CLIENTS = 64
+REQUESTS = 1000 if os.environ.get("CI") else 300
+DAYS, TURNS = 20, 5
+NOTES = "notes.md"
+SPARE_MB = 60.0
+"""What a process may hold more at the end: arenas of the allocator, and garbage not yet collected."""
+
+
+def word(number: int) -> str:
+    """What one turn of the memory alone is about."""
+    return f"quagga{number:03d}zebra"
+
+
+@pytest.fixture
+def service(tmp_path: Any, model_home: Home, real_embedder: Embedder) -> Iterator[RunningService]:
+    files = {
+        f"2026-10-{1 + number:02d}.md": day(
+            f"2026-10-{1 + number:02d}",
+            *(
+                (f"What is {word(number * TURNS + turn)}?", f"It is beast {turn} of day {number}.")
+                for turn in range(TURNS)
+            ),
+            session=f"5e55{number:04d}",
+        )
+        for number in range(DAYS)
+    }
+    memory = make_memory(
+        tmp_path, files, embedder=CountingEmbedder(real_embedder), models=model_home.models
+    )
+    running = RunningService(memory).start()
+    yield running
+    running.stop()
+
+
+@contextmanager
+def meanwhile(function: Callable[[], Any]) -> Iterator[None]:
+    """`function` again and again in a thread; what it raises is raised at the end."""
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.is_set():
+            function()
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(run)
+        try:
+            yield
+        finally:
+            done.set()
+        future.result()
+
+
+def ask(service: RunningService, number: int) -> dict[str, Any]:
+    """The answer to the question of one turn, which must be whole and its own."""
+    query = f"What is {word(number)}?"
+    answer = service.ask("search", request={"query": query, "k": 3}, search={})
+    assert answer["query"] == query
+    assert answer["degraded"] == ""
+    results = answer["results"]
+    assert word(number) in results[0]["chunk"]["content"]
+    assert len({result["id"] for result in results}) == len(results)
+    return answer
+
+
+def test_many_clients_while_the_index_changes(service: RunningService) -> None:
+    process = psutil.Process(service.status()["pid"])
+    edits = list[int]()
+
+    def edit() -> None:
+        edits.append(len(edits))
+        text = "".join(f"\n## Note {n}\n\nNote number {n} of {edits[-1]}.\n" for n in range(20))
+        service.memory.write(NOTES, text)
+        service.ask("index")
+
+    def load(requests: int) -> list[dict[str, Any]]:
+        with meanwhile(edit), ThreadPoolExecutor(CLIENTS) as clients:
+            return list(
+                clients.map(lambda n: ask(service, n % (DAYS * TURNS)), range(requests))
+            )
+
+    load(2 * CLIENTS)
+    before = process.memory_info().rss, process.num_fds(), process.num_threads()
+    answers = load(REQUESTS)
+    after = process.memory_info().rss, process.num_fds(), process.num_threads()
+    assert len(edits) > 2
+    rows = {row.id: row.chunk for row in service.memory.snapshot.rows()}
+    known = {name[:12]: chunk for name, chunk in rows.items()}
+    for answer in answers:
+        for result in answer["results"]:
+            if not result["chunk"]["source"].endswith(NOTES):  # those have changed since
+                assert known[result["id"]].content == result["chunk"]["content"]
+    assert after[0] - before[0] < SPARE_MB * 1e6
+    assert after[1] <= before[1] + 5
+    assert after[2] <= before[2] + 3
+    status = service.status()
+    assert (status["errors"], status["queue"]) == ([], 0)
+
+
+def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> None:
+    memory, process = service.memory, psutil.Process(service.status()["pid"])
+
+    def live(first: int, turns: int) -> None:
+        for number in range(first, first + turns):
+            record = {
+                "event": "Stop",
+                "time": 1e9 + number,
+                "project": memory.project.root,
+                "cwd": memory.project.root,
+                "session": "5e55ffff",
+                "prompt_id": f"p{number}",
+                "message": f"The beast {word(number)} is new.",
+            }
+            spool.put(memory.home, record)
+            memory.write(NOTES, f"# Notes\n\nThe newest beast is {number}.\n")
+            assert not launch.hand_over(memory.home, with_service=True)
+            service.ask("work", wait=True)
+            service.ask("index")
+            service.ask("pointers", session="5e55eeee", prompt=f"What is {word(number)}?")
+            ask(service, number)
+
+    live(200, 10)
+    before = process.memory_info().rss, process.num_fds(), process.num_threads()
+    live(300, 20)
+    after = process.memory_info().rss, process.num_fds(), process.num_threads()
+    assert after[0] - before[0] < SPARE_MB * 1e6
+    assert after[1] <= before[1] + 5
+    assert after[2] <= before[2] + 3
+    assert not any("torch" in one.path for one in process.memory_maps())
+    assert service.status()["errors"] == []
+
+
+def test_it_answers_while_many_wait_for_an_index(service: RunningService) -> None:
+    ask(service, 0)
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        with index_taken(service):
+            waiting = [clients.submit(service.ask, "index") for _ in range(16)]
+            wait_until(lambda: service.status().get("queue"), "the requests to wait")
+            ask(service, 1)
+            assert not any(future.done() for future in waiting)
+        for future in waiting:
+            assert future.result()["chunks"] == DAYS * TURNS
+
+
+def test_whoever_is_late_takes_nothing_from_the_others(service: RunningService) -> None:
+    home, asked = service.memory.home, {"root": service.memory.project.root}
+    ask(service, 0)
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        with index_taken(service):
+            waiting = [clients.submit(service.ask, "index") for _ in range(3)]
+            wait_until(lambda: service.status().get("queue"), "the requests to wait")
+            with pytest.raises(ServiceUnavailable, match="in time"):
+                request(home, "index", asked, 0.3)
+        for future in waiting:
+            assert future.result()["chunks"] == DAYS * TURNS
+
+
+def test_busy_is_not_hung(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has waited for long in vain does not end a service that works."""
+    home, asked = service.memory.home, {"root": service.memory.project.root}
+    before = service.status()["pid"]
+    monkeypatch.setattr(client, "SIGN_SECONDS", 0.2)
+    with index_taken(service), pytest.raises(ServiceUnavailable, match="in time") as caught:
+        request(home, "index", asked, 1.0)
+    assert caught.value.reason == "late"
+    assert service.ask("index")["chunks"] == DAYS * TURNS
+    assert service.status()["pid"] == before
+
+
+def test_what_nobody_told_of_is_taken_in(service: RunningService) -> None:
+    """A hook that could not reach the service, because it was too busy, has spooled all the same."""
+    home, root = service.memory.home, service.memory.project.root
+    service.stop()
+    service.environment["MEMKIT_SERVICE_IDLE_MINUTES"] = "0.2"
+    service.start()
+    wait_until(lambda: not service.status().get("queue"), "its first look into the spool")
+    ask(service, 0)
+    turn = {"event": "Stop", "session": "5e55dddd", "project": root, "cwd": root, "time": 1e9}
+    spool.put(home, {**turn, "prompt_id": "p1", "message": "Nobody told of the aardvark."})
+    wait_until(lambda: not launch.work_waits(home), "it to be taken in")
+
+
+@contextmanager
+def index_taken(service: RunningService) -> Iterator[None]:
+    """Nothing can be written in the meantime: another process has the index."""
+    with index_lock(service.memory.home, 60.0):
+        yield

@@ -1,0 +1,215 @@
+"""The service as a process: elected, warm, in step with the files, and gone when nobody needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from memkit.ipc import launch
+from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
+from tests.memory import Memory
+from tests.service.running import RunningService, wait_until
+
+
+def test_it_answers_as_the_command_line_does_alone(service: RunningService) -> None:
+    expected = service.memkit("search", "--json", "--all", "which port")
+    assert service.status()["projects"] == {service.memory.project.root: 6}
+    service.environment["MEMKIT_SERVICE_ENABLED"] = "false"
+    alone = service.memkit("search", "--json", "--all", "which port")
+    one, other = json.loads(expected.stdout), json.loads(alone.stdout)
+    assert one.pop("took_ms") != other.pop("took_ms")
+    assert one == other
+    assert len(one["results"]) == 5
+    del service.environment["MEMKIT_SERVICE_ENABLED"]
+    name = one["results"][0]["id"]
+    through = service.json("expand", name)
+    service.environment["MEMKIT_SERVICE_ENABLED"] = "false"
+    assert service.json("expand", name) == through
+    assert "7443" in through["sections"][0]["content"]
+
+
+def test_there_is_one_of_it(service: RunningService) -> None:
+    second = service.spawn()
+    _, errors = second.communicate(timeout=60)
+    assert second.returncode == 0
+    assert b"there is a service already" in errors
+    assert service.status()["pid"] == service.process.pid if service.process else False
+
+
+def test_a_killed_one_is_followed_by_another(service: RunningService) -> None:
+    assert service.process is not None
+    service.process.kill()
+    service.process.wait()
+    assert Path(service.memory.home.service_socket).exists()  # stale
+    with pytest.raises(ServiceUnavailable) as absent:
+        service.ask("status")
+    assert absent.value.reason == "absent"
+    # A search answers all the same, and starts the next one.
+    done = service.memkit("search", "which port")
+    assert "7443" in done.stdout
+    status = wait_until(service.status, "the next service")
+    assert status["pid"] != service.process.pid
+    service.ask("drain")
+    wait_until(lambda: not launch.service_is_running(service.memory.home), "it to end")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_when_told_to(service: RunningService, number: signal.Signals) -> None:
+    assert service.process is not None
+    service.found("port")
+    service.process.send_signal(number)
+    assert service.process.wait(timeout=30) == 0
+    assert not Path(service.memory.home.service_socket).exists()
+    assert not launch.service_is_running(service.memory.home)
+
+
+def test_an_edit_is_found(service: RunningService) -> None:
+    service.found("port")
+    path = service.memory.path("2026-11-20.md")
+    for number, replace in enumerate([False, True]):
+        word = f"quagga{number}"
+        text = f"{path.read_text()}\n### 10:0{number} About the {word} <!-- turn:0000000{number} -->\n{word}\n"
+        if replace:  # as editors save
+            temporary = path.with_name(".2026-11-20.md.swp")
+            temporary.write_text(text)
+            os.replace(temporary, path)
+        else:
+            path.write_text(text)
+        wait_until(lambda word=word: word in service.found(word)[0], f"{word} to be found")
+    path.unlink()
+    wait_until(lambda: not any("quagga" in text for text in service.found("quagga")), "it to go")
+
+
+def test_events_are_taken_in(service: RunningService) -> None:
+    from memkit.ipc import spool
+
+    home, root = service.memory.home, service.memory.project.root
+    turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
+    spool.put(home, {**turn, "event": "UserPromptSubmit", "prompt": "What eats a zebra?"})
+    spool.put(home, {**turn, "event": "Stop", "message": "The lion, most of the time."})
+    assert launch.hand_over(home, with_service=True) is False  # told, not started
+    wait_until(lambda: not launch.work_waits(home), "the events to be taken in")
+    assert "The lion" in service.found("zebra")[0]
+
+
+def test_it_lives_as_long_as_a_session(memory: Memory) -> None:
+    from memkit.ipc import spool
+
+    client = subprocess.Popen(["sleep", "600"])
+    service = RunningService(memory, MEMKIT_SERVICE_IDLE_MINUTES="0.01")
+    root = memory.project.root
+    start = {"session": "5e55bbbb", "project": root, "cwd": root, "time": 1e9, "client": client.pid}
+    Path(memory.home.root).mkdir(exist_ok=True)
+    spool.put(memory.home, {**start, "event": "SessionStart"})
+    try:
+        service.process = service.spawn()
+        live = Path(memory.home.live)
+        wait_until(lambda: any(live.glob("*.json")), "the session to be known")
+        # Each look at it counts as a request, so only its end is waited for, below.
+        status = wait_until(service.status, "it to answer")
+        assert [one["session"] for one in status["sessions"]] == ["5e55bbbb"]
+        with pytest.raises(subprocess.TimeoutExpired):
+            service.process.wait(timeout=3)  # several times the idle time
+        client.kill()
+        client.wait()
+        assert service.process.wait(timeout=60) == 0
+        assert not any(live.glob("*.json"))
+    finally:
+        client.kill()
+        client.wait()
+        service.stop()
+
+
+def test_what_hangs_is_ended(service: RunningService) -> None:
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(ServiceUnavailable) as late:
+            request(service.memory.home, "status", {}, 0.2)
+        assert late.value.reason == "late"
+        done = service.memkit("service", "stop")
+        assert done.returncode == 0, done.stderr
+        assert service.process.wait(timeout=30) == -signal.SIGKILL
+    finally:
+        service.process.kill()
+
+
+def test_other_settings_are_answered_elsewhere(service: RunningService) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        service.ask("search", index="another", request={"query": "x"}, search={})
+    assert refused.value.kind == "elsewhere"
+    service.environment["MEMKIT_EMBEDDING_PROVIDER"] = "none"
+    done = service.memkit("search", "which port")
+    assert "7443" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [("nothing", {}), ("search", {}), ("search", {"request": 5, "search": {}}), ("expand", {})],
+)
+def test_nonsense_is_refused(
+    service: RunningService, operation: str, arguments: dict[str, object]
+) -> None:
+    with pytest.raises(RequestRefused):
+        service.ask(operation, **arguments)
+    assert service.status()
+
+
+def test_nothing_grows(service: RunningService) -> None:
+    assert service.process is not None
+    service.found("port")
+    process = psutil.Process(service.process.pid)
+    before = process.num_fds(), process.num_threads()
+    for number in range(100):
+        service.found(f"port {number}")
+    assert process.num_fds() <= before[0] + 5
+    assert process.num_threads() <= before[1] + 3
+    assert not any("torch" in map_.path for map_ in process.memory_maps())
+
+
+def test_service_commands(memory: Memory) -> None:
+    service = RunningService(memory)
+    try:
+        assert service.memkit("service", "status").stdout == "The service is not running.\n"
+        assert service.json("service", "stop") == {
+            "running": False, "answers": False, "reason": "the service is not running",
+        }  # fmt: skip
+        first = service.json("service", "start")
+        assert first["answers"]
+        assert service.json("service", "start")["pid"] == first["pid"]
+        second = service.json("service", "restart")
+        assert second["pid"] != first["pid"]
+        assert "live session" in service.memkit("service", "status").stdout
+        assert "listens" in service.memkit("service", "logs").stdout
+        assert service.json("index")["chunks"] == 6
+        assert service.json("work", "--wait")["busy"] is False
+        assert service.json("status")["service"] == {"enabled": True, "running": True}
+    finally:
+        done = service.memkit("service", "stop")
+    assert done.stdout == "The service is not running.\n"
+
+
+def test_an_older_version_uses_the_newer_ones_service(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not end each other's in turn: sixteen turns of both, one process."""
+    assert service.process is not None
+    for turn in range(16):
+        with monkeypatch.context() as older:
+            if turn % 2:
+                older.setattr("memkit.ipc.client.__version__", "0.0.9")
+            service.ask("work")
+            assert service.found("port")
+    assert service.status()["pid"] == service.process.pid
+    # A newer one ends it, for its own.
+    monkeypatch.setattr("memkit.ipc.client.__version__", "99.0")
+    with pytest.raises(ServiceUnavailable) as refused:
+        service.ask("work")
+    assert refused.value.reason == "version"
+    assert service.process.wait(timeout=60) == 0

@@ -1,0 +1,87 @@
+"""Rounds of summaries in the service: when it looks, and when it rests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from memkit.llm import providers
+from memkit.service import summaries
+from memkit.service.summaries import Summaries
+from tests.summarize.stage import SummaryStage
+
+
+class Service:
+    """What the service does every few seconds; `now` is its clock, `effort` what a round works."""
+
+    def __init__(self, root: Path, **settings: Any) -> None:
+        self.stage = SummaryStage(root, **settings)
+        self.stage.add_turn(0)
+        self.errors: list[str] = []
+        self.indexed: list[str] = []
+        self.now = 1000.0
+        self.worked = self.effort = 0.0
+        self.summaries = Summaries(
+            self.stage.home, lambda _: self.stage.settings, self.indexed.append, self.errors.append
+        )
+
+    def look(self, after: float) -> int:
+        """Look so many seconds later; how many calls were made by then."""
+        self.now += after
+        self.summaries.look(600)
+        thread = self.summaries._thread
+        if thread is not None:
+            thread.join(60)
+        assert not self.summaries.is_busy
+        return len(self.stage.provider.tasks)
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def make(**settings: Any) -> Service:
+        service = Service(tmp_path, **settings)
+        monkeypatch.setattr(providers, "find_provider", lambda *_, **__: service.stage.provider)
+
+        def thread_time() -> float:
+            service.worked += service.effort
+            return service.worked
+
+        clock = SimpleNamespace(monotonic=lambda: service.now, thread_time=thread_time)
+        monkeypatch.setattr(summaries, "time", clock)
+        return service
+
+    return make
+
+
+def test_what_waits_is_summarized_and_indexed(make: Any) -> None:
+    service = make()
+    assert service.look(0) == 1
+    assert service.indexed == [service.stage.project.root]
+    assert len(service.stage.bullets) == 1
+
+
+def test_a_spent_budget_is_said_once_in_a_quarter_of_an_hour(make: Any) -> None:
+    service = make(daily_tokens=3000)
+    for _ in range(10):
+        assert service.look(61) == 0
+    assert len(service.errors) == 1
+    service.stage.change(daily_tokens=200_000)
+    assert service.look(400) == 1
+
+
+def test_it_rests_in_proportion_to_what_looking_costs(make: Any) -> None:
+    service = make(provider="none")
+    service.effort = 30.0  # very many sessions wait
+    service.look(0)
+    service.stage.change(provider="anthropic")
+    assert service.look(590) == 0
+    assert service.look(11) == 1
+
+
+def test_once_it_stops_no_round_begins(make: Any) -> None:
+    service = make()
+    service.summaries.stop()
+    assert service.look(100) == 0

@@ -1,0 +1,155 @@
+"""Memories held open: opened once, read anew when they change, and no more of them than there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memkit.hook.project import Project
+from memkit.ipc.requests import NotHereError
+from memkit.recall.answers import Request
+from memkit.service import warm as warm_module
+from memkit.service.warm import Models, WarmMemories
+from memkit.service.writer import Writer
+from memkit.settings.load import Settings
+from tests.memory import DAYS, Memory, make_memory
+
+
+class Held:
+    """Warm memories of one home, and what they ask of the watcher."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.watched: list[str] = []
+        models = Models(memory.home)
+        self.writer = Writer(memory.home, lambda project: memory.settings, models.find)
+        self.warm = WarmMemories(
+            memory.home,
+            models,
+            lambda project: memory.settings,
+            self.writer.index,
+            lambda project, settings: self.watched.append(project.root),
+            self.watched.remove,
+        )
+
+    def found(self, query: str, settings: Settings | None = None, **options: bool) -> list[str]:
+        chosen = settings or self.memory.settings
+        project = self.memory.project
+        searcher = self.warm.searcher(project, chosen, chosen.search, **options)
+        results = searcher.answer(Request(query, k=50, minimum=0.0)).results
+        return [result.chunk.content for result in results if result.lexical > 0]
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    made = Held(make_memory(tmp_path, DAYS, embedding={"provider": "none"}))
+    yield made
+    made.writer.stop()
+    assert made.writer.join(30)
+
+
+def test_opened_once_and_read_anew_when_it_changed(held: Held) -> None:
+    memory = held.memory
+    assert not held.warm.is_warm(memory.project)
+    assert "7443" in held.found("gateway")[0]
+    assert held.warm.is_warm(memory.project)
+    assert held.watched == [memory.project.root]
+    assert held.warm.sizes() == {memory.project.root: 6}
+    memory.write("new.md", "# New\n\nA quagga at the gateway.\n")
+    assert held.found("quagga") == []  # nobody has said that it changed
+    held.writer.index(memory.project.root).result(30)
+    assert "quagga" in held.found("quagga")[0]
+    held.warm.clear()
+    assert held.watched == []
+    assert not held.warm.is_warm(memory.project)
+
+
+def test_other_settings_open_another_index(held: Held) -> None:
+    held.found("gateway")
+    chunking = msgspec.structs.replace(held.memory.settings.chunking, max_characters=400)
+    held.memory.settings = msgspec.structs.replace(held.memory.settings, chunking=chunking)
+    held.memory.write("long.md", "# Long\n\n" + "The quagga eats grass.\n\n" * 60)
+    assert len(held.found("quagga")) > 2
+
+
+def test_the_one_not_asked_for_longest_is_closed(
+    held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_module, "MOST_PROJECTS", 2)
+    roots = []
+    for name in ("a", "b", "c"):
+        other = make_memory(tmp_path / name, DAYS, home=held.memory.home)
+        held.memory.project = Project(other.project.root)
+        roots.append(other.project.root)
+        held.found("gateway")
+    assert list(held.warm.sizes()) == roots[1:]
+    assert held.watched == roots[1:]
+    assert len(held.found("gateway", all_projects=True)) > len(held.found("gateway"))
+
+
+def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
+    home = held.memory.home
+    Path(home.memory).mkdir(parents=True)
+    note = Path(home.memory, "habits.md")
+    note.write_text("# Habits\n\nA quagga guards every gateway.\n")
+    assert any("quagga" in text for text in held.found("gateway"))
+    assert held.watched == [held.memory.project.root, home.root]
+    search = held.memory.settings.search
+    project, settings = held.memory.project, held.memory.settings
+    first, second = (held.warm.searcher(project, settings, search) for _ in range(2))
+    assert first.corpus is second.corpus  # joined once, not for each question
+    note.write_text("# Habits\n\nA zebra guards every gateway.\n")
+    held.writer.index(home.root).result(30)
+    assert any("zebra" in text for text in held.found("gateway"))
+    held.memory.write("new.md", "# New\n\nAn okapi at the gateway.\n")
+    held.writer.index(project.root).result(30)
+    assert any("okapi" in text for text in held.found("gateway"))
+
+
+def test_the_user_s_memory_is_not_opened_unasked(held: Held) -> None:
+    Path(held.memory.home.memory).mkdir(parents=True)
+    search = msgspec.structs.replace(held.memory.settings.search, user_memory=False)
+    held.found("gateway", msgspec.structs.replace(held.memory.settings, search=search))
+    assert held.watched == [held.memory.project.root]
+
+
+def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> None:
+    """Its directory may be on a disk that is not there just now: what is indexed of it stays."""
+    own = held.memory.project
+    other = make_memory(tmp_path / "other", DAYS, home=held.memory.home)
+    held.memory.project = other.project
+    held.found("gateway")
+    held.warm.clear()
+    Path(other.project.root).rename(tmp_path / "away")
+    held.memory.project = own
+    held.found("gateway", all_projects=True)
+    assert held.watched == [own.root]
+    Path(tmp_path / "away").rename(other.project.root)
+    other.settings = held.memory.settings
+    assert len(other.snapshot) == 6
+
+
+def test_a_first_index_that_takes_long_is_made_elsewhere(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import threading
+
+    begin = threading.Event()
+    held.writer.submit("before it", lambda: begin.wait(30))
+    project, settings = held.memory.project, held.memory.settings
+    with pytest.raises(NotHereError, match="for the first time"):
+        held.warm.searcher(project, settings, settings.search, wait_seconds=0.01)
+    begin.set()
+    held.found("gateway")
+
+
+def test_no_memory_at_all(tmp_path: Path) -> None:
+    held = Held(make_memory(tmp_path, embedding={"provider": "none"}))
+    try:
+        assert held.found("gateway") == []
+    finally:
+        held.writer.stop()
+        assert held.writer.join(30)

@@ -1,0 +1,420 @@
+"""The watcher, on real files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.index.directories import Directories
+from memkit.service.watcher import Watcher
+
+GENEROUS_SECONDS = 20.0
+MEMORY = Path(".memkit", "memory")
+
+
+class Watched:
+    """A project under watch, and what is told of it."""
+
+    def __init__(self, root: Path, poll: bool) -> None:
+        self.root = root
+        self.memory = root / MEMORY
+        self.told: queue.Queue[str] = queue.Queue()
+        self.said: list[str] = []
+        self.watcher = Watcher(
+            self.told.put,
+            debounce_seconds=0.05,
+            say=self.said.append,
+            poll=poll,
+            poll_seconds=0.05,
+        )
+
+    def watch(self, *paths: Path | str, exclude: tuple[str, ...] = ()) -> None:
+        self.watcher.watch(str(self.root), [Path(p) for p in paths or [MEMORY]], exclude=exclude)
+
+    def write(self, name: str, text: str = "text") -> Path:
+        path = self.memory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def expect(self, root: Path | None = None) -> None:
+        """It is told."""
+        while self.told.get(timeout=GENEROUS_SECONDS) != str(root or self.root):
+            pass
+
+    def expect_all(self) -> int:
+        """It is told, how often in all."""
+        self.expect()
+        return 1 + len(self.drain())
+
+    def drain(self) -> list[str]:
+        """What is told of changes up to now: all that comes before a last change elsewhere."""
+        last = self.root.parent / "last"
+        if str(last) not in self.watcher.roots:
+            last.mkdir(exist_ok=True)
+            self.watcher.watch(str(last), [Path(".")])
+        replace(last / "last.md", os.urandom(8).hex(), "last.tmp")
+        return list(iter(lambda: self.told.get(timeout=GENEROUS_SECONDS), str(last)))
+
+
+@pytest.fixture(params=[False, True], ids=["events", "polling"])
+def watched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]:
+    root = tmp_path.resolve() / "project"
+    root.mkdir()
+    watched = Watched(root, poll=request.param)
+    try:
+        yield watched
+    finally:
+        watched.watcher.close()
+
+
+@pytest.fixture
+def busy(watched: Watched) -> Watched:
+    """With three files."""
+    for name in ("a.md", "b.markdown", "deep/c.md"):
+        watched.write(name)
+    watched.watch()
+    return watched
+
+
+def replace(path: Path, text: str, temporary: str) -> None:
+    beside = path.with_name(temporary)
+    beside.write_text(text)
+    os.replace(beside, path)
+
+
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("more")
+
+
+CHANGES: dict[str, Callable[[Path, Path], object]] = {
+    "create": lambda memory, away: (memory / "new.md").write_text("new"),
+    "edit": lambda memory, away: (memory / "a.md").write_text("EDIT"),
+    "append": lambda memory, away: append(memory / "deep" / "c.md"),
+    "empty": lambda memory, away: (memory / "b.markdown").write_text(""),
+    "delete": lambda memory, away: (memory / "a.md").unlink(),
+    "rename": lambda memory, away: (memory / "a.md").rename(memory / "z.md"),
+    "rename to what is no memory": lambda memory, away: (memory / "a.md").rename(memory / "a.bak"),
+    "vim": lambda memory, away: (
+        (memory / "4913").touch(),
+        (memory / "4913").unlink(),
+        (memory / "a.md").rename(memory / "a.md~"),
+        (memory / "a.md").write_text("text"),
+        (memory / "a.md~").unlink(),
+    ),
+    "emacs": lambda memory, away: replace(memory / "a.md", "text", "#a.md#"),
+    "visual studio code": lambda memory, away: replace(memory / "a.md", "text", ".a.md.tmp"),
+    "move a file out": lambda memory, away: (memory / "a.md").rename(away / "a.md"),
+    "move a file in": lambda memory, away: (away / "in.md").rename(memory / "in.md"),
+    "move a directory out": lambda memory, away: (memory / "deep").rename(away / "deep"),
+    "move a directory in": lambda memory, away: (away / "tree").rename(memory / "tree"),
+    "rename a directory": lambda memory, away: (memory / "deep").rename(memory / "other"),
+    "hide a directory": lambda memory, away: (memory / "deep").rename(memory / ".deep"),
+    "a deep tree": lambda memory, away: shutil.copytree(away / "tree", memory / "x" / "y" / "z"),
+    "delete a tree": lambda memory, away: shutil.rmtree(memory / "deep"),
+    "delete all": lambda memory, away: shutil.rmtree(memory.parent),
+    "move all": lambda memory, away: memory.parent.rename(away / "all"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes(busy: Watched, tmp_path: Path, change: str) -> None:
+    away = tmp_path / "away"
+    (away / "tree" / "below").mkdir(parents=True)
+    (away / "in.md").write_text("in")
+    (away / "tree" / "below" / "x.md").write_text("x")
+    CHANGES[change](busy.memory, away)
+    busy.expect()
+
+
+def test_what_is_no_change(busy: Watched) -> None:
+    for name in (".a.md.swp", "4913", "a.md~", ".#a.md", "#a.md#", "a.md.tmp", ".hidden/x.md", "x.txt"):
+        busy.write(name)
+        (busy.memory / name).unlink()
+    (busy.memory / "empty").mkdir()
+    (busy.root / "README.md").write_text("not in the memory")
+    (busy.memory / "a.md").read_text()
+    os.listdir(busy.memory)
+    assert busy.drain() == []
+
+
+def test_excluded(watched: Watched) -> None:
+    watched.write("a.md")
+    watched.watch(exclude=("drafts/", "*.tmp.md"))
+    watched.write("drafts/b.md")
+    watched.write("c.tmp.md")
+    assert watched.drain() == []
+    watched.write("d.md")
+    watched.expect()
+
+
+def test_five_hundred_files_are_few_bursts(busy: Watched) -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+        subprocess.run(["git", "-C", busy.root, *identity, *arguments], check=True, capture_output=True)
+
+    git("init", "-q", "-b", "one")
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    git("checkout", "-q", "-b", "two")
+    for number in range(500):
+        busy.write(f"{number % 7}/{number}.md", f"{number}")
+    git("add", ".")
+    git("commit", "-q", "-m", "two")
+    busy.expect_all()
+    git("checkout", "-q", "one")
+    assert busy.expect_all() < 20
+    git("checkout", "-q", "two")
+    assert busy.expect_all() < 20
+
+
+def test_a_memory_that_comes_and_goes(watched: Watched) -> None:
+    watched.watch()
+    for _ in range(2):
+        watched.write("deep/a.md")
+        watched.expect_all()
+        watched.write("deep/a.md", "edited")
+        watched.expect_all()
+        shutil.rmtree(watched.root / ".memkit")
+        watched.expect_all()
+
+
+def test_a_memory_deleted_and_made_anew_in_one_burst(busy: Watched) -> None:
+    shutil.rmtree(busy.root / ".memkit")
+    (busy.memory / "deep").mkdir(parents=True)  # many a file system gives it the same inodes
+    busy.expect_all()
+    busy.write("deep/d.md", "in the new one")
+    busy.expect_all()
+
+
+def test_a_memory_exchanged_in_one_burst(busy: Watched, tmp_path: Path) -> None:
+    (tmp_path / "new" / "memory" / "deep").mkdir(parents=True)
+    (busy.root / ".memkit").rename(tmp_path / "old")
+    (tmp_path / "new").rename(busy.root / ".memkit")
+    busy.expect_all()
+    busy.write("deep/d.md", "in the new one")
+    busy.expect_all()
+
+
+def test_a_memory_that_is_exchanged(busy: Watched, tmp_path: Path) -> None:
+    busy.memory.rename(tmp_path / "old")
+    busy.expect()
+    (tmp_path / "old").rename(busy.memory)
+    busy.expect()
+    busy.write("a.md", "edited")
+    busy.expect()
+
+
+def test_links(watched: Watched) -> None:
+    real = watched.root / ".elsewhere" / "notes"
+    for name in ("one", "two"):
+        (real / name).mkdir(parents=True)
+    (real / "one" / "a.md").write_text("a")
+    (real / ".store").mkdir()
+    (real / ".store" / "b.md").write_text("b")
+    (real / "shown").symlink_to(real / ".store")
+    (watched.root / "notes").symlink_to(real)
+    watched.watch("notes")
+    (real / "one" / "a.md").write_text("edited")
+    watched.expect()
+    (real / ".store" / "c.md").write_text("through a link")
+    watched.expect()
+    (watched.root / "notes").unlink()
+    watched.expect()
+    (watched.root / "notes").symlink_to(real / "one")
+    watched.expect()
+    (real / "one" / "d.md").write_text("after the link was set anew")
+    watched.expect()
+
+
+def test_a_loop_of_links_is_no_trap(busy: Watched) -> None:
+    (busy.memory / "deep" / "up").symlink_to(busy.memory)
+    (busy.memory / "deep" / "self").symlink_to("self")
+    busy.write("a.md", "edited")
+    busy.expect()
+
+
+def test_single_files(watched: Watched, tmp_path: Path) -> None:
+    outside = tmp_path.resolve() / "outside.md"
+    inside = watched.root / "README.md"
+    outside.write_text("outside")
+    watched.watch(outside, "README.md")
+    (watched.root / "other.md").write_text("other")
+    (tmp_path / "other.md").write_text("other")
+    assert watched.drain() == []
+    inside.write_text("inside")
+    watched.expect()
+    replace(outside, "replaced", "outside.md.tmp")
+    watched.expect()
+    inside.unlink()
+    watched.expect()
+    inside.write_text("again")
+    watched.expect()
+
+
+def test_paths_are_replaced_and_dropped(watched: Watched) -> None:
+    for name in ("one", "two"):
+        (watched.root / name).mkdir()
+    watched.watch("one")
+    watched.watch("two")
+    watched.watch("two")
+    (watched.root / "one" / "a.md").write_text("a")
+    assert watched.drain() == []
+    (watched.root / "two" / "a.md").write_text("a")
+    watched.expect_all()
+    watched.watcher.unwatch(str(watched.root))
+    watched.watcher.unwatch(str(watched.root))
+    (watched.root / "two" / "b.md").write_text("b")
+    assert watched.drain() == []
+    assert watched.watcher.roots == [str(watched.root.parent / "last")]
+
+
+def test_projects_that_share_a_directory(watched: Watched, tmp_path: Path) -> None:
+    shared = tmp_path.resolve() / "shared"
+    other = tmp_path.resolve() / "other"
+    for directory in (shared, other):
+        directory.mkdir()
+    watched.watch(shared)
+    watched.watcher.watch(str(other), [shared / "a.md"])
+    replace(shared / "a.md", "a", "a.tmp")
+    assert {watched.told.get(timeout=GENEROUS_SECONDS) for _ in range(2)} == {
+        str(watched.root), str(other),
+    }  # fmt: skip
+    watched.watcher.unwatch(str(watched.root))
+    (shared / "a.md").write_text("edited")
+    watched.expect(other)
+
+
+@pytest.mark.parametrize("poll", [False, True])
+def test_a_change_during_the_call_leads_to_another(tmp_path: Path, poll: bool) -> None:
+    memory = tmp_path / MEMORY
+    memory.mkdir(parents=True)
+    called, finish = queue.Queue[str](), threading.Event()
+
+    def changed(root: str) -> None:
+        called.put(root)
+        assert finish.wait(GENEROUS_SECONDS)
+        raise ValueError("which does not end the watching")
+
+    watcher = Watcher(changed, debounce_seconds=0.05, poll=poll, poll_seconds=0.05)
+    try:
+        watcher.watch(str(tmp_path), [MEMORY])
+        (memory / "a.md").write_text("a")
+        called.get(timeout=GENEROUS_SECONDS)
+        (memory / "a.md").write_text("edited while it runs")
+        finish.set()
+        called.get(timeout=GENEROUS_SECONDS)
+    finally:
+        finish.set()
+        watcher.close()
+
+
+def test_the_callback_may_change_what_is_watched(tmp_path: Path) -> None:
+    root, closed = tmp_path.resolve(), threading.Event()
+
+    def changed(root: str) -> None:
+        watcher.watch(root, [Path("notes")])
+        watcher.unwatch(root)
+        watcher.close()
+        closed.set()
+
+    watcher = Watcher(changed, debounce_seconds=0.05, poll=False)
+    watcher.watch(str(root), [Path(".")])
+    (root / "a.md").write_text("a")
+    assert closed.wait(GENEROUS_SECONDS)
+    watcher.close()
+    assert watcher.roots == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_nothing_is_left_of_a_closed_watcher(tmp_path: Path) -> None:
+    def threads() -> set[threading.Thread]:
+        return set(threading.enumerate())
+
+    Watcher(print).close()
+    before = threads(), sorted(os.listdir("/proc/self/fd"))
+    for poll in (False, True, None):
+        watcher = Watcher(print, poll=poll)
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            watcher.watch(str(tmp_path / name), [Path("a"), Path("b.md")])
+        assert threads() > before[0]
+        watcher.close()
+        watcher.close()
+        assert (threads(), sorted(os.listdir("/proc/self/fd"))) == before
+    with pytest.raises(RuntimeError):
+        watcher.watch(str(tmp_path), [])
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EACCES])
+def test_where_no_watch_is_to_be_had_it_polls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(self: Directories, path: str, recursive: bool) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Directories, "add", refuse)
+    watched = Watched(tmp_path, poll=False)
+    try:
+        watched.watch()
+        watched.watch()
+        assert watched.watcher.is_polling(str(tmp_path))
+        assert not watched.watcher.is_polling("/elsewhere")
+        assert len(watched.said) == 1
+        assert watched.said[0].startswith(f"{tmp_path} is looked at every 0.05 s: ")
+        watched.write("a.md")
+        watched.expect()
+    finally:
+        watched.watcher.close()
+
+
+LIMITED = """
+import queue, sys
+from pathlib import Path
+from memkit.service.watcher import Watcher
+
+Path("/proc/sys/user/max_inotify_watches").write_text("6")
+root, told, said = Path(sys.argv[1]), queue.Queue(), []
+watcher = Watcher(told.put, debounce_seconds=0.05, say=said.append, poll=False, poll_seconds=0.05)
+watcher.watch(str(root), [Path("notes")])
+assert not watcher.is_polling(str(root)), said
+for number in range(10):
+    (root / "notes" / str(number)).mkdir()
+    (root / "notes" / str(number) / "a.md").write_text("a")
+told.get(timeout=20)
+assert watcher.is_polling(str(root))
+assert len(said) == 1 and "max_user_watches" in said[0], said
+while not told.empty():
+    told.get()
+(root / "notes" / "9" / "a.md").write_text("edited where no watch is")
+told.get(timeout=20)
+watcher.close()
+"""
+
+
+def test_the_real_limit(tmp_path: Path) -> None:
+    """In a user namespace, whose limits are its own."""
+    (tmp_path / "notes").mkdir()
+    inside = ["unshare", "--user", "--map-root-user"]
+    try:
+        subprocess.run([*inside, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no user namespaces here")
+    done = subprocess.run(
+        [*inside, sys.executable, "-c", LIMITED, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,94 @@
+"""The one thread that writes: each task once, in turn, under the lock, and none when it is told to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+
+from memkit.errors import IndexBusyError
+from memkit.index.lock import index_lock
+from memkit.locks import is_locked
+from memkit.service import writer as writer_module
+from memkit.service.writer import Writer
+from tests.memory import DAYS, Memory, make_memory
+from tests.service.running import wait_until
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return make_memory(tmp_path, DAYS, embedding={"provider": "none"})
+
+
+@pytest.fixture
+def writer(memory: Memory) -> Iterator[Writer]:
+    made = Writer(
+        memory.home, lambda project: memory.settings, lambda chosen: (None, "none is wanted")
+    )
+    yield made
+    made.stop()
+    assert made.join(30)
+
+
+def test_what_waits_is_not_queued_twice(memory: Memory, writer: Writer) -> None:
+    begin, done = threading.Event(), list[str]()
+    first = writer.submit("first", lambda: begin.wait(30))
+    wait_until(lambda: writer.is_busy, "the first to begin")
+    again = [writer.submit("second", lambda: done.append("second")) for _ in range(5)]
+    other = writer.submit("third", lambda: done.append("third"))
+    assert len(set(again)) == 1
+    assert writer.length == 2
+    # What is running may have looked before the change: it is asked for once more.
+    assert writer.submit("first", lambda: done.append("first again")) is not first
+    begin.set()
+    other.result(30)
+    wait_until(lambda: writer.length == 0 and not writer.is_busy, "the rest")
+    assert done == ["second", "third", "first again"]
+
+
+def test_the_lock_is_held_while_it_works_and_given_back(
+    memory: Memory, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "HOLD_SECONDS", 0.05)
+    assert writer.submit("look", lambda: is_locked(memory.home.index_lock)).result(30)
+    wait_until(lambda: not is_locked(memory.home.index_lock), "the lock to be given back")
+    report = writer.index(memory.project.root).result(30)
+    assert (report.chunks, report.missing) == (6, 6)
+    with index_lock(memory.home, 30):
+        pass
+
+
+def test_a_failure_is_the_asker_s_alone(memory: Memory, writer: Writer) -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        writer.submit("bad", fail).result(30)
+    assert writer.submit("good", lambda: 5).result(30) == 5
+
+
+def test_another_process_that_writes(
+    memory: Memory, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "WAIT_SECONDS", 0.1)
+    with index_lock(memory.home, 5), pytest.raises(IndexBusyError):
+        writer.index(memory.project.root).result(30)
+    assert writer.index(memory.project.root).result(30).chunks == 6
+
+
+def test_told_to_stop(memory: Memory, writer: Writer) -> None:
+    begin = threading.Event()
+    first = writer.submit("first", lambda: begin.wait(30))
+    wait_until(lambda: writer.is_busy, "the first to begin")
+    second = writer.submit("second", lambda: 5)
+    writer.stop()
+    with pytest.raises(CancelledError):
+        second.result(30)
+    assert writer.submit("third", lambda: 5).cancelled()
+    begin.set()
+    assert first.result(30)
+    assert writer.join(30)
+    assert not is_locked(memory.home.index_lock)

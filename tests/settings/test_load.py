@@ -1,0 +1,519 @@
+"""The five layers of settings, what is said of a bad one, and who may set what."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memkit.errors import ConfigError
+from memkit.hook.project import Project
+from memkit.index.current import read_files
+from memkit.paths import Home, file_version
+from memkit.settings import load as settings_file
+from memkit.settings.toml_file import read_settings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    root = tmp_path / "home"
+    root.mkdir()
+    return Home(str(root))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    root = tmp_path / "project"
+    root.mkdir()
+    return Project(str(root))
+
+
+def shown(value: object) -> str:
+    """A parameter as a part of a test's name."""
+    return repr(value)[:40]
+
+
+def write_own(home: Home, text: str) -> None:
+    Path(home.config_file).write_text(text)
+
+
+def write_theirs(project: Project, text: str) -> None:
+    Path(project.root, settings_file.PROJECT_FILE).write_text(text)
+
+
+def load(home: Home, project: Project | None = None, **environ: str) -> settings_file.Loaded:
+    return settings_file.load(home, project, environ=environ)
+
+
+def test_each_layer_wins_over_the_one_before(home: Home, project: Project) -> None:
+    key = ("search", "k")
+    assert load(home, project).settings.search.k == 5
+    write_own(home, "search.k = 6\n")
+    assert load(home, project).settings.search.k == 6
+    write_theirs(project, "search.k = 7\n")
+    assert load(home, project).settings.search.k == 7
+    environ = {"MEMKIT_SEARCH_K": "8"}
+    assert load(home, project, **environ).settings.search.k == 8
+    loaded = load.load(home, project, {key: 9}, environ)
+    assert loaded.settings.search.k == 9
+    assert loaded.origins[key] == "a flag"
+
+
+def test_origins_name_the_place(home: Home, project: Project) -> None:
+    write_own(home, "# mine\n[recall]\nbudget_tokens = 300\n")
+    write_theirs(project, "\n\nsearch.mode = 'dense'\n")
+    origins = load(home, project, MEMKIT_SEARCH_K="8").origins
+    assert origins == {
+        ("recall", "budget_tokens"): f"{home.config_file}:3",
+        ("search", "mode"): f"{project.root}/.memkit.toml:3",
+        ("search", "k"): "MEMKIT_SEARCH_K",
+    }
+
+
+def test_variable_is_split_at_the_first_underscore(home: Home) -> None:
+    settings = load(home, MEMKIT_CHUNKING_MAX_CHARACTERS="900").settings
+    assert settings.chunking.max_characters == 900
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", ["a"]),
+        (" a, b,,", ["a", "b"]),
+        ("", []),
+        ('["a, b", "c"]', ["a, b", "c"]),
+    ],
+)
+def test_lists_from_variables(home: Home, text: str, expected: list[str]) -> None:
+    assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == expected
+
+
+@pytest.mark.parametrize("text", ["true", "Yes", "ON", "1", "y", "t", " true "])
+def test_words_for_yes_and_no(home: Home, text: str) -> None:
+    assert load(home, MEMKIT_MEMORY_SHARED=text).settings.memory.shared is True
+    no = {"true": "false", "yes": "no", "on": "off", "1": "0", "y": "n", "t": "f"}
+    settings = load(home, MEMKIT_EMBEDDING_DOWNLOAD=no[text.strip().lower()]).settings
+    assert settings.embedding.download is False
+
+
+@pytest.mark.parametrize("text", ["1000", " 1000 ", "1_000", "1000.0", "+1000"])
+def test_numbers_from_text(home: Home, text: str) -> None:
+    """In every layer: a number in quotes means the number."""
+    assert load(home, MEMKIT_SEARCH_K=text).settings.search.k == 1000
+    assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
+    write_own(home, f"search.k = '{text}'")
+    assert repr(load(home).settings.search.k) == "1000"
+
+
+def test_a_path_need_not_be_utf8(home: Home) -> None:
+    assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ["\udcff"]
+
+
+def test_variables_that_are_no_settings(home: Home) -> None:
+    for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
+        load(home, **{f"MEMKIT_{name}": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("MEMKIT_SEARCH_KK", "1", "unknown setting search.kk"),
+        ("MEMKIT_SEARCH", "1", "unknown setting search"),
+        ("MEMKIT_SEARCH_K", "many", "search.k = 'many'"),
+        ("MEMKIT_SEARCH_DENSE_WEIGHT", "nan", "search.dense_weight = 'nan'"),
+        ("MEMKIT_SEARCH_LANGUAGE", "klingon", "search.language = 'klingon'"),
+        ("MEMKIT_CAPTURE_REDACT", '["[A-Z"]', "'[A-Z' is no regular expression"),
+        ("MEMKIT_CAPTURE_REDACT", "[1", "capture.redact = '[1'"),
+        ("MEMKIT_CHUNKING_MIN_CHARACTERS", "1000", "more than a quarter of max_characters"),
+        ("MEMKIT_INDEX_URI", "localhost:8000", "index.uri = 'localhost:8000'"),
+        ("MEMKIT_INDEX_URI", "somewhere/else", "index.uri = 'somewhere/else'"),
+        ("MEMKIT_INDEX_URI", "http://host:99999", "index.uri = 'http://host:99999'"),
+        ("MEMKIT_INDEX_URI", "http://user:secret@host:80", "index.uri"),
+        ("MEMKIT_INDEX_URI", "https://host/prefix", "index.uri"),
+        ("MEMKIT_SEARCH_MODE", "\udcff", r"search.mode = '\udcff': must be context"),
+        ("MEMKIT_SEARCH_K", "\udcff", r"search.k = '\udcff': must be a whole number"),
+        ("MEMKIT_INDEX_URI", "http://[", "index.uri"),
+        ("MEMKIT_INDEX_URI", "~nobody-of-that-name/index", "index.uri"),
+    ],
+)
+def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(home, **{name: value})
+    assert str(caught.value).startswith(f"{name}: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("search.k = 0", "search.k = 0: must be a whole number from 1 to 1000"),
+        ("search.k = 1.5", "search.k = 1.5: must be a whole number from 1 to 1000"),
+        ("search.k = true", "search.k = True: must be a whole number from 1 to 1000"),
+        ("search.half_life_days = 0", "= 0: must be a number from 0.1 to 36500"),
+        ("search.dense_weight = nan", "= nan: must be a number from 0 to 1"),
+        ("memory.shared = 'perhaps'", "= 'perhaps': must be true or false"),
+        ("memory.paths = 'notes'", "= 'notes': must be a list of texts"),
+        ("memory.paths = ['notes', 1]", "= ['notes', 1]: must be a list of texts"),
+        ("search.language = 1", "= 1: must be text"),
+        ("embedding.query_prefix = 1", "= 1: must be text of at most 200 characters"),
+        ("search.mode = 'best'", "must be context, dense, lexical, rrf or weighted"),
+    ],
+    ids=shown,
+)
+def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> None:
+    write_own(home, text)
+    with pytest.raises(ConfigError) as caught:
+        load(home)
+    assert said in str(caught.value)
+
+
+@given(
+    key=st.sampled_from(sorted(load.every_key())),
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.text()
+        | st.text("\ud800"),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=4,
+    ),
+)  # fmt: skip
+def test_a_value_of_any_kind(key: load.Key, value: object) -> None:
+    """It is right, and means the same when it was written and read again, or an error of one line."""
+    try:
+        settings = load.validate({key: load.Value(value, "here")})
+    except ConfigError as error:
+        assert str(error).startswith(f"here: {'.'.join(key)} = ") or key[0] == "chunking"
+        assert str(error).isprintable()
+        return
+    taken = getattr(getattr(settings, key[0]), key[1])
+    again = load.validate({key: load.Value(json.loads(json.dumps(taken)), "here")})
+    assert again == settings
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
+)
+def test_places_of_the_index(home: Home, uri: str) -> None:
+    assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("# a\nsearch.k = 0\n", 2, "search.k = 0"),
+        ("[search]\n\nmode = 'lexical'\nk = 'x' # why\n", 4, "search.k = 'x'"),
+        ("search = { mode = 'dense', k = 0 }\n", 1, "search.k = 0"),
+        ("[recall]\n\n[search] # k = 1\nk = 0", 4, "search.k = 0"),
+        ("['search']\n\"k\" = 0\n", 2, "search.k = 0"),
+        ("\n\"search\" . 'k' = 0\n", 2, "search.k = 0"),
+        ("\r\n[search]\r\nk = 0\r\n", 3, "search.k = 0"),
+        ("[memory]\nexclude = [\n'shared = 1',\n]\nshared = 'perhaps'\n", 5, "memory.shared"),
+        ("[capture]\nredact = [\n'fine',\n'[A-Z',\n]\n", 2, "capture.redact"),
+        ("\nfoo = 1\n", 2, "unknown setting foo;"),
+        ("\n[foo]\nbar = 1\n", 3, "unknown setting foo.bar"),
+        ("[search]\n[search.deep]\nk = 1\n", 2, "unknown setting search.deep"),
+        ("\n[[search]]\nk = 1\n", 2, "unknown setting search;"),
+        ("search = 5\n", 1, "unknown setting search;"),
+        ("[search]\nk = \n", 2, "not valid TOML"),
+        ("[search\n", 1, "not valid TOML"),
+        ("[search]\nk = 1\nk = 2\n", 3, "not valid TOML"),
+        ('[search]\nmode = """\nlexical\n', 4, "not valid TOML"),
+        ("x = " + "[" * 5000, 1, "not valid TOML"),
+    ],
+    ids=shown,
+)
+def test_a_bad_line_is_named(home: Home, text: str, line: int, said: str) -> None:
+    Path(home.config_file).write_bytes(text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load(home)
+    assert str(caught.value).startswith(f"{home.config_file}:{line}: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_utf8_is_named_with_its_line(home: Home) -> None:
+    Path(home.config_file).write_bytes(b"# fine\nsearch.mode = '\xff'\n")
+    with pytest.raises(ConfigError, match=r"config\.toml:2: .*not UTF-8"):
+        load(home)
+
+
+def test_a_directory_is_no_file_of_settings(home: Home) -> None:
+    os.mkdir(home.config_file)
+    with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
+        load(home)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "",
+                "# [search]",
+                "[memory]",
+                "paths = [\n  'a', # b\n\n  'c',\n]",
+                "exclude = '''\nk = 1\n'''",
+                "[recall] # k",
+                'inject = "hint"',
+            ]
+        ),
+        unique=True,
+    )
+)
+def test_lines_are_right_whatever_stands_before(
+    tmp_path_factory: pytest.TempPathFactory, before: list[str]
+) -> None:
+    lines = "\n".join([*before, "[search]", "'k' = 1"]).split("\n")
+    path = tmp_path_factory.getbasetemp() / "lines.toml"
+    path.write_text("\n".join(lines))
+    found = {(one.section, one.name): one.line for one in read_settings(path)}
+    assert found["search", "k"] == len(lines)
+
+
+class TestFileOfAProject:
+    """`.memkit.toml` may come from strangers."""
+
+    def test_may_set_what_is_harmless(self, home: Home, project: Project) -> None:
+        write_theirs(
+            project,
+            "memory.exclude = ['drafts/']\n[chunking]\nmax_characters = 800\n"
+            "[search]\nk = 3\nlanguage = 'german'\n",
+        )
+        loaded = load(home, project)
+        assert loaded.refused == []
+        assert loaded.settings.memory.exclude == ["drafts/"]
+        assert loaded.settings.chunking.max_characters == 800
+        assert loaded.settings.search.language == "german"
+
+    def test_may_set_nothing_else(self, home: Home, project: Project) -> None:
+        harmless = {("memory", "exclude")}
+        harmful = [
+            key
+            for key in load.every_key()
+            if key not in harmless and key[0] not in ("chunking", "search")
+        ]
+        assert {section for section, _ in harmful} == {
+            "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
+        }  # fmt: skip
+        write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
+        loaded = load(home, project)
+        assert loaded.settings == load(home).settings
+        for number, (section, name) in enumerate(harmful, start=1):
+            place = f"{project.root}/.memkit.toml:{number}: {section}.{name} is refused"
+            assert loaded.refused[number - 1].startswith(place)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "memory.exclude = ['!/etc', '../', '~/', '/', '', '../outside/*', '!../outside']\n",
+            "search.domains = ['src=../outside', '../outside=docs', '/=/', 'src=~']\n",
+            "[memory]\npaths = ['../outside']\nexclude = []\n",
+            "memory.paths = ['../outside']\n",
+            "['memory']\n'paths' = ['../outside']\n",
+            "chunking.max_characters = 100000\nsearch.language = '../outside'\n",
+        ],
+    )
+    def test_brings_nothing_from_outside_into_the_memory(
+        self, home: Home, project: Project, text: str
+    ) -> None:
+        outside = Path(project.root).parent / "outside"
+        for directory in (outside, Path(project.memory)):
+            directory.mkdir(parents=True)
+            (directory / "note.md").write_text("# A note\n")
+        (Path(project.root) / "README.md").write_text("# Not memory\n")
+        (Path(project.memory) / "link.md").symlink_to(outside / "note.md")
+        allowed = set(read_files(project, home, load(home).settings))
+        assert allowed == {".memkit/memory/note.md"}
+        write_theirs(project, text)
+        assert set(read_files(project, home, load(home, project).settings)) <= allowed
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[search]\nk = 0\n", ":2: search.k = 0"),
+            ("search.mode = ''\n", ":1: search.mode = ''"),
+            ("search.language = 'klingon'\n", ":1: search.language = 'klingon'"),
+            ("chunking.max_characters = 300\n", "a quarter of max_characters"),
+            ("\nunknown = 1\n", ":2: unknown setting unknown"),
+            ("[search\n", ":1: not valid TOML"),
+            ("x = " + "[" * 5000, ":1: not valid TOML"),
+            ("x = " + "9" * 5000, ":1: not valid TOML"),
+        ],
+        ids=shown,
+    )
+    def test_stops_nothing(self, home: Home, project: Project, text: str, said: str) -> None:
+        write_theirs(project, text)
+        loaded = load(home, project)
+        assert loaded.settings == load(home).settings
+        assert len(loaded.refused) == 1
+        assert said in loaded.refused[0]
+
+    def test_good_values_stand_beside_bad_ones(self, home: Home, project: Project) -> None:
+        write_theirs(project, "[search]\nk = 0\nmode = 'lexical'\n")
+        assert load(home, project).settings.search.mode == "lexical"
+
+    def test_values_that_fit_only_together(self, home: Home, project: Project) -> None:
+        write_theirs(project, "chunking = { max_characters = 300, min_characters = 50 }\n")
+        loaded = load(home, project)
+        assert loaded.refused == []
+        assert loaded.settings.chunking.max_characters == 300
+
+    @pytest.mark.parametrize("layer", ["file", "variable"])
+    def test_a_value_at_odds_with_ones_own_is_refused(
+        self, home: Home, project: Project, layer: str
+    ) -> None:
+        environ = {}
+        if layer == "file":
+            write_own(home, "chunking.min_characters = 300\n")
+        else:
+            environ["MEMKIT_CHUNKING_MIN_CHARACTERS"] = "300"
+        write_theirs(project, "chunking.max_characters = 1000\n")
+        loaded = load(home, project, **environ)
+        assert loaded.settings.chunking.max_characters == 1500
+        assert loaded.settings.chunking.min_characters == 300
+        assert len(loaded.refused) == 1
+
+    def test_is_read_only_if_it_is_a_file_of_fair_size(self, home: Home, project: Project) -> None:
+        path = Path(project.root, settings_file.PROJECT_FILE)
+        path.symlink_to("/dev/zero")
+        assert "it leads out of" in load(home, project).refused[0]
+        path.unlink()
+        os.mkfifo(path)
+        assert "no regular file" in load(home, project).refused[0]
+        path.unlink()
+        path.write_text("# " + "x" * 2_000_000)
+        assert "larger than" in load(home, project).refused[0]
+
+    def test_what_it_says_is_shown_short_and_plain(self, home: Home, project: Project) -> None:
+        write_theirs(
+            project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n'
+        )
+        refused = load(home, project).refused
+        assert len(refused) == 2
+        for line in refused:
+            assert line.isprintable()
+            assert len(line) < 300 + len(project.root)
+
+    @given(text=st.text(max_size=200))
+    def test_nothing_in_it_is_an_error(
+        self, tmp_path_factory: pytest.TempPathFactory, text: str
+    ) -> None:
+        root = tmp_path_factory.getbasetemp()
+        root.joinpath(settings_file.PROJECT_FILE).write_bytes(text.encode("utf-8", "surrogatepass"))
+        loaded = load(Home(str(root / "none")), Project(str(root)))
+        assert all(line.isprintable() for line in loaded.refused)
+
+
+class TestSave:
+    """`memkit config set`."""
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("", "[search]\nk = 7\n"),
+            ("# c\nsearch.k = 3 # why\n", "# c\nsearch.k = 7 # why\n"),
+            ("search = { k = 3 } # x\n", "search = { k = 7 } # x\n"),
+            ("[search] # head\n# c\nk=3 # why\n\n[memory]\n", None),
+            ("[search]\r\nk = 3\r\n", "[search]\r\nk = 7\r\n"),
+        ],
+    )
+    def test_keeps_the_rest_of_the_file(self, home: Home, before: str, after: str | None) -> None:
+        path = Path(home.config_file)
+        path.write_bytes(before.encode())
+        assert load.save(home, ("search", "k"), "7") == 7
+        text = path.read_bytes().decode()
+        if after is None:
+            assert text.replace("7", "3").replace(" ", "") == before.replace(" ", "")
+        else:
+            assert text == after
+        assert load(home).settings.search.k == 7
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_a_list(self, home: Home) -> None:
+        load.save(home, ("memory", "paths"), ".memkit/memory, notes")
+        assert load(home).settings.memory.paths == [".memkit/memory", "notes"]
+
+    @pytest.mark.parametrize(
+        ("before", "key", "value", "said"),
+        [
+            ("", ("search", "k"), "0", "search.k"),
+            ("", ("search", "kk"), "1", "unknown setting search.kk"),
+            ("[search\n", ("search", "k"), "7", ":1: not valid TOML"),
+            ("search = 5\n", ("search", "k"), "7", ":1: search is no table"),
+            ("[[search]]\nk = 5\n", ("search", "k"), "7", ":1: search is no table"),
+            ("chunking.min_characters = 300\n", ("chunking", "max_characters"), "1000", ":1, "),
+        ],
+    )
+    def test_a_bad_value_changes_nothing(
+        self, home: Home, before: str, key: load.Key, value: str, said: str
+    ) -> None:
+        write_own(home, before)
+        with pytest.raises(ConfigError) as caught:
+            load.save(home, key, value)
+        assert said in str(caught.value)
+        assert Path(home.config_file).read_text() == before
+
+    def test_one_bad_value_after_the_other_can_be_mended(self, home: Home) -> None:
+        write_own(home, "[search]\nk = 'x'\nmode = 'y'\n")
+        load.save(home, ("search", "k"), "7")
+        load.save(home, ("search", "mode"), "dense")
+        assert load(home).settings.search.k == 7
+
+    def test_values_that_fit_only_with_others_in_the_file(self, home: Home) -> None:
+        write_own(home, "chunking.max_characters = 4000\n")
+        load.save(home, ("chunking", "min_characters"), "1000")
+        assert load(home).settings.chunking.min_characters == 1000
+
+    def test_a_link_stays_one(self, home: Home, tmp_path: Path) -> None:
+        (tmp_path / "dotfiles").mkdir()
+        kept = tmp_path / "dotfiles" / "memkit.toml"
+        kept.write_text("# kept in git\n")
+        Path(home.config_file).symlink_to(kept)
+        load.save(home, ("search", "k"), "7")
+        assert Path(home.config_file).is_symlink()
+        assert "# kept in git" in kept.read_text()
+        assert load(home).settings.search.k == 7
+
+    def test_makes_the_home(self, tmp_path: Path) -> None:
+        home = Home(str(tmp_path / "new" / "home"))
+        load.save(home, ("search", "k"), "7")
+        assert load(home).settings.search.k == 7
+        assert os.stat(home.root).st_mode & 0o777 == 0o700
+
+
+def test_hook_settings_are_published_as_json(home: Home) -> None:
+    write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
+    load.publish_hook_settings(home)
+    path = Path(home.hook_settings)
+    wanted = {"source": file_version(home.config_file), "session_characters": 10, "inject": "off", "service": True, "redact": [], "redact_financial": False, "exclude": []}
+    assert json.loads(path.read_bytes()) == wanted
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_bytes(b"{half")
+    load.publish_hook_settings(home)
+    assert json.loads(path.read_bytes())["session_characters"] == 10
+
+
+def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_own(home, "[capture]\nredact = [\"mine\"]\n")
+    monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "[]")
+    monkeypatch.setenv("MEMKIT_CAPTURE_EXCLUDE", "/")
+    monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
+    load.publish_hook_settings(home)
+    published = json.loads(Path(home.hook_settings).read_bytes())
+    assert (published["redact"], published["exclude"], published["inject"]) == (["mine"], [], "pointers")
+
+
+def test_a_byte_order_mark_is_no_setting(home: Home) -> None:
+    write_own(home, "\ufeff[search]\nk = 7\n")
+    assert load(home).settings.search.k == 7
+    load.save(home, ("search", "k"), "8")
+    assert load(home).settings.search.k == 8
+    assert Path(home.config_file).read_text(encoding="utf-8").startswith("[search]")
+
+
+def test_every_setting_is_described() -> None:
+    for key in load.every_key():
+        assert load.describe(key)

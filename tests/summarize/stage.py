@@ -1,0 +1,166 @@
+"""A memory home with turns to summarize, a clock that is set, and a model whose answers are scripted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.claude_code.exchange import Message
+from memkit.claude_code.turn import Turn
+from memkit.hook.project import Project
+from memkit.journal.digest import make_digest
+from memkit.journal.journal import Journal
+from memkit.llm.calls import Calls, calls_lock
+from memkit.llm.model import ModelError, Reply, Task, Usage
+from memkit.paths import Home
+from memkit.settings import SummarizeSettings
+from memkit.settings.load import Settings
+from memkit.summarize.summarizer import Summarizer, SummaryReport
+
+START = datetime(2026, 11, 20, 9, 0)
+SESSION = "fd0aee29"
+
+Answer = Callable[[Task], dict[str, Any]] | dict[str, Any] | ModelError
+
+
+def numbers_in(task: Task) -> list[int]:
+    """The numbers of the turns that a model is shown."""
+    return [int(number) for number in re.findall(r'<turn number="(\d+)"', task.material)]
+
+
+def bullet_for_each(task: Task) -> dict[str, Any]:
+    """A bullet a turn."""
+    return {"bullets": [bullet("The person asked for something.", [n]) for n in numbers_in(task)]}
+
+
+@dataclass
+class ScriptedProvider:
+    """Answers with `answer`, or raises it; counts what it was asked, as a provider would."""
+
+    answer: Answer = bullet_for_each
+    name: str = "anthropic"
+    model: str = "claude-haiku-4-5"
+    tasks: list[Task] = field(default_factory=list)
+    used: list[Usage] = field(default_factory=list)
+
+    def ask(self, task: Task) -> Reply:
+        self.tasks.append(task)
+        if isinstance(self.answer, ModelError):
+            raise self.answer
+        usage = Usage(len(task.instructions + task.material) // 4, 200)
+        self.used.append(usage)
+        value = self.answer(task) if callable(self.answer) else self.answer
+        return Reply(value, usage, self.model)
+
+
+class SummaryStage:
+    """One project; `now` is the time that memkit sees."""
+
+    def __init__(self, root: Path, **summarize: Any) -> None:
+        self.home = Home(str(root / "home"))
+        self.project = Project(str(root / "project"))
+        Path(self.project.root).mkdir(parents=True, exist_ok=True)
+        self.settings = Settings(summarize=SummarizeSettings(**{"provider": "anthropic", **summarize}))
+        self.provider = ScriptedProvider()
+        self.now = START
+        self.journal = Journal(self.project)
+
+    def add_turn(
+        self, minutes: float, text: str = "What is it?", answer: str = "It is that.", **fields: Any
+    ) -> str:
+        """A turn that began so many minutes after the start; see `add`. Returns its id."""
+        session = fields.pop("session", SESSION)
+        is_live = fields.pop("is_live", True)
+        turn, archived = self.turn(minutes, text, answer, session=session, **fields)
+        self.add({session: [(turn, archived)]}, is_live=is_live)
+        return turn.id
+
+    def turn(
+        self,
+        minutes: float,
+        text: str,
+        answer: str,
+        *,
+        session: str,
+        name: str = "",
+        lasts: float = 0,
+        compacted: bool = False,
+    ) -> tuple[Turn, ArchivedTurn]:
+        """A turn, and as it is archived."""
+        began = (START + timedelta(minutes=minutes)).astimezone()
+        turn = Turn(
+            id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer,
+            time=began, start=0, end=0,
+        )  # fmt: skip
+        said = (
+            Message("user", began, text, (), turn.id),
+            Message("assistant", began, answer, (), turn.id),
+        )
+        return turn, ArchivedTurn(
+            id=turn.id, messages=said, time=began, finished=began + timedelta(minutes=lasts),
+            project=self.project.root, compacted=compacted,
+        )  # fmt: skip
+
+    def add(
+        self, sessions: dict[str, list[tuple[Turn, ArchivedTurn]]], *, is_live: bool = True
+    ) -> None:
+        """Put turns into journal and archive, and, if they are live, into the queue."""
+        digests = [
+            make_digest(turn, self.project.root, str)
+            for turns in sessions.values()
+            for turn, _ in turns
+        ]
+        self.journal.write(digests)
+        for session, turns in sessions.items():
+            Archive(self.home).append(session, [archived for _, archived in turns])
+            last = turns[-1][0].time
+            assert last is not None
+            if is_live:
+                days = {digest.day for digest in digests}
+                WaitingSessions(self.home).add(
+                    self.project.root, session, days, last.timestamp()
+                )
+
+    def turns(self) -> list[str]:
+        """The ids of all turns in the journal."""
+        return re.findall(r"<!-- turn:(\w+) -->", self.text)
+
+    @property
+    def summarizer(self) -> Summarizer:
+        calls = Calls(self.home, lambda settings: self.provider, lambda: self.now.timestamp())
+        return Summarizer(self.home, lambda project: self.settings, calls, lambda: self.now.timestamp())
+
+    def run(self, minutes: float) -> SummaryReport:
+        """A round of summaries, so many minutes after the start."""
+        self.now = START + timedelta(minutes=minutes)
+        report = SummaryReport()
+        with calls_lock(self.home):
+            self.summarizer.run_due(report, lambda: False)
+        return report
+
+    @property
+    def text(self) -> str:
+        """All of the journal."""
+        return "\n".join(path.read_text() for path in sorted(Path(self.project.memory).glob("*.md")))
+
+    @property
+    def bullets(self) -> list[str]:
+        return [line for line in self.text.splitlines() if "grip:" in line]
+
+    def change(self, **summarize: Any) -> None:
+        """Other settings."""
+        before = msgspec.structs.asdict(self.settings.summarize)
+        self.settings = Settings(summarize=SummarizeSettings(**{**before, **summarize}))
+
+
+def bullet(text: str, turns: Iterable[Any], kind: str = "finding") -> dict[str, Any]:
+    return {"text": text, "kind": kind, "turns": list(turns)}

@@ -1,0 +1,120 @@
+"""`memkit compact`: what it says, when it asks, and what it leaves alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit import anchors, cli
+from memkit.index.current import open_chunks
+from memkit.llm import providers
+from tests.cli.conftest import Outcome, clean_environment
+from tests.summarize.stage import SummaryStage
+
+__all__ = ["clean_environment"]
+
+
+class Terminal(io.StringIO):
+    """A stdin with somebody at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
+    made = SummaryStage(tmp_path)
+    made.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
+    fact = {"text": "The port is 7443.", "kind": "decision", "sources": [1], "replaces": []}
+    made.provider.answer = {"facts": [fact]}
+    for name, value in {
+        "MEMKIT_HOME": made.home.root,
+        "MEMKIT_SUMMARIZE_PROVIDER": "anthropic",
+        "MEMKIT_EMBEDDING_PROVIDER": "none",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(providers, "find_provider", lambda settings: made.provider)
+    monkeypatch.chdir(made.project.root)
+    return made
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stage: SummaryStage) -> Any:
+    def run_here(*arguments: str, typed: str | None = None) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["memkit", "compact", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO() if typed is None else Terminal(typed))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return Outcome(int(str(stop.value.code)), captured.out, captured.err)
+
+    return run_here
+
+
+def test_off_is_a_line_and_no_error(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    done = run()
+    assert (done.status, done.output.count("\n"), done.errors) == (0, 1, "")
+    assert run("--json").json == {"off": True}
+
+
+def test_count_and_price_come_first(run: Any, stage: SummaryStage) -> None:
+    told = run("--dry-run")
+    assert told.status == 0
+    assert told.output.startswith("1 entry and 0 known facts: about ")
+    assert "in 1 call of claude-haiku-4-5, about $0.00" in told.output
+    plan = run("--dry-run", "--json").json
+    assert (plan["entries"], plan["calls"], plan["left"]) == (1, 1, 200_000)
+    assert "nobody is there to be asked" in run().errors
+    assert stage.provider.tasks == []
+
+
+def test_a_change_is_shown_and_written_when_it_is_wanted(run: Any, stage: SummaryStage) -> None:
+    path = Path(stage.project.memory, "MEMORY.md")
+    declined = run(typed="y\nn\n")
+    assert "+- Decided: The port is 7443. (2026-11-20) <!-- fact:" in declined.output
+    assert declined.output.endswith("Nothing is changed.\n")
+    assert not path.exists()
+    assert run(typed="n\n").status == 130
+    assert len(stage.provider.tasks) == 1
+    agreed = run(typed="y\ny\n")
+    assert agreed.output.endswith("1 fact added, 0 taken out, in 1 call.\n")
+    assert anchors.strip(path.read_text()).endswith("- Decided: The port is 7443. (2026-11-20)\n")
+    chunks = open_chunks(stage.project, stage.home, stage.settings)
+    assert chunks is not None
+    assert "fact" in [chunk.kind for chunk in chunks.chunks()]
+
+
+def test_json(run: Any, stage: SummaryStage) -> None:
+    path = Path(stage.project.memory, "MEMORY.md")
+    path.write_text("# Memory\n")
+    shown = run("--json", typed="y\n").json
+    assert (shown["written"], shown["kept"], len(shown["added"])) == (False, None, 1)
+    assert path.read_text() == "# Memory\n"
+    written = run("--json", "--yes").json
+    assert written["written"] is True
+    assert Path(written["kept"]).read_text() == "# Memory\n"
+    assert written["diff"]
+    again = run("--since", "2026-11-20", "--json", "--yes").json  # the same answer once more
+    assert (again["written"], again["diff"]) == (False, [])
+
+
+def test_more_than_the_budget_has_is_not_begun(
+    run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")
+    refused = run("--yes")
+    assert refused.status == 1
+    assert "of today's budget 500 are left" in refused.errors
+    assert stage.provider.tasks == []
+
+
+def test_nothing_selected(run: Any, stage: SummaryStage) -> None:
+    assert run("--since", "2026-11-21", "--yes").output.startswith("Nothing new to condense")
+    assert run("--path", "docs", "--yes", "--json").json["entries"] == 0
+    assert run("--into", "elsewhere").status == 2

@@ -1,0 +1,93 @@
+"""Bullets in the day file: above their turns, once, and nothing else touched."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memkit.journal.day_file import DayFile
+from memkit.journal.digest import make_digest
+from tests.builders import turn_of
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+
+
+def day_of(turns: list[tuple[int, str, str]]) -> DayFile:
+    """A day with turns (minute, session, id) put in as they come."""
+    content = DayFile("# 2026-11-20")
+    for minute, session, name in turns:
+        time = NOON + timedelta(minutes=minute)
+        turn = turn_of("Which?", "That.", id=name, session=session, time=time)
+        content.insert(make_digest(turn, "/x", str))
+    return content
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "summarize"]), st.integers(0, 300), st.sampled_from("ab"), st.integers(1, 4)
+    ),
+    max_size=25,
+)
+
+
+@given(steps)
+def test_every_turn_once_and_no_bullet_twice(made: list[tuple[str, int, str, int]]) -> None:
+    content = DayFile("# 2026-11-20")
+    added: list[str] = []
+    written: list[str] = []
+    for number, (action, minute, session, count) in enumerate(made):
+        if action == "add":
+            name = f"t{number}"
+            time = NOON + timedelta(minutes=minute)
+            turn = turn_of("Which?", "That.", id=name, session=session, time=time)
+            content.insert(make_digest(turn, "/x", str))
+            added.append(name)
+            continue
+        waiting = [t for t in content.turns_of(session) if not t.is_summarized]
+        first = waiting[:1]
+        group = [t for t in waiting if t.heading == first[0].heading][:count] if first else []
+        names = [t.section.pairs["turn"] for t in group]
+        line = f"- Found: it. <!-- grip:g{number} turns:{','.join(names)} -->"
+        assert content.summarize(names, [line]) is bool(names)
+        before = content.render()
+        assert not content.summarize(names, [line])  # twice is once
+        assert content.render() == before
+        if names:
+            written.append(line)
+            done = {t.section.pairs["turn"] for t in content.turns_of(session) if t.is_summarized}
+            assert set(names) <= done
+    text = content.render()
+    for name in added:
+        assert text.count(f"<!-- turn:{name} -->") == 1
+    for line in written:
+        assert text.count(line) == 1
+    # Read again it is the same, and each turn stands below a heading of its own session.
+    again = DayFile(text)
+    assert again.render() == text
+    assert sorted(t.section.pairs["turn"] for s in again.sessions() for t in again.turns_of(s)) == sorted(added)
+
+
+def test_bullets_of_turns_that_are_gone_change_nothing() -> None:
+    content = day_of([(0, "a", "t1"), (5, "a", "t2")])
+    before = content.render()
+    assert not content.summarize(["gone"], ["- x"])
+    assert content.render() == before
+
+
+def test_without_bullets_the_mark_alone_is_set() -> None:
+    content = day_of([(0, "a", "t1")])
+    before = content.render()
+    assert content.summarize(["t1"], [])
+    assert content.render() == before.replace("session:a -->", "session:a summary:t1 -->")
+    assert all(turn.is_summarized for turn in content.turns_of("a"))
+
+
+def test_a_summarized_turn_that_was_taken_out_brings_no_second_summary() -> None:
+    content = day_of([(0, "a", "t1"), (5, "a", "t2")])
+    content.summarize(["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t1 -->"])
+    text = content.render()
+    without = DayFile(text[: text.rindex("### ")])
+    assert [turn.section.pairs["turn"] for turn in without.turns_of("a")] == ["t1"]
+    assert all(turn.is_summarized for turn in without.turns_of("a"))

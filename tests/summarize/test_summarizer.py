@@ -1,0 +1,315 @@
+"""Rounds of summaries: what is due, what comes of answers and failures, and what it costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.errors import JournalError
+from memkit.journal.day_file import DayFile
+from memkit.llm.ledger import Ledger, total
+from memkit.llm.model import (
+    NotConfiguredError,
+    RateLimitedError,
+    RefusedError,
+    Task,
+    UnavailableError,
+    UnusableReplyError,
+    Usage,
+)
+from memkit.summarize.summarizer import AGAIN_SECONDS
+from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
+
+HOURS = 60
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> SummaryStage:
+    return SummaryStage(tmp_path)
+
+
+def git(directory: str, *arguments: str) -> str:
+    command = ["git", "-C", directory, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
+    first = stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
+    stage.add_turn(2)
+    before = stage.text
+    stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1], "decision")]}
+    assert stage.run(4).segments == 0  # quiet for too short a time
+    report = stage.run(10)
+    assert (report.segments, report.bullets, report.calls) == (1, 1, 1)
+    assert stage.project.root in report.projects
+    (line,) = stage.bullets
+    assert line.startswith("- Decided: The gateway listens on 7443. <!-- grip:")
+    assert f"turns:{first} -->" in line
+    # Nothing else of the day has changed but the heading's anchor.
+    rest = stage.text.replace(f"\n{line}\n", "").replace(" summary:00000001 ", " ")
+    assert rest == before
+    assert not list(WaitingSessions(stage.home)) or stage.run(11).calls == 0
+    assert stage.run(700).calls == 0
+    assert not WaitingSessions(stage.home)
+
+
+def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
+    """Nobody pays for bullets that could only be written into a file of the repository."""
+    turn = stage.add_turn(0)
+    git(stage.project.root, "init", "-q")
+    git(stage.project.root, "add", "-f", str(stage.journal.path("2026-11-20")))
+    before = stage.text
+    assert stage.run(10).calls == 0
+    assert not stage.provider.tasks
+    assert not WaitingSessions(stage.home)  # not looked at each minute
+    with pytest.raises(JournalError, match="git tracks"):
+        stage.journal.summarize("2026-11-20", [turn], ["- Fact: x <!-- grip:ab12cd34 -->"])
+    assert stage.text == before
+
+
+def test_what_was_imported_waits_for_a_persons_word(stage: SummaryStage) -> None:
+    stage.add_turn(0, is_live=False)
+    assert stage.run(3 * 24 * HOURS).calls == 0
+    assert [len(one.segment.turns) for one in stage.summarizer.asked_for(stage.project, "2026-11-20")] == [1]
+    assert stage.summarizer.asked_for(stage.project, "2026-11-21") == []
+    assert stage.summarizer.asked_for(stage.project, "") == []
+
+
+def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
+    for number, minutes in enumerate((0, 5, 60, 65, 120)):
+        stage.add_turn(minutes, f"Question {number}")
+    assert stage.run(400).calls == 1
+    content = DayFile(stage.text)
+    headings = [s for s in content.sections if "session" in s.pairs]
+    assert [s.pairs["summary"] for s in headings] == ["00000001", "00000003", "00000004"]
+    assert [s.minute for s in headings] == ["09:00", "10:00", "11:00"]
+    assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
+    # A turn that comes later goes below the last of them, and is summarized by itself.
+    stage.add_turn(500, "Late question")
+    assert [t.is_summarized for t in DayFile(stage.text).turns_of("fd0aee29")] == [True] * 5 + [False]
+    assert stage.run(900).segments == 1
+    assert len(stage.bullets) == 6
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RateLimitedError("too many"),
+        UnavailableError("out of order"),
+        NotConfiguredError("no key"),
+        RefusedError("no"),
+        UnusableReplyError("empty", Usage(100, 5)),
+    ],
+)
+def test_a_failure_never_becomes_memory_and_is_tried_again(
+    stage: SummaryStage, error: Exception
+) -> None:
+    stage.add_turn(0)
+    before = stage.text
+    stage.provider.answer = error  # type: ignore[assignment]
+    assert stage.run(10).failures == [str(error)]
+    assert stage.text == before
+    assert stage.run(10 + AGAIN_SECONDS[0] / 60 - 1).calls == 0
+    stage.provider.answer = bullet_for_each
+    assert stage.run(10 + AGAIN_SECONDS[0] / 60 + 1).segments == 1
+    assert len(stage.bullets) == 1
+    outcomes = [call.outcome for call in Ledger(stage.home).calls()]
+    assert outcomes == [error.outcome, "ok"]  # type: ignore[attr-defined]
+
+
+def test_a_provider_that_asks_for_time_gets_it(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = RateLimitedError("too many", retry_after=7200)
+    stage.run(10)
+    assert stage.run(10 + 119).calls == 0
+    assert stage.run(10 + 121).calls == 1
+
+
+def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = RefusedError("no")
+    minutes = 10.0
+    for pause in (*AGAIN_SECONDS, 0.0):
+        assert stage.run(minutes).calls == 1
+        minutes += pause / 60 + 1
+    assert stage.run(minutes + 48 * HOURS).calls == 0
+    (waiting,) = WaitingSessions(stage.home)
+    (tried,) = waiting.tries.values()
+    assert tried.given_up
+    assert tried.reason == "no"
+    # Asked for by a person it is tried once more, and nothing is left of the mark.
+    summarizer = stage.summarizer
+    candidates = summarizer.asked_for(stage.project, "")
+    summarizer.keep(candidates)
+    stage.provider.answer = bullet_for_each
+    assert stage.run(minutes + 48 * HOURS).segments == 1
+    stage.run(minutes + 49 * HOURS)
+    assert not WaitingSessions(stage.home)
+
+
+def test_a_day_without_the_provider_gives_nothing_up(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = UnavailableError("out of reach")
+    minutes = 10.0
+    while minutes < 70 * HOURS:
+        stage.run(minutes)
+        minutes += 30
+    stage.provider.answer = bullet_for_each
+    assert stage.run(minutes + 12 * HOURS).segments == 1
+
+
+def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -> None:
+    stage.add_turn(0, "poison")
+    stage.add_turn(60, "fine")
+
+    def answer(task: Task) -> dict[str, object]:
+        if "poison" in task.material:
+            raise RefusedError("no")
+        return bullet_for_each(task)
+
+    stage.provider.answer = answer
+    assert stage.run(200).segments == 0
+    assert stage.run(220).segments == 1
+    assert [turn.is_summarized for turn in DayFile(stage.text).turns_of("fd0aee29")] == [False, True]
+    stage.provider.answer = bullet_for_each
+    assert stage.run(400).segments == 1
+    content = DayFile(stage.text)
+    assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
+
+
+def test_small_talk_is_believed_to_be_such_the_second_time(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Thanks!", "You are welcome.")
+    stage.provider.answer = {"bullets": []}
+    assert stage.run(10).segments == 0
+    assert stage.run(30).segments == 1
+    assert stage.bullets == []
+    assert all(turn.is_summarized for turn in DayFile(stage.text).turns_of(SESSION))
+    stage.run(700)
+    assert len(stage.provider.tasks) == 2
+    assert not WaitingSessions(stage.home)
+
+
+def test_a_section_that_a_person_changed_is_kept(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Which port?")
+    stage.add_turn(2, "And why?")
+    day = Path(stage.project.memory) / "2026-11-20.md"
+    text = day.read_text().replace("09:00 Which port? <!-- session", "09:00 My own title <!-- session")
+    text = text.replace("### 09:02", "My note between the turns.\n\n### 09:02").replace("It is that.", "It is mine.")
+    day.write_text(text)
+    stage.run(30)
+    after = stage.text
+    for own in ("## 09:00 My own title <!--", "My note between the turns.", "It is mine."):
+        assert own in after
+    assert "grip:" in after
+    without = "\n".join(line for line in after.splitlines() if "grip:" not in line)
+    assert without.split() == text.replace(" -->\n\n### 09:00", " summary:00000001 -->\n\n### 09:00").split()
+
+
+def test_turns_a_person_removed_are_not_summarized(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Secret matter")
+    stage.add_turn(60, "Open matter")
+    day = Path(stage.project.memory) / "2026-11-20.md"
+    lines = day.read_text().split("\n")
+    start = next(n for n, line in enumerate(lines) if line.startswith("### 09:00"))
+    end = next(n for n, line in enumerate(lines) if line.startswith("### 10:00"))
+    day.write_text("\n".join(lines[:start] + lines[end:]))
+    stage.run(200)
+    assert all("Secret matter" not in task.material.partition("<turn")[2] for task in stage.provider.tasks)
+    assert len(stage.bullets) == 1
+
+
+def test_the_daily_budget_holds_and_the_rest_goes_on_tomorrow(stage: SummaryStage) -> None:
+    stage.change(daily_tokens=20_000)
+    for number in range(60):
+        stage.add_turn(number, "words " * 320)
+    report = stage.run(200)
+    assert any("daily budget of 20,000 tokens" in line for line in report.failures)
+    spent = Ledger(stage.home).today(stage.now.timestamp())
+    assert 0 < spent.tokens <= 20_000
+    done = len(stage.bullets)
+    assert done < 60
+    assert stage.run(300).segments == 0
+    stage.change(daily_tokens=200_000)
+    stage.run(24 * HOURS)
+    assert len(stage.bullets) == 60
+
+
+def test_a_budget_in_dollars_holds(stage: SummaryStage) -> None:
+    stage.change(daily_usd=0.001)
+    stage.add_turn(0)
+    assert stage.run(30).segments == 0
+    assert Ledger(stage.home).calls() == []
+
+
+def test_a_thousand_turns_of_a_day_cost_few_calls(stage: SummaryStage) -> None:
+    # Turns every two minutes in five sessions, about as long as real ones (443 tokens on average).
+    stage.change(daily_tokens=10_000_000)
+    answer = "An answer of the usual length. " * 50
+    for minute in range(0, 400, 20):
+        added: dict[str, list[Any]] = {}
+        for number in range(10):
+            for one in range(5):
+                name = f"{minute:04d}{number:02d}{one:02d}"
+                made = stage.turn(
+                    minute + 2 * number, f"Question {name}", answer, session=f"s{one}", name=name
+                )
+                added.setdefault(f"s{one}", []).append(made)
+        stage.add(added)
+        stage.run(minute + 20)
+    stage.run(24 * HOURS)
+    content = DayFile(stage.text)
+    turns = [turn for session in content.sessions() for turn in content.turns_of(session)]
+    assert len(turns) == 1000
+    assert all(turn.is_summarized for turn in turns)
+    assert len(stage.provider.tasks) <= 60
+    calls = total(Ledger(stage.home).calls())
+    assert calls.calls == len(stage.provider.tasks)
+    assert calls.tokens_in == sum(usage.tokens_in for usage in stage.provider.used)
+    assert calls.tokens_out == sum(usage.tokens_out for usage in stage.provider.used)
+
+
+def test_live_and_at_once_are_cut_alike(tmp_path: Path) -> None:
+    live, at_once = SummaryStage(tmp_path / "live"), SummaryStage(tmp_path / "once")
+    minutes = [0, 3, 9, 50, 52, 55, 130, 131, 300]
+    LiveSessions(live.home).begin(SESSION, live.project.root, os.getpid())
+    for number, minute in enumerate(minutes):
+        for one in (live, at_once):
+            one.add_turn(minute, f"Question {number}", "words " * 300, name=f"{number:08x}")
+        live.run(minute + 1)
+    LiveSessions(live.home).end(SESSION)
+    live.run(24 * HOURS)
+    at_once.run(24 * HOURS)
+    assert live.text == at_once.text
+
+
+def test_an_older_calls_estimate_counts_when_its_end_is_missing(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+
+    def die(task: Task) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    stage.provider.answer = die
+    with pytest.raises(KeyboardInterrupt):
+        stage.run(30)
+    (call,) = Ledger(stage.home).calls()
+    assert call.outcome == "unfinished"
+    assert call.tokens_out == 4000
+    assert call.tokens_in > 300
+    stage.provider.answer = bullet_for_each
+    assert stage.run(31).segments == 1
+
+
+def test_off_calls_nobody(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    for settings in ({"provider": "none"}, {"provider": "anthropic", "mode": "off"}):
+        stage.change(**settings)
+        assert stage.run(100).calls == 0
+    assert stage.now == START + timedelta(minutes=100)
+    assert stage.provider.tasks == []

@@ -1,0 +1,298 @@
+"""Rounds of summaries where something is amiss: no call is made in vain again and again, nothing is forgotten."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import Sessions
+from memkit.capture.summary_queue import WaitingSessions
+from memkit.journal.day_file import DayFile
+from memkit.llm.ledger import Ledger
+from memkit.llm.model import RateLimitedError, UnavailableError
+from memkit.llm.providers.failures import too_slow
+from memkit.settings import CaptureSettings
+from memkit.settings.load import Settings
+from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
+
+HOURS = 60
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> SummaryStage:
+    return SummaryStage(tmp_path)
+
+
+def day_of(stage: SummaryStage) -> Path:
+    return Path(stage.project.memory) / "2026-11-20.md"
+
+
+def test_what_waits_on_a_disk_that_is_out_waits_until_it_is_in(
+    stage: SummaryStage, tmp_path: Path
+) -> None:
+    stage.add_turn(0)
+    disk = Path(stage.project.root)
+    disk.rename(tmp_path / "elsewhere")
+    assert stage.run(3 * HOURS).calls == 0
+    (tmp_path / "elsewhere").rename(disk)
+    assert stage.run(4 * HOURS).segments == 1
+
+
+def test_a_project_that_is_gone_for_good_is_forgotten(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    shutil.rmtree(stage.project.root)
+    stage.run(89 * 24 * HOURS)
+    assert WaitingSessions(stage.home)
+    stage.run(91 * 24 * HOURS)
+    assert not WaitingSessions(stage.home)
+
+
+def test_half_a_letter_in_an_answer_is_no_reason_to_ask_again(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = {"bullets": [bullet("It was \ud83d good.", [1])]}
+    assert stage.run(10).segments == 1
+    assert "- Found: It was ? good. <!-- grip:" in stage.text
+
+
+def test_an_error_nobody_foresaw_is_followed_by_a_pause(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+
+    def answer(task: object) -> dict[str, Any]:
+        raise ZeroDivisionError("of our own making")
+
+    stage.provider.answer = answer
+    assert stage.run(10).failures == ["ZeroDivisionError: of our own making"]
+    assert stage.run(11).calls == 0
+    stage.provider.answer = bullet_for_each
+    assert stage.run(21).segments == 1
+
+
+def test_a_turn_that_stands_twice_is_not_asked_about_for_ever(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.run(10)
+    text = day_of(stage).read_text()
+    section = re.sub(r" summary:\w+", "", text[text.index("## ") :])
+    section = re.sub(r"\n- Found.*\n", "", section)
+    day_of(stage).write_text(f"{text}\n{section}")
+    WaitingSessions(stage.home).add(
+        stage.project.root, SESSION, ["2026-11-20"], START.timestamp()
+    )
+    for minutes in range(20, 40):
+        stage.run(minutes)
+    assert len(stage.provider.tasks) == 2
+    turns = DayFile(stage.text).turns_of(SESSION)
+    assert [turn.is_summarized for turn in turns] == [True, True]
+
+
+def test_turns_that_change_under_a_call_are_not_asked_about_each_minute(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    before = day_of(stage).read_text()
+
+    def answer(task: Any) -> dict[str, Any]:
+        day_of(stage).write_text("# 2026-11-20\n")  # a checkout, say
+        return bullet_for_each(task)
+
+    stage.provider.answer = answer
+    assert stage.run(10).segments == 0
+    day_of(stage).write_text(before)
+    assert stage.run(11).calls == 0
+    stage.provider.answer = bullet_for_each
+    assert stage.run(21).segments == 1
+
+
+def test_after_an_outage_segments_share_calls_as_before(stage: SummaryStage) -> None:
+    for number in range(5):
+        stage.add_turn(number * 40)
+    stage.provider.answer = RateLimitedError("too many")
+    assert stage.run(300).calls == 1
+    stage.provider.answer = bullet_for_each
+    report = stage.run(320)
+    assert (report.segments, report.calls) == (5, 1)
+
+
+def test_an_outage_says_nothing_of_segments_that_are_done(stage: SummaryStage) -> None:
+    stage.change(daily_tokens=10_000_000)
+    for number in range(30):
+        stage.add_turn(number, "words " * 330)
+    answers = iter([bullet_for_each, UnavailableError("out of order")])
+
+    def answer(task: Any) -> dict[str, Any]:
+        one = next(answers)
+        if isinstance(one, UnavailableError):
+            raise one
+        return one(task)
+
+    stage.provider.answer = answer
+    done = stage.run(300).segments
+    assert done > 0
+    (waiting,) = WaitingSessions(stage.home)
+    open_turns = {
+        turn.section.pairs["turn"]
+        for turn in DayFile(stage.text).turns_of(SESSION)
+        if not turn.is_summarized
+    }
+    assert waiting.tries
+    assert set(waiting.tries) <= open_turns
+
+
+def test_calls_fit_a_small_budget(stage: SummaryStage) -> None:
+    stage.change(daily_tokens=10_000)
+    for number in range(30):
+        stage.add_turn(number, "words " * 330)
+    for days in range(1, 8):
+        stage.run(days * 24 * HOURS)
+    assert len(stage.bullets) == 30
+    assert max(Ledger(stage.home).today(stage.now.timestamp()).tokens, 1) <= 10_000
+
+
+def test_a_budget_that_no_call_fits_says_so(stage: SummaryStage) -> None:
+    stage.change(daily_tokens=3_000)
+    stage.add_turn(0)
+    (line,) = stage.run(30).failures
+    assert "tomorrow" not in line
+    assert "raise summarize.daily_tokens" in line
+
+
+def test_a_spent_budget_ends_the_round_with_one_line(stage: SummaryStage, tmp_path: Path) -> None:
+    other = SummaryStage(tmp_path)
+    other.project = type(stage.project)(str(tmp_path / "other"))
+    Path(other.project.root).mkdir()
+    other.journal = type(stage.journal)(other.project)
+    stage.add_turn(0)
+    other.add_turn(0, session="0ther")
+    stage.change(daily_tokens=3_000)
+    report = stage.run(30)
+    assert len(report.failures) == 1
+    assert report.is_out_of_budget
+
+
+@pytest.mark.parametrize("time", ["24:05", "09:61", "٠٩:٣٠"])
+def test_a_time_a_person_wrote_that_is_none(stage: SummaryStage, time: str) -> None:
+    stage.add_turn(0)
+    stage.add_turn(1)
+    text = day_of(stage).read_text()
+    day_of(stage).write_text(text.replace("### 09:01", f"### {time}"))
+    assert stage.run(300).segments == 1
+    assert len(stage.bullets) == 2
+
+
+def test_a_secret_that_a_person_wrote_down_goes_to_no_model(stage: SummaryStage) -> None:
+    key = "sk-ant-" + "api03-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM5oQ7sU9wY1"
+    stage.settings = Settings(
+        summarize=stage.settings.summarize, capture=CaptureSettings(redact=["Rumpel[a-z]+"])
+    )
+    stage.add_turn(0)
+    stage.add_turn(1)
+    with day_of(stage).open("a") as file:
+        file.write(f"\nThe key is {key}, says Rumpelstilz.\n")
+    assert stage.run(30).segments == 1
+    (task,) = stage.provider.tasks
+    assert key not in task.material
+    assert "Rumpel" not in task.material
+    assert "The key is [redacted:" in task.material
+
+
+def test_a_project_excluded_since_goes_to_no_model(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    allowed = stage.settings
+    stage.settings = Settings(
+        summarize=allowed.summarize, capture=CaptureSettings(exclude=[stage.project.root])
+    )
+    assert stage.run(300).calls == 0
+    stage.settings = allowed
+    assert stage.run(301).segments == 1
+
+
+@pytest.mark.parametrize("asked", [float("inf"), 1e12])
+def test_a_provider_cannot_ask_for_ever(stage: SummaryStage, asked: float) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = RateLimitedError("too many", retry_after=asked)
+    stage.run(10)
+    stage.provider.answer = bullet_for_each
+    assert stage.run(25 * HOURS).segments == 1
+
+
+def test_a_clock_that_was_years_ahead_holds_nothing_up(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = RateLimitedError("too many")
+    stage.run(10)
+    stage.provider.answer = bullet_for_each
+    assert stage.run(-365 * 24 * HOURS).segments == 1
+
+
+def test_an_end_is_told_by_how_long_a_turn_took(
+    stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The headings keep the time of the zone in which they were written."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    stage.add_turn(0, lasts=1)
+    stage.add_turn(60, lasts=1)
+    try:
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        found = stage.summarizer.asked_for(stage.project, "2026-11-20")
+        assert [len(one.segment.turns) for one in found] == [1, 1]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_what_a_call_used_that_ran_out_of_time_counts_as_estimated(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = too_slow("anthropic", 60)
+    stage.run(30)
+    (call,) = Ledger(stage.home).calls()
+    assert (call.outcome, call.tokens_out) == ("unavailable", 4000)
+    assert call.tokens_in > 300
+    assert call.usd
+    stage.provider.answer = too_slow("anthropic", 60, was_asked=False)
+    stage.run(60)
+    assert Ledger(stage.home).calls()[-1].tokens == 0
+
+
+def test_instructions_that_cannot_be_read_are_no_fault_of_the_segments(
+    stage: SummaryStage, tmp_path: Path
+) -> None:
+    stage.change(prompt_file=str(tmp_path / "prompt.md"), daily_tokens=10_000_000)
+    for number in range(60):
+        stage.add_turn(number, "words " * 330)
+    assert len(stage.run(300).failures) == 1
+    for hours in range(6, 70):
+        stage.run(hours * HOURS)
+    (tmp_path / "prompt.md").write_text("In verse, please.")
+    report = stage.run(100 * HOURS)
+    assert len(stage.bullets) == 60
+    assert report.calls < report.segments
+
+
+def test_a_budget_in_dollars_that_no_call_fits_says_so(stage: SummaryStage) -> None:
+    stage.change(daily_usd=0.001)
+    stage.add_turn(0)
+    (line,) = stage.run(30).failures
+    assert "a day has $0.001; raise summarize.daily_usd" in line
+
+
+def test_a_turn_that_was_written_half_waits_for_its_answer(stage: SummaryStage) -> None:
+    """The client compacted in the middle of long work, and memkit wrote what there was by then."""
+    LiveSessions(stage.home).begin(SESSION, stage.project.root, os.getpid())
+    sessions = Sessions(stage.home)
+    state = sessions.load(SESSION)
+    state.remember_prompt("p1", "Long work")
+    sessions.save(state)
+    turn, archived = stage.turn(0, "Long work", "I begin.", session=SESSION)
+    stage.add({SESSION: [(turn, replace(archived, prompt_id="p1"))]})
+    assert stage.run(5 * HOURS).calls == 0
+    assert stage.run(30 * HOURS).calls == 0  # at midnight neither
+    state.prompts.clear()  # the client said that it has ended
+    sessions.save(state)
+    assert stage.run(31 * HOURS).segments == 1

@@ -1,0 +1,248 @@
+"""No process that memkit starts runs code of the working directory or of a repository's variables."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit import processes
+from memkit.environment import environment_directory
+from memkit.hook.session_variables import WITHHELD, in_session, of_user
+from memkit.index import damage
+from memkit.paths import Home
+from tests.hook.conftest import Stage, stage  # noqa: F401
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FILES = [
+    *sorted((REPOSITORY / "memkit").rglob("*.py")),
+    *sorted((REPOSITORY / "hooks").glob("*.py")),
+    REPOSITORY / "bin" / "memkit",
+]
+INTERPRETERS = {"python", "target", "launcher", "path", "interpreter", "executable"}
+"""The names by which the code calls interpreters that it starts."""
+
+
+def commands(file: Path) -> Iterator[ast.List]:
+    """The lists in `file` that are a command line of an interpreter: `[python, "-…", …]`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.List) and len(node.elts) > 1 and is_interpreter(node.elts[0]):
+            yield node
+
+
+def is_interpreter(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute):  # sys.executable, found.path
+        return node.attr == "executable" or (node.attr == "path" and "python" in ast.unparse(node))
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.startswith("python")
+    return isinstance(node, ast.Name) and node.id in INTERPRETERS
+
+
+def is_isolated(command: ast.List) -> bool:
+    after = command.elts[1]
+    if isinstance(after, ast.Starred):  # of names of executables alone
+        return False
+    return isinstance(after, ast.Constant) and after.value in ("-I", "-3")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(REPOSITORY)))
+def test_every_interpreter_is_started_isolated(file: Path) -> None:
+    for command in commands(file):
+        assert is_isolated(command), f"{file}:{command.lineno}: {ast.unparse(command)}"
+
+
+def test_the_check_sees_the_interpreters_there_are() -> None:
+    found = {file.name for file in FILES if any(commands(file))}
+    assert found >= {
+        "damage.py", "demo.py", "install.py", "installation.py", "interpreters.py", "launch.py",
+        "memkit", "sources.py",
+    }  # fmt: skip
+
+
+def test_every_hook_and_the_command_itself_start_isolated() -> None:
+    manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
+    entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
+    assert {(entry["command"], entry["args"][0]) for entry in entries} == {("python3", "-I")}
+    assert (REPOSITORY / "bin" / "memkit").read_text().splitlines()[1].split()[1:3] == [
+        '"python3"', '"-I"'
+    ]  # fmt: skip
+    assert "%memkit_python% -I" in (REPOSITORY / "bin" / "memkit.cmd").read_text()
+
+
+def link_environment(home: Path) -> None:
+    """Let this test's environment be the one that memkit made in `home`."""
+    directory = Path(environment_directory(str(home), str(REPOSITORY)))
+    directory.parent.mkdir(parents=True)
+    directory.symlink_to(sys.prefix)
+
+
+def intrude(directory: Path, mark: Path) -> None:
+    """Put modules into `directory` that memkit's processes import, and write `mark` when they run."""
+    directory.mkdir(exist_ok=True)
+    for name in ("json", "sqlite3", "memkit", "chromadb", "sitecustomize", "usercustomize"):
+        (directory / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n")
+
+
+def test_reading_a_whole_index_runs_nothing_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intrude(tmp_path / "repository", tmp_path / "ran")
+    (tmp_path / "repository" / ".env").write_text("MIGRATIONS=true\n")
+    index = tmp_path / "index"
+    subprocess.run(
+        [sys.executable, "-I", "-c", "import chromadb, sys; chromadb.PersistentClient(sys.argv[1])", index],
+        check=True,
+        cwd=tmp_path,
+    )
+    monkeypatch.chdir(tmp_path / "repository")
+    assert damage.read_all(Path("../index")) == damage.Contents()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_chroma_reads_no_settings_of_the_working_directory(tmp_path: Path) -> None:
+    """They would end the import, or send traces to an address that the file names."""
+    (tmp_path / ".env").write_text("MIGRATIONS=true\nCHROMA_OTEL_COLLECTION_ENDPOINT=http://x\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "import os; from memkit.index.store import _chroma_settings\n"
+        "print(_chroma_settings().chroma_otel_collection_endpoint, os.getcwd())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(tmp_path.resolve())]
+
+
+def test_no_command_runs_modules_of_a_repository(stage: Stage) -> None:  # noqa: F811
+    """Neither as `memkit` in a session nor in the processes that hooks start."""
+    link_environment(stage.home)
+    intrude(stage.project, stage.root / "ran")
+    environment = {"PYTHONPATH": str(stage.project), "PYTHONUSERBASE": str(stage.project)}
+    recorder = stage.environment.pop("MEMKIT_PYTHON")
+    program = stage.project / "python"
+    program.symlink_to(recorder)
+    for session in ({}, {"CLAUDECODE": "1", "MEMKIT_PYTHON": str(program)}):
+        done = subprocess.run(
+            [REPOSITORY / "bin" / "memkit", "--version"],
+            cwd=stage.project,
+            env={**stage.environment, **environment, **session},
+            capture_output=True,
+            check=True,
+        )
+        assert done.stdout.startswith(b"memkit ")
+    stage.environment["MEMKIT_PYTHON"] = recorder
+    stage.run("stop", stage.event("Stop", last_assistant_message="x"), environment=environment)
+    assert not (stage.root / "ran").exists()
+
+
+def test_programs_are_not_looked_for_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for directory in ("repository", "programs"):
+        program = tmp_path / directory / "git"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "repository")
+    places = ["", ".", "../repository", str(tmp_path / "programs")]
+    monkeypatch.setenv("PATH", os.pathsep.join(places))
+    assert processes.find_program("git") == str(tmp_path / "programs" / "git")
+    assert processes.find_program("git", os.pathsep.join(places[:-1])) is None
+
+
+def test_what_counts_of_a_sessions_environment(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    (project / "sub" / ".git").mkdir(parents=True)
+    (project / ".git").mkdir()
+    (tmp_path / "link").symlink_to(project)
+    user = {
+        "PATH": str(outside),
+        "HOME": str(outside),
+        "MEMKIT_HOME": str(outside / "memory"),
+        "CLAUDE_CONFIG_DIR": str(outside),
+        "TMPDIR": str(outside),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C",
+        "https_proxy": "http://proxy:1",
+        "MEMKIT_DISABLE": "1",
+        "ANTHROPIC_API_KEY": "sk-1",
+        "CLAUDE_CODE_OAUTH_TOKEN": "token",
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+    }
+    marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(project / "deep")}
+    (project / "deep").mkdir()
+    others = {
+        **dict.fromkeys(("MEMKIT_PYTHON", "MEMKIT_INDEX_URI", "MEMKIT_CAPTURE_REDACT", "MEMKIT_TEST_MODELS", "MEMKIT_SUMMARIZE_BASE_URL", "PYTHONPATH", "PYTHONSTARTUP", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "EDITOR", "PAGER", "OLLAMA_HOST", "OPENAI_API_BASE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "UV_INDEX_URL", "HF_ENDPOINT", "CHROMA_API_KEY", "CHROMA_TENANT", "AWS_ENDPOINT_URL", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "GOOGLE_VERTEX_BASE_URL", "CHROMA_OTEL_COLLECTION_ENDPOINT", "NODE_OPTIONS"), "x"),
+        "TEMP": "./tmp",
+        "XDG_RUNTIME_DIR": str(tmp_path / "link" / "run"),
+    }  # fmt: skip
+    assert of_user({**user, **marks, **others}) == {**user, **marks}
+    path = os.pathsep.join(["", ".", str(project / "bin"), str(tmp_path / "link"), str(outside)])
+    assert of_user({**marks, "PATH": path}) == {**marks, "PATH": str(outside)}
+    for given in ("./memory", "memory", str(project / "memory"), str(tmp_path / "link" / "memory")):
+        assert of_user({**marks, "MEMKIT_HOME": given, "HOME": given}) == marks
+    addresses = {
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "OPENAI_BASE_URL": "https://elsewhere.example/v1/",
+    }
+    assert of_user({**marks, **addresses}) == {**marks, **dict.fromkeys(addresses, WITHHELD)}
+    assert of_user({**marks, "ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == marks
+
+
+def test_what_is_near_a_repository_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a linked worktree nor a subdirectory can name what lies beside it."""
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    (main / ".git" / "worktrees" / "linked").mkdir(parents=True)
+    (main / "module" / ".git").mkdir(parents=True)
+    linked.mkdir()
+    kept = main / ".git" / "worktrees" / "linked"
+    (kept / "commondir").write_text("../..\n")
+    (kept / "gitdir").write_text(f"{linked / '.git'}\n")
+    (linked / ".git").write_text(f"gitdir: {kept}\n")
+    for directory in (linked, main / "module"):
+        monkeypatch.chdir(directory)
+        marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(directory)}
+        for place in (linked, main / "evil") if directory == linked else (main / "evil",):
+            assert of_user({**marks, "MEMKIT_HOME": str(place), "HOME": str(place)}) == marks
+        for place in ("/proc/self/cwd/../evil", "/usr/../proc/self/cwd", "/dev/fd/3"):
+            assert of_user({**marks, "MEMKIT_HOME": place, "PATH": place}) == {**marks, "PATH": ""}
+
+
+def test_a_session_is_known_by_what_the_client_sets() -> None:
+    for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
+        assert in_session({name: "1"})
+    assert not in_session({"CLAUDE_CONFIG_DIR": "/x", "PATH": "/bin"})
+
+
+def test_a_hook_heeds_no_setting_of_a_sessions_environment(stage: Stage) -> None:  # noqa: F811
+    """`MEMKIT_PYTHON` would run a repository's program, `MEMKIT_HOME` lead the memory into it."""
+    ran = stage.root / "ran"
+    program = stage.project / "python"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    own = stage.root / "user"
+    environment = {
+        "CLAUDECODE": "1",
+        "CLAUDE_PROJECT_DIR": str(stage.project),
+        "MEMKIT_PYTHON": str(program),
+        "MEMKIT_HOME": "./memory",
+        "HOME": str(own),
+    }
+    own.mkdir()
+    # An index pass under way keeps the hook from starting a worker, which would make an environment.
+    from memkit.index.lock import index_lock
+
+    with index_lock(Home(str(own / ".memkit")), 0):
+        answer = stage.run(
+            "stop", stage.event("Stop", last_assistant_message="x"), environment=environment
+        )
+    assert answer.json == {}
+    assert [*(own / ".memkit" / "spool" / "new").iterdir()]
+    assert not (stage.project / "memory").exists()
+    assert not ran.exists()

@@ -1,0 +1,267 @@
+"""What memkit does on Windows, through stand-ins for what Linux lacks or has."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from memkit import locks, paths, processes
+from memkit.archive.archive import Archive
+from memkit.doctor import installation, places
+from memkit.doctor.finding import Subject
+from memkit.environment import interpreters
+from memkit.hook.project import Project
+from memkit.ipc import launch, stop
+from memkit.paths import Home
+from memkit.service import server
+from memkit.settings import Settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+NO_WINDOW, NEW_GROUP, DETACHED = 0x08000000, 0x00000200, 0x00000008
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+
+
+class Child:
+    """A process that runs until it is killed."""
+
+    pid = 4711
+
+    def __init__(self, status: int | None = None) -> None:
+        self.status, self.was_killed = status, False
+
+    def poll(self) -> int | None:
+        return self.status
+
+    def kill(self) -> None:
+        self.was_killed = True
+
+    def wait(self) -> int:
+        return self.status or 1
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], dict[str, object]]]:
+    """The commands that were run, with their options; none is."""
+    found: list[tuple[list[str], dict[str, object]]] = []
+
+    def note(command: list[str], **options: object) -> SimpleNamespace:
+        found.append((command, options))
+        return SimpleNamespace(stdout=b"C:\\Python312\\python.exe\r\n", returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", note)
+    monkeypatch.setattr(subprocess, "Popen", note)
+    return found
+
+
+def test_a_worker_has_neither_window_nor_console_of_the_session(windows, ran, tmp_path):
+    launch.start(Home(str(tmp_path)), "work")
+    [(command, options)] = ran
+    assert command[-1] == "work"
+    assert options["creationflags"] == NO_WINDOW | NEW_GROUP
+    assert "start_new_session" not in options
+    # Detached, each program it runs would open a window.
+    assert not int(str(options["creationflags"])) & DETACHED
+
+
+def test_elsewhere_it_leads_a_session(ran, tmp_path):
+    launch.start(Home(str(tmp_path)), "work")
+    [(_, options)] = ran
+    assert options["start_new_session"] is True and "creationflags" not in options
+
+
+def test_a_group_is_killed_with_its_children_without_killpg(windows, ran, monkeypatch):
+    monkeypatch.delattr(os, "killpg")
+    child = Child()
+    processes.kill_group(child)  # type: ignore[arg-type]
+    taskkill = "C:\\Windows\\System32\\taskkill.exe"
+    assert ran[0][0] == [taskkill, "/F", "/T", "/PID", "4711"]
+    assert child.was_killed
+
+
+def test_the_number_of_a_process_that_has_ended_is_not_used(windows, ran):
+    processes.kill_group(Child(status=0))  # type: ignore[arg-type]
+    assert not ran
+
+
+def test_without_taskkill_the_child_itself_is_killed(windows, monkeypatch):
+    def missing(*_: object, **__: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    child = Child()
+    processes.kill_group(child)  # type: ignore[arg-type]
+    assert child.was_killed
+
+
+class Msvcrt:
+    """Locks of one byte of one file, as Windows' C runtime has them."""
+
+    LK_NBLCK = 2
+
+    def __init__(self, number: int = 0) -> None:
+        self.number, self.at = number, -1
+
+    def locking(self, descriptor: int, mode: int, count: int) -> None:
+        assert (mode, count) == (self.LK_NBLCK, 1)
+        self.at = os.lseek(descriptor, 0, os.SEEK_CUR)
+        if self.number:
+            raise OSError(self.number, "as told")
+
+
+@pytest.mark.parametrize(("number", "is_held"), [(0, False), (errno.EACCES, True), (errno.EIO, True)])
+def test_a_lock_is_seen_without_flock(windows, monkeypatch, tmp_path, number, is_held):
+    msvcrt = Msvcrt(number)
+    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    lock = tmp_path / "service.lock"
+    lock.write_text("4711")
+    assert locks.is_locked(str(lock)) is is_held
+    assert msvcrt.at == 0  # the byte that filelock locks
+    assert not locks.is_locked(str(tmp_path / "absent"))
+
+
+def test_a_lock_that_cannot_be_taken_for_another_reason_is_an_error(windows, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "msvcrt", Msvcrt(errno.EIO))
+    with open(tmp_path / "lock", "wb") as file, pytest.raises(OSError, match="as told"):
+        locks.try_lock(file.fileno())
+
+
+def test_the_service_ends_on_signals_where_loops_have_no_handlers():
+    caught = []
+
+    class Loop:
+        def add_signal_handler(self, number: int, call: object) -> None:
+            raise NotImplementedError
+
+        def call_soon_threadsafe(self, call: object) -> None:
+            caught.append(call)
+
+    def end() -> None: ...
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        server._call_on_signals(Loop(), end)  # type: ignore[arg-type]
+        for number in before:
+            signal.raise_signal(number)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert caught == [end, end]
+
+
+def test_a_service_that_hangs_is_ended_without_sigkill(monkeypatch, tmp_path):
+    home = Home(str(tmp_path))
+    os.mkdir(home.run)
+    Path(home.service_process).write_text("4711", encoding="ascii")
+    sent: list[tuple[int, int]] = []
+    monkeypatch.delattr(signal, "SIGKILL")
+
+    class Process:
+        pid = 4711
+
+        def send_signal(self, number: int) -> None:
+            sent.append((self.pid, number))
+
+    monkeypatch.setattr(stop, "_service_process", lambda home: Process())
+    monkeypatch.setattr(launch, "service_is_running", lambda home: not sent)
+    stop.stop(home)
+    assert sent == [(4711, signal.SIGTERM)]
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Refuse to replace files so often; the list grows with every try."""
+    tries: list[int] = []
+    replace = os.replace
+
+    def refuse(made: str, path: str) -> None:
+        tries.append(1)
+        if len(tries) <= times:
+            raise PermissionError(errno.EACCES, "used by another process", path)
+        replace(made, path)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(paths.time, "sleep", lambda seconds: None)
+    return tries
+
+
+def test_a_file_that_is_being_read_is_replaced_when_that_has_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "READERS_BLOCK", True)
+    tries = refusing(monkeypatch, 3)
+    paths.write_durably(str(tmp_path / "file"), b"new")
+    assert len(tries) == 4
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(("may_block", "seconds"), [(False, 2.0), (True, -1.0)])
+def test_one_that_may_not_be_replaced_is_told_of(monkeypatch, tmp_path, may_block, seconds):
+    monkeypatch.setattr(paths, "READERS_BLOCK", may_block)
+    monkeypatch.setattr(paths, "BUSY_SECONDS", seconds)
+    tries = refusing(monkeypatch, 10)
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(PermissionError):
+        paths.write_durably(str(tmp_path / "file"), b"new")
+    assert len(tries) == 1
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+@pytest.mark.parametrize("session", ["CON", "nul", "com1", "a:b", "a.", "a b", "../a", "a\\b", "?"])
+def test_no_name_from_outside_is_one_that_windows_refuses(tmp_path, session):
+    name = Archive(Home(str(tmp_path))).path(session).name
+    assert paths.is_plain_name(name.partition(".")[0].lstrip("_"))
+    assert session.lower() not in name.lower()
+
+
+@pytest.mark.parametrize("session", ["console", "com", "0f8fad5b-d9cb-469f-a165-70867728950e"])
+def test_other_names_stay(tmp_path, session):
+    assert Archive(Home(str(tmp_path))).path(session).name.startswith(session)
+
+
+def test_the_launcher_of_windows_finds_a_python(windows, ran, monkeypatch):
+    known = {"python": "C:\\python.exe", "py": "C:\\Windows\\py.exe"}
+    monkeypatch.setattr(interpreters, "find_program", lambda name: known.get(name))
+    assert list(interpreters._candidates()) == [
+        sys.executable,
+        "C:\\python.exe",
+        "C:\\Python312\\python.exe",
+    ]
+    [(command, options)] = ran
+    assert command[:2] == ["C:\\Windows\\py.exe", "-3"]
+    assert options["creationflags"] == NO_WINDOW
+
+
+def subject(path: Path) -> Subject:
+    return Subject(Home(str(path)), Project(str(path)), 0.0, Settings())
+
+
+def test_the_doctor_says_where_windows_has_a_python3(windows, monkeypatch, tmp_path):
+    monkeypatch.setattr(installation, "find_program", lambda name: None)
+    [finding] = installation.check_hook_python(subject(tmp_path))
+    assert finding.code == "python-missing" and "Microsoft Store" in finding.fix
+
+
+def test_the_owner_of_files_is_not_asked_for_where_there_is_no_number(windows, monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "geteuid")
+    assert not list(places.check_owner(subject(tmp_path)))
+
+
+def test_temporary_files_of_windows_are_nobodys_project(monkeypatch, tmp_path):
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    home = Home(str(tmp_path / "home"))
+    assert Project.remembering(str(tmp_path), home).root.startswith(home.projects)
+
+
+@pytest.mark.parametrize("file", sorted((REPOSITORY / "memkit").rglob("*.py")), ids=lambda file: file.stem)
+def test_the_syntax_is_that_of_python_310(file):
+    ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 10))
