@@ -30,13 +30,13 @@ BARS_SECONDS = {
 
 _UNCHANGED = """
 import json, sys, time
-from memkit import config
+from memkit.settings import load
 from memkit.index.lock import index_lock
 from memkit.index.sync import sync_project
 from memkit.paths import Home
 from memkit.hook.project import Project
 home, project = Home.from_environment(), Project(sys.argv[1])
-settings = config.load(home, project).settings
+settings = load.load(home, project).settings
 started = time.perf_counter()
 with index_lock(home, 5.0):
     report = sync_project(project, home, settings)

@@ -19,7 +19,7 @@ _CREATE_NEW_PROCESS_GROUP = 0x00000200
 _CREATE_NO_WINDOW = 0x08000000
 
 
-def quiet() -> dict[str, Any]:
+def no_window() -> dict[str, Any]:
     """Arguments for `subprocess` that keep a child from opening a console window."""
     return {"creationflags": _CREATE_NO_WINDOW} if sys.platform == "win32" else {}
 
@@ -41,7 +41,7 @@ def find_program(name: str, path: str | None = None) -> str | None:
     return None
 
 
-def apart() -> dict[str, Any]:
+def detached() -> dict[str, Any]:
     """Arguments for `subprocess`, for a child that no Ctrl-C and no end of our terminal reaches.
 
     It leads a group of its own, which `kill_group` ends, and may outlive us.
@@ -52,7 +52,7 @@ def apart() -> dict[str, Any]:
 
 
 def kill_group(process: Popen[Any]) -> None:
-    """Kill a child that was started `apart`, with all it started, and wait for its end."""
+    """Kill a child that was started `detached`, with all it started, and wait for its end."""
     if sys.platform == "win32":
         if process.poll() is None:  # its number may be another's by now
             _kill_tree(process.pid)
@@ -80,7 +80,7 @@ def _kill_tree(number: int) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=False,
-            **quiet(),
+            **no_window(),
         )
     except OSError:  # not on PATH
         pass

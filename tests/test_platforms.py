@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memkit import locks, paths, processes
+from memkit import files, locks, paths, processes
 from memkit.archive.archive import Archive
 from memkit.doctor import installation, places
 from memkit.doctor.finding import Subject
@@ -192,26 +192,26 @@ def refusing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
         replace(made, path)
 
     monkeypatch.setattr(os, "replace", refuse)
-    monkeypatch.setattr(paths.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(files.time, "sleep", lambda seconds: None)
     return tries
 
 
 def test_a_file_that_is_being_read_is_replaced_when_that_has_ended(monkeypatch, tmp_path):
-    monkeypatch.setattr(paths, "READERS_BLOCK", True)
+    monkeypatch.setattr(files, "READERS_BLOCK", True)
     tries = refusing(monkeypatch, 3)
-    paths.write_durably(str(tmp_path / "file"), b"new")
+    files.write_durably(str(tmp_path / "file"), b"new")
     assert len(tries) == 4
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize(("may_block", "seconds"), [(False, 2.0), (True, -1.0)])
 def test_one_that_may_not_be_replaced_is_told_of(monkeypatch, tmp_path, may_block, seconds):
-    monkeypatch.setattr(paths, "READERS_BLOCK", may_block)
-    monkeypatch.setattr(paths, "BUSY_SECONDS", seconds)
+    monkeypatch.setattr(files, "READERS_BLOCK", may_block)
+    monkeypatch.setattr(files, "BUSY_SECONDS", seconds)
     tries = refusing(monkeypatch, 10)
     (tmp_path / "file").write_bytes(b"old")
     with pytest.raises(PermissionError):
-        paths.write_durably(str(tmp_path / "file"), b"new")
+        files.write_durably(str(tmp_path / "file"), b"new")
     assert len(tries) == 1
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 

@@ -23,9 +23,8 @@ import msgspec
 from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.transcript import parse_time
 from memkit.errors import ArchiveError, ArchiveVersionError, NewerFileError
-from memkit.paths import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
-from memkit.safe_json import parse_json
-from memkit.versions import check_version
+from memkit.files import PRIVATE_FILE, make_private_directory, sync_directory, write_durably
+from memkit.state import check_version, parse_json
 
 if TYPE_CHECKING:
     import zstandard

@@ -27,6 +27,7 @@ from memkit.claude_code.omitted import Hidden
 from memkit.claude_code.transcript import Transcript, clean
 from memkit.claude_code.turn import Turn, read_turns, turn_id
 from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
+from memkit.files import create_private, make_private_directory
 from memkit.hook.own_entries import note_own, own_file
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
@@ -35,7 +36,7 @@ from memkit.ipc.spool import PROMPT_EVENT, time_of
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
 from memkit.journal.journal import Journal
-from memkit.paths import Home, create_private, make_private_directory
+from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.settings.load import Settings

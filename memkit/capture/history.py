@@ -25,7 +25,7 @@ from memkit.hook.project import Project
 from memkit.journal.digest import local_time
 from memkit.paths import Home
 from memkit.privacy.redact import leaves_open, without_private
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 SESSION_PREFIX = "history-"
 """Begins the name of a session that is made of a day's prompts, because the client named none."""

@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 
 from memkit.claude_code.files import Source
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.paths import Home
 
 
 class ImportRecord:

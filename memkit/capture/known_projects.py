@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.capture.sessions import Sessions
+from memkit.files import MOST_BYTES
 from memkit.hook.git import normalise_remote, remote_of
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
@@ -16,7 +17,6 @@ from memkit.hook.session_facts import days, newest_entries
 from memkit.index.current import known_roots, project_names
 from memkit.index.identity import recorded_roots
 from memkit.paths import Home
-from memkit.safe_files import MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import psutil
 
+from memkit.files import make_private_directory, write_durably
 from memkit.index.chunk import digest
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
+from memkit.paths import Home
+from memkit.state import parse_json
 
 SAME_SECONDS = 2.0
 """Times of creation are told by the clock of the day, which is set now and then."""

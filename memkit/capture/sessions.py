@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit.errors import NewerFileError
+from memkit.files import make_private_directory, write_durably
 from memkit.journal.journal import Growing
-from memkit.paths import Home, is_plain_name, make_private_directory, write_durably
-from memkit.safe_json import parse_json
-from memkit.versions import FIELD, check_version
+from memkit.paths import Home, is_plain_name
+from memkit.state import FIELD, check_version, parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from memkit.errors import NewerFileError
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
-from memkit.versions import FIELD, check_version
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import Home
+from memkit.state import FIELD, check_version, parse_json
 
 logger = logging.getLogger(__name__)
 

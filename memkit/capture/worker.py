@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memkit.errors import IndexBusyError, MemkitError
+from memkit.files import stale_temporary_files
 from memkit.hook.project import Project
 from memkit.index.lock import index_lock
 from memkit.index.sync_report import SyncReport
 from memkit.ipc import launch, spool, unindexed
-from memkit.paths import Home, stale_temporary_files
+from memkit.paths import Home
 
 if TYPE_CHECKING:
     from memkit.settings.load import Settings

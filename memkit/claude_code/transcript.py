@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memkit.errors import TranscriptError
+from memkit.files import open_regular
 from memkit.privacy.redact import without_private
-from memkit.safe_files import open_regular
 
 logger = logging.getLogger(__name__)
 

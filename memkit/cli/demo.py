@@ -19,8 +19,9 @@ import click
 
 from memkit.cli.context import Context, command, styled
 from memkit.errors import MemkitError
+from memkit.files import make_private_directory
 from memkit.hook.project import Project
-from memkit.paths import Home, make_private_directory
+from memkit.paths import Home
 
 QUESTION = "which port does the staging gateway listen on, and why?"
 BUNDLED_ROOT = "/home/you/shop"

@@ -79,10 +79,10 @@ def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:
-    from memkit.paths import replacing_privately
+    from memkit.files import open_replacement
 
     try:
-        with replacing_privately(str(path)) as file:
+        with open_replacement(str(path)) as file:
             for piece in pieces:
                 file.write(piece.encode("utf-8"))
     except OSError as error:

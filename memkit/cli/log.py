@@ -6,7 +6,8 @@ import io
 import logging
 from pathlib import Path
 
-from memkit.paths import Home, make_private_directory
+from memkit.files import make_private_directory
+from memkit.paths import Home
 
 LOG_BYTES = 1_000_000
 LOG_FILES = 3

@@ -14,7 +14,7 @@ import click
 from memkit.cli.context import Context, command, day_named, plain, styled
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 if TYPE_CHECKING:
     from memkit.recall.answers import Answer, Request

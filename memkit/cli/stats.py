@@ -54,7 +54,7 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
 def _draw(stats: Stats, path: str) -> None:
     import os
 
-    from memkit.paths import write_durably
+    from memkit.files import write_durably
     from memkit.stats.picture import draw
 
     title = f"{_name(stats)}: {counted(len(stats.tally.days), 'day')}, {counted(stats.tally.turns, 'turn')}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from memkit.claude_code.files import client_projects
 from memkit.hook.project import Project
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.errors import MemkitError
 from memkit.ipc import launch, spool
 from memkit.paths import Home
-from memkit.safe_json import parse_json
 from memkit.settings import load
+from memkit.state import parse_json
 
 RECENT_SECONDS = 7 * 86_400.0
 """Errors of hooks are told for so long."""

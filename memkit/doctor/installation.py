@@ -15,7 +15,7 @@ from memkit import environment
 from memkit.doctor.client import installed_plugins, plugin_version
 from memkit.doctor.finding import Finding, Subject
 from memkit.ipc.launch import REPOSITORY
-from memkit.processes import find_program, quiet
+from memkit.processes import find_program, no_window
 
 OLDEST_PYTHON = (3, 9)
 """What the hooks need."""
@@ -79,7 +79,7 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
             text=True,
             timeout=ASK_SECONDS,
             check=True,
-            **quiet(),
+            **no_window(),
         )
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:

@@ -19,7 +19,7 @@ from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.locks import is_locked
 from memkit.paths import Home
-from memkit.versions import release
+from memkit.state import release
 
 START_SECONDS = 5.0
 """How long a service that has just begun may take until it answers."""

@@ -25,7 +25,7 @@ from memkit.embedding.sources import TOKENIZER, WEIGHTS
 from memkit.embedding.weights import MODEL
 from memkit.embedding.windows import Token, cut_into_windows
 from memkit.errors import EmbeddingError
-from memkit.paths import write_durably
+from memkit.files import write_durably
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memkit.processes import apart, kill_group
+from memkit.processes import detached, kill_group
 
 _POLL_SECONDS = 0.05
 _OUTPUT_TAIL_BYTES = 4096
@@ -42,7 +42,7 @@ def run_watched(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            **apart(),
+            **detached(),
         )
         try:
             _wait(process, directory, silence_seconds)

@@ -22,8 +22,9 @@ from memkit.embedding import sources
 from memkit.embedding.sources import Announce, SourceError
 from memkit.environment import install_command
 from memkit.errors import WeightsUnavailableError
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import Home
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -192,7 +192,7 @@ def failure_file(home_root: str) -> str:
 
 def last_failure(home_root: str) -> Failure | None:
     """Why the last try to make the environment failed; None if it did not, or none was made."""
-    from memkit.safe_json import parse_json  # needed only where something went wrong
+    from memkit.state import parse_json  # needed only where something went wrong
 
     try:
         with open(failure_file(home_root), encoding="utf-8") as file:

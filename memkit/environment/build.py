@@ -26,8 +26,9 @@ from memkit.environment.commands import CommandRunner
 from memkit.environment.install import ADDED, add_again, install, installed_versions
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.environment.progress import Progress, say
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.locks import try_lock
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+from memkit.paths import Home
 
 NEEDED_BYTES = 700_000_000
 """What memkit's environment takes on disk: 0.63 GB measured (Python 3.11, Linux), and a margin."""

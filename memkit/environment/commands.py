@@ -15,7 +15,7 @@ from typing import TextIO
 
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.environment.progress import Progress
-from memkit.processes import apart, kill_group
+from memkit.processes import detached, kill_group
 
 NO_NETWORK_SECONDS = 10
 """For one connection, and again for its one retry: half a minute without a network."""
@@ -101,7 +101,7 @@ class CommandRunner:
                 encoding="utf-8",
                 errors="replace",
                 pass_fds=(self._lock,) if os.name == "posix" else (),
-                **apart(),  # Ctrl-C reaches us alone, and we end the whole group
+                **detached(),  # Ctrl-C reaches us alone, and we end the whole group
             )
         except OSError as error:
             message = f"memkit cannot run {command[0]}: {error.strerror}."

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memkit.errors import MemkitError
-from memkit.processes import find_program, quiet
+from memkit.processes import find_program, no_window
 
 MINIMUM = (3, 10)
 """The oldest Python that memkit itself runs on."""
@@ -147,7 +147,7 @@ def _ask(command: list[str]) -> str:
             stderr=subprocess.DEVNULL,
             timeout=20,
             check=True,
-            **quiet(),
+            **no_window(),
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -9,8 +9,8 @@ import os
 import subprocess
 
 from memkit.errors import MemkitError
-from memkit.processes import find_program, quiet
-from memkit.safe_json import parse_json
+from memkit.processes import find_program, no_window
+from memkit.state import parse_json
 
 PLUGIN = "memkit@memkit"
 """Plugin and marketplace."""
@@ -74,7 +74,7 @@ class Client:
                 capture_output=True,
                 timeout=SECONDS,
                 check=False,
-                **quiet(),
+                **no_window(),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ClientError(f"`{command}` cannot be run: {error}") from error

@@ -15,14 +15,14 @@ from memkit.archive.turn import redact_again
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
+from memkit.files import read_regular
 from memkit.forget.findings import Finder, Redact
 from memkit.index.chunker import decode
 from memkit.ipc import spool
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import replaced_files
 from memkit.paths import Home
-from memkit.safe_files import read_regular
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 
 class Place(Protocol):

@@ -15,6 +15,7 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import WaitingSessions
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
+from memkit.files import sync_directory
 from memkit.forget.holdings import Holdings, find_holdings, named_turn
 from memkit.forget.periods import is_of_period
 from memkit.forget.selection import Selection
@@ -27,7 +28,7 @@ from memkit.index.sync import sync_project
 from memkit.ipc import spool, unindexed
 from memkit.journal.day_removal import Removal
 from memkit.journal.journal import Journal
-from memkit.paths import Home, sync_directory
+from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.settings.load import Settings
 

@@ -16,6 +16,7 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
+from memkit.files import read_regular
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
 from memkit.hook.session_facts import days
@@ -26,7 +27,6 @@ from memkit.journal.facts import FactFile, WrittenFact
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
-from memkit.safe_files import read_regular
 from memkit.settings.load import Settings
 
 

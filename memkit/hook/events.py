@@ -17,12 +17,13 @@ from re import Pattern
 from typing import Any, Callable
 
 from memkit.errors import unwritable
+from memkit.files import PRIVATE_FILE, file_version, make_private_directory
 from memkit.hook.git import head
 from memkit.hook.log import log_failure
 from memkit.hook.project import Project, digest16
 from memkit.hook.session_variables import heed_user_only, shell_is_users
-from memkit.paths import OFF_MARKER, PRIVATE_FILE, Home, file_version, make_private_directory
-from memkit.safe_json import parse_json
+from memkit.paths import OFF_MARKER, Home
+from memkit.state import parse_json
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 

@@ -11,9 +11,8 @@ import time
 from collections.abc import Collection
 from typing import NamedTuple
 
-from memkit.paths import make_private_directory, write_durably
-from memkit.processes import find_program, quiet
-from memkit.safe_files import inside, read_head, read_regular
+from memkit.files import inside, make_private_directory, read_head, read_regular, write_durably
+from memkit.processes import find_program, no_window
 
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
@@ -343,7 +342,7 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
             timeout=GIT_SECONDS,
             check=False,
             env=environment,
-            **quiet(),
+            **no_window(),
         )
     except OSError:
         return None

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.paths import Home
 
 _FOLDER = re.compile(r"^[\w-]{1,200}$", re.ASCII)
 _TRANSCRIPT = ".jsonl"

@@ -9,7 +9,8 @@ import json
 import os
 import time
 
-from memkit.paths import Home, make_private_directory
+from memkit.files import make_private_directory
+from memkit.paths import Home
 
 MAX_LOG_BYTES = 1024 * 1024
 

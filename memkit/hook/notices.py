@@ -12,8 +12,9 @@ import json
 import os
 from typing import NamedTuple
 
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
+from memkit.files import make_private_directory, write_durably
+from memkit.paths import Home
+from memkit.state import parse_json
 
 MOST_AT_ONCE = 3
 """What is more waits for the session after."""

@@ -14,10 +14,10 @@ import re
 from collections.abc import Container, Iterator
 
 from memkit import anchors
+from memkit.files import MOST_BYTES, PRIVATE_FILE, make_private_directory, read_tail
 from memkit.hook.project import digest16
 from memkit.hook.registry import Registry
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
-from memkit.safe_files import MOST_BYTES, read_tail
+from memkit.paths import Home
 
 HOOK_BYTES = 1024 * 1024
 """How much of the record's end a hook reads: about sixty thousand fingerprints, the newest ones."""

@@ -8,17 +8,10 @@ from __future__ import annotations
 import os
 import re
 
+from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
 from memkit.hook.git import worktree_root
 from memkit.hook.registry import Registry
-from memkit.paths import (
-    MEMORY_DIRECTORY,
-    OFF_MARKER,
-    OFF_TIMES,
-    Home,
-    make_private_directory,
-    write_durably,
-)
-from memkit.safe_files import RefusedFileError, inside, read_head
+from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, Home
 
 _TIMES_BYTES = 1024 * 1024
 """How much of a file of times is read; a line takes about forty bytes."""

@@ -12,9 +12,9 @@ import os
 from typing import Any
 
 from memkit.errors import NewerFileError
-from memkit.paths import Home, write_durably
-from memkit.safe_json import parse_json
-from memkit.versions import FIELD, check_version
+from memkit.files import write_durably
+from memkit.paths import Home
+from memkit.state import FIELD, check_version, parse_json
 
 VERSION = 1
 

@@ -11,10 +11,10 @@ from collections.abc import Container, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from memkit.files import inside, read_tail
 from memkit.hook.own_entries import answer_of, entries_of, entry_words
 from memkit.hook.project import Project
 from memkit.hook.quoting import defuse
-from memkit.safe_files import inside, read_tail
 
 NEWEST_BYTES = 1024 * 1024
 """How much of a day file's end is read for its newest entries; more is read only to count them all."""

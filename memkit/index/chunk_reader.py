@@ -23,7 +23,7 @@ from memkit.errors import (
     raise_if_exhausted,
 )
 from memkit.index.chunk import Chunk
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from memkit.embedding.models import space
 from memkit.errors import DamagedFileError
+from memkit.files import RefusedFileError, read_regular
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
 from memkit.index.chunk import digest
@@ -22,7 +23,6 @@ from memkit.index.paths import added_paths
 from memkit.index.residue import COLLECTION_PREFIX
 from memkit.index.scanner import Unreadable, is_below, is_excluded, is_gone, scan, sources_of
 from memkit.paths import Home
-from memkit.safe_files import RefusedFileError, read_regular
 from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:

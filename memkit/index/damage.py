@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit.errors import IndexStoreError
-from memkit.processes import quiet
-from memkit.safe_json import parse_json
+from memkit.processes import no_window
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ def read_all(path: Path) -> Contents:
             capture_output=True,
             timeout=TRY_SECONDS,
             check=False,
-            **quiet(),
+            **no_window(),
         )
     except subprocess.TimeoutExpired:
         return _failure(path, f"reading it took more than {TRY_SECONDS:.0f} s")

@@ -9,13 +9,13 @@ import os
 import re
 
 from memkit.errors import RegistryError
+from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.git import normalise_remote, remote_of
 from memkit.hook.project import Project, digest16
 from memkit.hook.registry import path_of as registry_path
-from memkit.paths import Home, make_private_directory, write_durably
+from memkit.paths import Home
 from memkit.projects.registry_changes import changing
-from memkit.safe_files import read_head
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from memkit.errors import IndexBusyError, IndexStoreError
+from memkit.files import PRIVATE_FILE, create_private, make_private_directory, read_head
 from memkit.locks import is_locked
-from memkit.paths import PRIVATE_FILE, Home, create_private, make_private_directory
-from memkit.safe_files import read_head
+from memkit.paths import Home
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ import re
 import uuid
 
 from memkit.errors import IndexStoreError
-from memkit.paths import Home, make_private_directory, write_durably
+from memkit.files import make_private_directory, write_durably
+from memkit.paths import Home
 
 _ID = re.compile(r"[0-9a-f]{32}")
 

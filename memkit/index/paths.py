@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
+from memkit.files import make_private_directory, write_durably
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
 from memkit.index.scanner import SUFFIXES, is_markdown
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
-from memkit.versions import FIELD, check_version
+from memkit.paths import Home
+from memkit.state import FIELD, check_version, parse_json
 
 RESTORE = (
     "restore that file from a backup; or remove it, which takes what the added paths hold out of the index "

@@ -11,11 +11,12 @@ import sqlite3
 from pathlib import Path
 
 from memkit.errors import IndexStoreError
+from memkit.files import make_private_directory
 from memkit.index.erasure import erase_deleted
 from memkit.index.residue import COLLECTION_PREFIX, Usage, usage_of
 from memkit.index.store import BATCH_ROWS, Row, Store, directory
 from memkit.index.swap import made_aside, swap
-from memkit.paths import Home, make_private_directory
+from memkit.paths import Home
 
 FREE_SHARE = 0.25
 """Of the database's pages; if more are free, they are given back."""

@@ -22,7 +22,7 @@ from memkit.index.columns import DTYPE, Names
 from memkit.index.lexical import LexicalIndex
 from memkit.index.segment import Segment
 from memkit.index.store import Row
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 NAMES = "names.json"
 HEADER_BYTES = 1024

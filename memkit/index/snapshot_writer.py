@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from memkit.errors import IndexStoreError
+from memkit.files import create_private, make_private_directory, write_durably
 from memkit.index.chunk_reader import (
     CHUNK_FIELDS,
     CHUNKS,
@@ -29,7 +30,6 @@ from memkit.index.lexical import LexicalIndex, fingerprint
 from memkit.index.segment import Segment, segment_of
 from memkit.index.snapshot import NAMES, Snapshot
 from memkit.index.store import Row
-from memkit.paths import create_private, make_private_directory, write_durably
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,9 @@ import socket
 import stat
 import sys
 
-from memkit.paths import (
-    PRIVATE_FILE,
-    Home,
-    make_private_directory,
-    write_durably,
-)
-from memkit.safe_json import parse_json
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.paths import Home
+from memkit.state import parse_json
 
 MAX_SOCKET_PATH_BYTES = 107 if sys.platform.startswith("linux") else 103
 """The length of `sun_path` less the closing zero: unix(7) on Linux, unix(4) on macOS and the BSDs."""

@@ -17,7 +17,7 @@ from memkit import __version__
 from memkit.errors import MemkitError
 from memkit.ipc import address, frames
 from memkit.paths import Home
-from memkit.versions import release
+from memkit.state import release
 
 DRAIN = "drain"
 """The operation that asks a service to finish what it has in hand and to end."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 PROTOCOL = 1
 """The form of requests and replies. `drain`, `ping` and `status` keep theirs in every later protocol.

@@ -14,16 +14,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memkit import environment, processes
+from memkit.files import PRIVATE_FILE, create_private, make_private_directory, write_durably
 from memkit.ipc import spool, unindexed
 from memkit.locks import is_locked
-from memkit.paths import (
-    PRIVATE_FILE,
-    Home,
-    create_private,
-    make_private_directory,
-    write_durably,
-)
-from memkit.safe_json import parse_json
+from memkit.paths import Home
+from memkit.state import parse_json
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The directory that holds the package: the plugin's root, or site-packages."""
@@ -238,7 +233,7 @@ def start(home: Home, *arguments: str) -> None:
             cwd=home.root,
             env=worker_environment(home),
             close_fds=True,
-            **processes.apart(),
+            **processes.detached(),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from memkit.errors import MemkitError
 from memkit.ipc import frames
-from memkit.versions import release
+from memkit.state import release
 
 OPEN_OPERATIONS = ("drain", "ping", "status")
 """What clients of every protocol and version may ask."""

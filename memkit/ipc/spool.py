@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory, put_in_place, sync_directory
-from memkit.safe_json import parse_json
+from memkit.files import PRIVATE_FILE, make_private_directory, rename_over, sync_directory
+from memkit.paths import Home
+from memkit.state import parse_json
 
 SCHEMA = 1
 """Version of the files' format. A worker refuses files of a newer one."""
@@ -71,7 +72,7 @@ def _write(home: Home, folder: str, name: str, record: dict[str, Any]) -> None:
             file.write(json.dumps(record).encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
-        put_in_place(temporary, _path(home, folder, name))
+        rename_over(temporary, _path(home, folder, name))
     except BaseException:
         _remove(temporary)
         raise

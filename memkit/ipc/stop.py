@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 
 from memkit.errors import MemkitError
+from memkit.files import PRIVATE_FILE
 from memkit.ipc import address, launch
 from memkit.ipc.client import DRAIN, is_alive, request
-from memkit.paths import PRIVATE_FILE, Home
+from memkit.paths import Home
 
 logger = logging.getLogger(__name__)
 

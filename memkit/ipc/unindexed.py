@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
+from memkit.files import make_private_directory, write_durably
+from memkit.paths import Home
+from memkit.state import parse_json
 
 
 def _directory(home: Home) -> str:

@@ -15,6 +15,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit.errors import JournalError
+from memkit.files import (
+    PRIVATE_FILE,
+    RefusedFileError,
+    inside,
+    make_private_directory,
+    read_regular,
+    stale_temporary_files,
+    sync_directory,
+    write_durably,
+)
 from memkit.hook.git import is_ignored, is_tracked, keep_out_of_git
 from memkit.hook.own_entries import note_own
 from memkit.hook.project import Project
@@ -22,16 +32,7 @@ from memkit.hook.session_facts import DAY_FILE
 from memkit.hook.session_facts import days as days_of
 from memkit.journal.day_file import DayFile, encoded
 from memkit.journal.day_removal import is_empty
-from memkit.paths import (
-    MEMORY_DIRECTORY,
-    PRIVATE_FILE,
-    Home,
-    make_private_directory,
-    stale_temporary_files,
-    sync_directory,
-    write_durably,
-)
-from memkit.safe_files import RefusedFileError, inside, read_regular
+from memkit.paths import MEMORY_DIRECTORY, Home
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from memkit.errors import ArchiveError
+from memkit.files import make_private_directory, write_durably
 from memkit.hook.project import Project
-from memkit.paths import Home, make_private_directory, write_durably
+from memkit.paths import Home
 
 _UNTIL = re.compile(r"-until-\d{4}-\d\d-\d\d-[0-9a-f]{8}$")
 _UNSAFE = re.compile(r"[^\w.-]+")

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from memkit.errors import MemkitError
+from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
 from memkit.llm.model import ModelError, Provider, Reply, Task, Usage
 from memkit.llm.prices import price
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.paths import Home
 from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
 

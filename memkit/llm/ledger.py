@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
-from memkit.safe_json import parse_json
-from memkit.versions import FIELD, check_version
+from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.paths import Home
+from memkit.state import FIELD, check_version, parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import memkit
+from memkit.files import inside
 from memkit.hook.project import Project
 from memkit.maintenance.backup_file import BackedUpProject, Header, create
 from memkit.paths import OFF_MARKER, OFF_TIMES, Home
-from memkit.safe_files import inside
 
 _FILES = ("config.toml", "ledger.jsonl", "forgotten.json")
 _DIRECTORIES = {

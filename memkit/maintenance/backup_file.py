@@ -30,9 +30,8 @@ import msgspec
 import zstandard
 
 from memkit.errors import BackupError
-from memkit.paths import PRIVATE_FILE, create_private, replacing_privately
-from memkit.safe_json import parse_json
-from memkit.versions import FIELD, check_version
+from memkit.files import PRIVATE_FILE, create_private, open_replacement
+from memkit.state import FIELD, check_version, parse_json
 
 VERSION = 1
 """Of the format; a file of a newer one is not read."""
@@ -132,7 +131,7 @@ def create(path: Path, header: Header) -> Iterator[BackupWriter]:
     If that fails, nothing stands there that did not before. Raises `BackupError`.
     """
     try:
-        with replacing_privately(str(path)) as file:
+        with open_replacement(str(path)) as file:
             compressor = zstandard.ZstdCompressor(_LEVEL, write_checksum=True)
             with (
                 compressor.stream_writer(file, closefd=False) as stream,

@@ -19,6 +19,13 @@ from typing import Literal
 
 from memkit.claude_code.files import client_projects
 from memkit.errors import BackupError, ConfigError
+from memkit.files import (
+    PRIVATE_FILE,
+    RefusedFileError,
+    inside,
+    make_private_directory,
+    write_durably,
+)
 from memkit.forget.erasing import forget
 from memkit.forget.selection import Selection
 from memkit.hook.project import Project, is_bare_place
@@ -26,19 +33,11 @@ from memkit.index.paths import move_paths
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
 from memkit.maintenance.backup_file import BackedUpProject, Unpacked, unpack
-from memkit.paths import (
-    OFF_MARKER,
-    OFF_TIMES,
-    PRIVATE_FILE,
-    Home,
-    make_private_directory,
-    write_durably,
-)
+from memkit.paths import OFF_MARKER, OFF_TIMES, Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects.registry_changes import changing
-from memkit.safe_files import RefusedFileError, inside
-from memkit.safe_json import parse_json
 from memkit.settings.load import Settings, decisive_changes
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ import msgspec
 
 from memkit import anchors
 from memkit.errors import TombstoneError
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
-from memkit.versions import check_version
+from memkit.files import make_private_directory, write_durably
+from memkit.paths import Home
+from memkit.state import check_version, parse_json
 
 VERSION = 1
 """Of the file's format; one of a newer memkit is neither read nor written."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memkit.errors import RegistryError
+from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.hook.registry import Registry, path_of
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
+from memkit.paths import Home
 
 LOCK_SECONDS = 30.0
 """How long to wait for another process that changes it."""

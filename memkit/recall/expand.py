@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.errors import AmbiguousIdError, ArchiveError, NotFoundError
+from memkit.files import read_regular
 from memkit.hook.project import Project
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
@@ -20,7 +21,6 @@ from memkit.index.current import open_chunks, searched_beside
 from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.recall.transcript import find_original
-from memkit.safe_files import read_regular
 from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)

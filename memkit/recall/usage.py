@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory
-from memkit.safe_json import parse_json
+from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.paths import Home
+from memkit.state import parse_json
 
 MOST_BYTES = 1024 * 1024
 """A log that is longer becomes `events.jsonl.1`, in place of the one before."""

@@ -20,16 +20,16 @@ from memkit.capture.capture import Capture
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError, NotFoundError
+from memkit.files import make_private_directory, write_durably
 from memkit.hook.project import Project
 from memkit.index.current import known_projects
 from memkit.index.size import keep_small
 from memkit.ipc import spool
 from memkit.maintenance.retention import remove_old_days, remove_old_replaced
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
+from memkit.paths import Home
 from memkit.service.pointer_history import Shown
 from memkit.settings.load import Settings
-from memkit.versions import FIELD, check_version
+from memkit.state import FIELD, check_version, parse_json
 
 logger = logging.getLogger(__name__)
 

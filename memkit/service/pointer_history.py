@@ -7,9 +7,10 @@ import logging
 import time
 from pathlib import Path
 
+from memkit.files import make_private_directory, write_durably
 from memkit.index.chunk import digest
-from memkit.paths import Home, make_private_directory, write_durably
-from memkit.safe_json import parse_json
+from memkit.paths import Home
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,11 @@ import msgspec
 
 import memkit
 from memkit.errors import MemkitError, NewerFileError, unwritable
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.ipc import address, launch
 from memkit.ipc.client import PING
 from memkit.ipc.requests import OPEN_OPERATIONS, Request
-from memkit.paths import PRIVATE_FILE, Home, make_private_directory, write_durably
+from memkit.paths import Home
 from memkit.service.jobs import JobBook
 from memkit.service.listener import Listener
 from memkit.service.operations import Operations

@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from memkit.errors import ConfigError
+from memkit.files import (
+    RefusedFileError,
+    file_version,
+    inside,
+    make_private_directory,
+    write_durably,
+)
 from memkit.hook.project import Project
-from memkit.paths import Home, file_version, make_private_directory, write_durably
-from memkit.safe_files import RefusedFileError, inside
-from memkit.safe_json import parse_json
+from memkit.paths import Home
 from memkit.settings import SearchSettings, Settings
 from memkit.settings.toml_file import read_settings
 from memkit.settings.validate import (
@@ -32,6 +37,7 @@ from memkit.settings.validate import (
     parse_text,
     validate,
 )
+from memkit.state import parse_json
 
 __all__ = [
     "Key",

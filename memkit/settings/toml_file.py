@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memkit.errors import ConfigError
-from memkit.safe_files import read_regular
+from memkit.files import read_regular
 
 MOST_BYTES = 1_000_000
 """A larger file holds no settings. A project's file comes with the repository, maybe from strangers."""

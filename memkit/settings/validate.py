@@ -10,8 +10,8 @@ import msgspec
 from msgspec import inspect
 
 from memkit.errors import ConfigError
-from memkit.safe_json import parse_json
 from memkit.settings import SettingError, Settings
+from memkit.state import parse_json
 
 SHOWN_CHARACTERS = 80
 """How much of a wrong name or value a message shows."""

@@ -442,7 +442,7 @@ def test_no_secret_reaches_the_file(stage: Stage) -> None:
 def test_long_pieces_keep_their_ends_and_no_half_of_a_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turn, "REDACTED_CHARACTERS", 40_000)
+    monkeypatch.setattr(archived, "REDACTED_CHARACTERS", 40_000)
     limit = archived.PIECE_CHARACTERS
     keep = bounded(redact)
     assert keep("x" * limit) == "x" * limit

@@ -180,7 +180,7 @@ def _kill_at(patch: pytest.MonkeyPatch, place: str, killed: type[BaseException])
         raise killed
 
     if place == "mark":
-        patch.setattr(capture_module.pending, "mark", fail)
+        patch.setattr(capture_module.unindexed, "mark", fail)
     elif place.startswith("save"):
         save, left = Sessions.save, [int(place[-1])]
 

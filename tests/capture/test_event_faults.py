@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit import paths
+from memkit import files
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import MAX_PROMPTS, Session, Sessions
 from memkit.ipc import unindexed
@@ -59,7 +59,7 @@ def test_killed_at_every_write_of_a_whole_flow(
         if left[0] == 0:
             raise Killed
 
-    monkeypatch.setattr(paths.os, "replace", counting)
+    monkeypatch.setattr(files.os, "replace", counting)
     for kill in range(1, 200):
         (tmp_path / str(kill)).mkdir()
         stage = Stage(tmp_path / str(kill))
@@ -102,7 +102,7 @@ def test_killed_while_a_turn_is_written_that_then_goes_on(
     for said in ("", "Half.", "Whole."):
         stage.write(lines.answer(said) if said else lines)
         with monkeypatch.context() as patch:
-            patch.setattr(paths.os, "replace", counting)
+            patch.setattr(files.os, "replace", counting)
             try:
                 stage.handle("PreCompact")
             except Killed:

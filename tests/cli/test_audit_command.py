@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memkit.files import MOST_BYTES
 from memkit.paths import Home
-from memkit.safe_files import MOST_BYTES
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 

@@ -77,7 +77,7 @@ def test_a_stale_socket(bare: Patient, service: RunningService) -> None:
 HOLDER = """
 import sys, time
 from memkit import environment
-from memkit.capture import spool
+from memkit.ipc import spool
 from memkit.index.damage import in_use_marker
 from memkit.index.lock import index_lock
 from memkit.index.store import directory

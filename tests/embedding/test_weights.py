@@ -15,7 +15,8 @@ from memkit.embedding import sources, weights
 from memkit.embedding.sources import Announce, SourceError
 from memkit.embedding.weights import ensure_weights, model_directory
 from memkit.errors import WeightsUnavailableError
-from memkit.paths import Home, make_private_directory
+from memkit.files import make_private_directory
+from memkit.paths import Home
 from tests.embedding.conftest import SMALL_MODEL, WHEEL, InstallPackage, MakeWheel, Server
 
 ROOT = Path(__file__).resolve().parents[2]

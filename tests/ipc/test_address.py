@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from memkit.files import make_private_directory
 from memkit.ipc import address
-from memkit.paths import Home, make_private_directory
+from memkit.paths import Home
 
 
 def mode(path: str) -> int:

@@ -9,8 +9,8 @@ import pytest
 
 import memkit
 from memkit.errors import MemkitError
+from memkit.files import make_private_directory
 from memkit.ipc import address, client, frames
-from memkit.paths import make_private_directory
 from tests.service.peers import PATIENCE_SECONDS, read_all, read_frame, scripted, serving
 
 SOON = 0.2

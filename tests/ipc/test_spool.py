@@ -138,7 +138,7 @@ def test_files_that_are_no_events(tmp_path: Path) -> None:
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from memkit.capture import spool
+from memkit.ipc import spool
 from memkit.paths import Home
 home, number = Home(sys.argv[2]), 0
 while True:

@@ -15,6 +15,7 @@ import pytest
 from memkit.doctor.finding import open_subject
 from memkit.doctor.places import check_memory
 from memkit.errors import JournalError
+from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular
 from memkit.hook.git import worktree_root
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, session_brief
@@ -24,7 +25,6 @@ from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
 from memkit.maintenance.retention import remove_old_days
 from memkit.paths import Home
-from memkit.safe_files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular
 from memkit.settings.load import Settings, load
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id

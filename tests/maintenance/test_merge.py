@@ -183,19 +183,19 @@ def test_only_what_is_held_is_removed(stage: Stage, other: Project) -> None:
 
 KILLED = """
 import os, sys
-from memkit import paths
-from memkit.capture import journal, memory_files
+from memkit import files as memkit_files
+from memkit.journal import files, journal
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
 from memkit.hook.project import Project
 left = int(sys.argv[4])
-def write(*arguments, real=paths.write_durably):
+def write(*arguments, real=memkit_files.write_durably):
     global left
     left -= 1
     if left < 0:
         os._exit(9)
     real(*arguments)
-memory_files.write_durably = write
+files.write_durably = write
 target = Project(sys.argv[2])
 merge(Project(sys.argv[1]), target, Home(sys.argv[3]), journal.Journal(target))
 """

@@ -17,7 +17,7 @@ from tests.service.running import RunningService
 DEAF = """
 import errno, sys
 from memkit import cli
-from memkit.service import address
+from memkit.ipc import address
 
 def refuse(home):
     raise OSError(errno.EOPNOTSUPP, "Operation not supported", home.service_socket)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import memkit
+from memkit.files import PRIVATE_DIRECTORY
 from memkit.ipc import address, client, frames
-from memkit.paths import PRIVATE_DIRECTORY
 from memkit.service import listener
 from tests.service.peers import PATIENCE_SECONDS as PATIENT
 from tests.service.peers import (

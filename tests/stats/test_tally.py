@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkit.files import MOST_BYTES
 from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.note import make_note
 from memkit.paths import Home
-from memkit.safe_files import MOST_BYTES
 from memkit.stats.day_count import count_day
 from memkit.stats.gathering import gather
 from memkit.stats.tally import FileCount, Tally

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import StaleSnapshotError, raise_if_exhausted
+from memkit.files import create_private, make_private_directory
 from memkit.index.lexical.bm25 import LexicalMatch, PassageBM25, PostingsBM25, ReadingOrder
 from memkit.index.lexical.postings import Postings
 from memkit.index.lexical.tokens import Tokenizer
-from memkit.paths import create_private, make_private_directory
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 _FORMAT = 1
 _MANIFEST = "manifest.json"

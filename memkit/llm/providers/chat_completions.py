@@ -12,8 +12,8 @@ from memkit.llm.providers.failures import PATIENCE_SECONDS, failure, retry_after
 from memkit.llm.providers.keys import find_key
 from memkit.llm.providers.structure import as_structure, count, structure_in
 from memkit.llm.providers.text import excerpt, sendable
-from memkit.safe_json import parse_json
 from memkit.settings import SummarizeSettings
+from memkit.state import parse_json
 
 if TYPE_CHECKING:
     import httpx

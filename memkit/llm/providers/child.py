@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from memkit.processes import apart, kill_group
+from memkit.processes import detached, kill_group
 
 MAX_OUTPUT_BYTES = 4_000_000
 """What is read of either stream; a program that writes more is killed."""
@@ -61,7 +61,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            **apart(),
+            **detached(),
         )
     assert process.stdout is not None and process.stderr is not None
     output, errors = _Reader(process, process.stdout), _Reader(process, process.stderr)

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
 from memkit.llm.model import NotConfiguredError, Reply, Task, UnusableReplyError
@@ -19,7 +20,7 @@ from memkit.llm.providers import child
 from memkit.llm.providers.claude_result import read_result
 from memkit.llm.providers.failures import too_slow
 from memkit.llm.providers.text import excerpt, sendable
-from memkit.paths import Home, make_private_directory
+from memkit.paths import Home
 from memkit.processes import find_program
 from memkit.settings import SummarizeSettings
 

@@ -24,7 +24,7 @@ from memkit.llm.providers.child import Ended
 from memkit.llm.providers.failures import failure, unusable
 from memkit.llm.providers.structure import as_structure, count, structure_in
 from memkit.llm.providers.text import excerpt
-from memkit.safe_json import parse_json
+from memkit.state import parse_json
 
 _NAME = "claude-cli"
 _ADVICE = "run `claude` and log in with /login"

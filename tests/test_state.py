@@ -24,15 +24,15 @@ from memkit.llm.ledger import Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.recall import usage
-from memkit.safe_json import parse_json
 from memkit.service.jobs import JOBS, JobBook
 from memkit.service.pointer_history import Shown
+from memkit.state import parse_json
 
 DEEP = "[" * 200_000
 PACKAGE = Path(__file__).resolve().parents[1] / "memkit"
 
 OTHERS = {
-    "safe_json.py",
+    "state.py",
     "cli/demo.py",  # its own lines
     "capture/transcript.py",  # names that reason
     "summarize/providers/structure.py",  # compares with a schema too, which recurses as well

@@ -1,0 +1,260 @@
+"""Read and write files safely.
+
+Reading: the files of a project come with its repository, so links, devices, pipes, and giants are normal
+input. Open only regular files, and read a bounded part of them. A directory that another process replaces
+by a link between the check and the use is not covered: such a process already runs as this user.
+
+Writing: a reader sees the old file or the new one, never a part, and a write that returned survives a
+power cut.
+
+Standard library only, Python 3.9 syntax: hooks import this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
+
+READERS_BLOCK = os.name == "nt"
+"""Whether an open file cannot be replaced, even if only a virus scanner has it open."""
+
+BUSY_SECONDS = 2.0
+"""How long to retry a rename in that case."""
+
+_TEMPORARY_NAME = r"\.[a-z0-9_]{8}\.tmp"
+"""The names `write_durably` gives unfinished files; `tempfile` picks the eight characters."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The largest memory file that is read as a whole."""
+
+_SAFE_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class RefusedFileError(OSError):
+    """A file that memkit does not open. `strerror` says why, `filename` which one."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(errno.EPERM, reason, path)
+
+
+def inside(path: str, root: str) -> str:
+    """Return the real path of `path`, which need not exist.
+
+    Raise `RefusedFileError` if it lies outside the real path of `root`, or in a `.git` below it.
+    """
+    real, boundary = os.path.realpath(path), os.path.realpath(root)
+    folded, start = os.path.normcase(real), os.path.normcase(boundary).rstrip(os.sep) + os.sep
+    if not (folded + os.sep).startswith(start):
+        raise RefusedFileError(path, f"it leads out of {root}")
+    if ".git" in folded[len(start) :].lower().split(os.sep):
+        raise RefusedFileError(path, "it leads into git's own files")
+    return real
+
+
+def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file and return the descriptor. Do not follow a link, and never wait.
+
+    Raise `RefusedFileError` for anything but a regular file, `OSError` for the rest.
+    """
+    _refuse_others(path, os.lstat(path).st_mode)  # opening some devices has effects of its own
+    try:
+        descriptor = os.open(path, flags | _SAFE_FLAGS)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RefusedFileError(path, "it is a link") from error
+        raise
+    try:
+        _refuse_others(path, os.fstat(descriptor).st_mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_regular(path: str, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a regular file.
+
+    Raise `RefusedFileError` if it is no regular file or larger than `most` bytes, `OSError` for the rest.
+    """
+    with os.fdopen(open_regular(path), "rb") as file:
+        is_larger = os.fstat(file.fileno()).st_size > most
+        data = b"" if is_larger else file.read(most + 1)
+    if is_larger or len(data) > most:
+        raise RefusedFileError(path, f"it is larger than {most:,} bytes")
+    return data
+
+
+def read_head(path: str, most: int) -> bytes:
+    """Return at most the first `most` bytes of a regular file. Raise as `open_regular` does."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read(most)
+
+
+def read_tail(path: str, most: int) -> bytes:
+    """Return at most the last `most` bytes of a regular file. Raise as `open_regular` does."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most)
+
+
+def _refuse_others(path: str, mode: int) -> None:
+    if stat.S_ISLNK(mode):
+        raise RefusedFileError(path, "it is a link")
+    if not stat.S_ISREG(mode):
+        raise RefusedFileError(path, "it is no regular file")
+
+
+def file_version(path: str) -> list[int] | None:
+    """What changes when a file is written: its time, size and inode; None if there is none.
+
+    Raises `OSError`.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return [found.st_mtime_ns, found.st_size, found.st_ino]
+
+
+def make_private_directory(path: str) -> str:
+    """Create `path` and what is missing above it, new directories with mode 0700; return `path`."""
+    if not os.path.isdir(path):
+        parent = os.path.dirname(path)
+        if parent and parent != path:
+            make_private_directory(parent)
+        try:
+            os.mkdir(path, PRIVATE_DIRECTORY)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+    return path
+
+
+def create_private(path: str) -> io.BufferedWriter:
+    """Open a new or emptied file for writing that only its owner may read; not forced to the disk."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb")
+
+
+@contextlib.contextmanager
+def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
+    """A file, which only its owner may read, that has taken the place of `path` when the block has ended.
+
+    For what is too long for `write_durably`. It is on the disk then. If the block fails, what was there is
+    still there. Raises `OSError`.
+    """
+    directory, name = os.path.split(os.path.abspath(path))
+    partial = os.path.join(directory, f".{name}.partial")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(partial)  # by one that was killed
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        with os.fdopen(os.open(partial, flags, PRIVATE_FILE), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        rename_over(partial, path)
+    except BaseException as error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path
+        raise
+    sync_directory(directory)
+
+
+def rename_over(made: str, path: str) -> None:
+    """Rename the file `made` to `path`, in place of what is there. Raises `OSError`."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            os.replace(made, path)
+            return
+        except PermissionError:
+            if not READERS_BLOCK or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def stale_temporary_files(directory: str, before: float) -> list[str]:
+    """Return the files that killed writers left in `directory`, last changed before that time.
+
+    Only files named as `write_durably` names them; `before` is in seconds since the epoch.
+    """
+    import re  # which the launcher does without
+
+    found = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not re.fullmatch(_TEMPORARY_NAME, entry.name):
+                    continue
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode) and status.st_mtime < before:
+                    found.append(entry.path)
+    except FileNotFoundError:
+        return []
+    return found
+
+
+def sync_directory(path: str) -> None:
+    """Make renames inside `path` survive a power cut, where the platform can."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # Windows cannot open a directory; its renames are journalled
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network file systems refuse; the file itself is already synced
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(
+    path: str,
+    data: bytes,
+    mode: int = PRIVATE_FILE,
+    check: Callable[[], None] | None = None,
+) -> None:
+    """Replace the file at `path` by `data`, atomically and on disk before this returns.
+
+    A reader sees the old file or the new one, never a part. `check` is called right before the rename
+    and may raise to stop it. Raises `OSError`; then the old file is still there and no temporary file
+    is left.
+    """
+    import tempfile  # 8 ms that hooks and the start of a command do without
+
+    directory = os.path.dirname(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        if check is not None:
+            check()
+        rename_over(temporary, path)
+    except BaseException as error:
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path  # a full disk does not say where it is
+        raise
+    sync_directory(directory)

@@ -1,0 +1,34 @@
+"""Small helpers for text that users and models read.
+
+Standard library only, Python 3.9 syntax: hooks import this module.
+"""
+
+from __future__ import annotations
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    """Return `text` with each run of white space as one space, shortened to `limit` characters if given."""
+    line = " ".join(text.split())
+    return shorten(line, limit) if limit else line
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return at most `limit` characters of `text`, cut at a word and ended by `…` where it is cut.
+
+    A text whose last space lies in the first half is cut in the middle of the word.
+    """
+    if len(text) <= limit:
+        return text
+    cut = text[: max(0, limit - 2)]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > limit // 2 else cut).rstrip() + " …"
+
+
+def encodable(text: str) -> str:
+    """Return `text` as UTF-8 can hold it: each lone surrogate becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun: `1 turn`, `1,200 turns`; `many` is for irregular nouns."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
