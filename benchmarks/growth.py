@@ -35,7 +35,7 @@ from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.index.sync import Indexer  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
-from memkit.recall.answers import Request  # noqa: E402
+from memkit.recall.answers import SearchRequest  # noqa: E402
 from memkit.recall.corpus import Corpus  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
@@ -151,10 +151,10 @@ def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -
     searcher = Searcher([snapshot], Settings().search, embedder)
     found: dict[str, list[float]] = {}
     for question in questions[:5]:  # maps the files, fills caches
-        searcher.answer(Request(question, minimum=0.0))
+        searcher.answer(SearchRequest(question, minimum=0.0))
     for question in questions:
         with stopwatch(embedder) as seconds:
-            whole, answer = resources.timed(searcher.answer, Request(question, minimum=0.0))
+            whole, answer = resources.timed(searcher.answer, SearchRequest(question, minimum=0.0))
         assert answer.results, question
         for name, value in {**seconds, "whole search": whole}.items():
             found.setdefault(name, []).append(value)

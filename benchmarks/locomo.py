@@ -42,7 +42,7 @@ from memkit.index.snapshot import Snapshot, open_current  # noqa: E402
 from memkit.index.snapshot_writer import write  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.recall.answers import Request, Result  # noqa: E402
+from memkit.recall.answers import Result, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings import load  # noqa: E402
 
@@ -163,17 +163,17 @@ class Asked:
 
     def row(self, searcher: Searcher, question: data.Question) -> dict[str, float]:
         """All metrics of one question."""
-        hits = self.hits(searcher, Request(question.text, MOST_RESULTS, minimum=0.0))
+        hits = self.hits(searcher, SearchRequest(question.text, MOST_RESULTS, minimum=0.0))
         wanted = frozenset(
             self.sessions[int(name[1:].partition(":")[0])] for name in question.evidence
         )
         row = metrics.ranked(hits, question.evidence, wanted)
         for tokens in metrics.BUDGETS:
-            filled = self.hits(searcher, Request(question.text, budget=tokens, minimum=0.0))
+            filled = self.hits(searcher, SearchRequest(question.text, budget=tokens, minimum=0.0))
             row[f"budget@{tokens}"] = metrics.found(filled, question.evidence)
         return row
 
-    def hits(self, searcher: Searcher, request: Request) -> list[metrics.Hit]:
+    def hits(self, searcher: Searcher, request: SearchRequest) -> list[metrics.Hit]:
         """What the results for `request` hold."""
         return [self.hit(one) for one in searcher.answer(request).results]
 
@@ -238,7 +238,7 @@ def off_topic(
         searcher = Searcher([asked.snapshot], settings, embedder)
         empty += [not searcher.search(question, 10).results for question in questions]
         for question in asked.conversation.questions:
-            uncut = asked.hits(searcher, Request(question.text, 10, minimum=0.0))
+            uncut = asked.hits(searcher, SearchRequest(question.text, 10, minimum=0.0))
             if metrics.found(uncut, question.evidence):
                 lost.append(not searcher.search(question.text, 10).results)
     return {

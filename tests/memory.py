@@ -22,7 +22,7 @@ from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
 from memkit.index.sync import SyncReport, sync_project
 from memkit.paths import Home
-from memkit.recall.answers import Answer, Request
+from memkit.recall.answers import Answer, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 
@@ -111,7 +111,7 @@ class Memory:
 
     def search(self, query: str, k: int = 50) -> Answer:
         """Search what is indexed, whatever its relevance."""
-        return self.searcher().answer(Request(query, k, minimum=0.0))
+        return self.searcher().answer(SearchRequest(query, k, minimum=0.0))
 
     def contents(self) -> dict[str, tuple[object, bytes | None]]:
         """Everything in the index: by id the chunk and its vectors, to the bit."""

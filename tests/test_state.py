@@ -11,7 +11,7 @@ import pytest
 
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.environment import failure_file, last_failure
 from memkit.errors import MemkitError
 from memkit.hook import events, notices
@@ -25,7 +25,7 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.recall import usage
 from memkit.service.jobs import JOBS, JobBook
-from memkit.service.pointer_history import Shown
+from memkit.service.pointer_history import PointerHistory
 from memkit.state import parse_json
 
 DEEP = "[" * 200_000
@@ -34,9 +34,9 @@ PACKAGE = Path(__file__).resolve().parents[1] / "memkit"
 OTHERS = {
     "state.py",
     "cli/demo.py",  # its own lines
-    "capture/transcript.py",  # names that reason
-    "summarize/providers/structure.py",  # compares with a schema too, which recurses as well
-    "index/embedding/onnx_graph.py",  # a file whose hash is checked
+    "claude_code/transcript.py",  # names that reason
+    "llm/providers/structure.py",  # compares with a schema too, which recurses as well
+    "embedding/onnx_graph.py",  # a file whose hash is checked
 }
 """Modules that call Python's parser themselves."""
 
@@ -49,7 +49,7 @@ def home(tmp_path: Path) -> Home:
     names = ["projects/registry.json", "projects/0123456789abcdef.json", "run/jobs.json", "run/hooks.json"]
     names += ["run/notices/a.json", "sessions/5e55.json"]
     names += ["ledger.jsonl", "log/events.jsonl", "forgotten.json", "summaries/5e55.json", "env/failed.json"]
-    own = (LiveSessions(found)._path("5e55"), Shown(found)._path("5e55"))
+    own = (LiveSessions(found)._path("5e55"), PointerHistory(found)._path("5e55"))
     names += ["run/left.json", *(str(path.relative_to(root)) for path in own)]
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,10 +70,10 @@ def test_damaged_files_are_read_as_such(home: Home, monkeypatch: pytest.MonkeyPa
     assert JobBook(home).states().keys() == {job.name for job in JOBS}
     assert Path(LiveSessions(home)._path("5e55")).exists()
     assert list(LiveSessions(home)) == []
-    assert Path(Shown(home)._path("5e55")).exists()
-    assert Shown(home).of("5e55") == set()
+    assert Path(PointerHistory(home)._path("5e55")).exists()
+    assert PointerHistory(home).of("5e55") == set()
     assert list(Sessions(home)) == []
-    assert list(WaitingSessions(home)) == []
+    assert list(SummaryQueue(home)) == []
     assert Ledger(home).calls() == []
     assert usage.usage(home).searches == 0
     assert Path(failure_file(home.root)).exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 from memkit import anchors
 from memkit.archive.file import ArchiveFile
 from memkit.archive.turn import ArchivedTurn, make_archived_turn
-from memkit.claude_code.transcript import Entry
+from memkit.claude_code.transcript import TranscriptEntry
 from memkit.claude_code.turn import Turn
 from memkit.errors import AmbiguousIdError, ArchiveError, ArchiveVersionError
 from memkit.paths import Home, is_plain_name
@@ -46,7 +46,7 @@ class Archive:
         turns: Iterable[tuple[Turn, str]],
         transcript: Path,
         redact: Callable[[str], str],
-        hide: Callable[[Entry], Entry] | None = None,
+        hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
     ) -> int:
         """Keep turns read from `transcript`, each with the root of its project; all text is redacted.
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memkit.claude_code.exchange import Message, messages_of, redacted_again
-from memkit.claude_code.transcript import Entry
+from memkit.claude_code.transcript import TranscriptEntry
 from memkit.claude_code.turn import Turn
 
 PIECE_CHARACTERS = 16_000
@@ -46,7 +46,7 @@ def make_archived_turn(
     root: str,
     transcript: Path,
     redact: Callable[[str], str],
-    hide: Callable[[Entry], Entry] | None = None,
+    hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
 ) -> ArchivedTurn:
     """`turn`, which was read from `transcript` and belongs to the project at `root`, for the archive.
 

@@ -19,9 +19,9 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import make_archived_turn
 from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.outcome import Captured, Choose
+from memkit.capture.outcome import CaptureOutcome, Choose
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.capture.told import Told, shows
 from memkit.claude_code.omitted import Hidden
 from memkit.claude_code.transcript import Transcript, clean
@@ -128,7 +128,7 @@ class Capture:
         choose: Choose,
         progress: Callable[[int], None] | None = None,
         root: str = "",
-    ) -> Captured:
+    ) -> CaptureOutcome:
         """Remember a transcript from its start; `progress` is told how many bytes of it were read.
 
         `root` is that of the project its turns go to, if it is known. A live session of another project
@@ -148,9 +148,9 @@ class Capture:
 
     def _read_for_another(
         self, session: Session, choose: Choose, progress: Callable[[int], None] | None
-    ) -> Captured:
+    ) -> CaptureOutcome:
         transcript = Transcript(Path(session.transcript), 0, self._hidden)
-        captured = Captured()
+        captured = CaptureOutcome()
         for batch in _batches(read_turns(transcript)):
             captured.add(self._write(session, batch, choose, moves=False))
             if progress is not None:
@@ -159,9 +159,9 @@ class Capture:
         self.sessions.save(session)
         return captured
 
-    def import_turns(self, turns: Iterable[Turn], choose: Choose) -> Captured:
+    def import_turns(self, turns: Iterable[Turn], choose: Choose) -> CaptureOutcome:
         """Remember turns of which there is no transcript."""
-        captured = Captured()
+        captured = CaptureOutcome()
         for batch in _batches(turns):
             captured.add(self._write(Session("", ""), batch, choose))
         return captured
@@ -208,14 +208,14 @@ class Capture:
         progress: Callable[[int], None] | None = None,
         *,
         is_live: bool = False,
-    ) -> Captured:
+    ) -> CaptureOutcome:
         """Write all turns from the session's checkpoint on, and move the checkpoint.
 
         `progress` is told up to which byte that is done. Turns of a session that `is_live` are summarized
         in time, if the settings say so.
         """
         transcript = self._transcript(session)
-        captured = Captured()
+        captured = CaptureOutcome()
         for batch in _batches(read_turns(transcript)):
             captured.add(self._write(session, batch, choose, is_live=is_live))
             if progress is not None:
@@ -234,9 +234,9 @@ class Capture:
         *,
         is_live: bool = False,
         moves: bool = True,
-    ) -> Captured:
+    ) -> CaptureOutcome:
         """Write one batch of turns; note in `session` how far that is, if it `moves`. The caller saves it."""
-        captured = Captured()
+        captured = CaptureOutcome()
         groups: dict[str, list[Digest]] = {}
         kept: list[tuple[Turn, str]] = []
         growing: dict[str, tuple[Digest, str]] = {}  # the transcript's last turn, and what it lacks
@@ -323,7 +323,7 @@ class Capture:
 
     def _mark_for_summary(self, journal: Journal, digests: list[Digest]) -> None:
         root = journal.project.root
-        waiting = WaitingSessions(self.home)
+        waiting = SummaryQueue(self.home)
         for session in {digest.session for digest in digests}:
             days = {journal.day_for(digest.day) for digest in digests if digest.session == session}
             try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from memkit.capture.importer import BytesRead, Selection
-from memkit.capture.outcome import Captured
+from memkit.capture.importer import BytesRead, ImportSelection
+from memkit.capture.outcome import CaptureOutcome
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import MemkitError
@@ -23,7 +23,7 @@ INDEX_FACTOR = 30
 
 
 @dataclass(slots=True)
-class Forecast:
+class ImportPreview:
     """What an import would bring.
 
     `days` counts the turns of each day of each project's memory, by root and ISO date; `skipped` the lines
@@ -35,7 +35,7 @@ class Forecast:
     days: Counter[tuple[str, str]] = field(default_factory=Counter)
     memory_bytes: int = 0
     archive_bytes: int = 0
-    skipped: Captured = field(default_factory=Captured)
+    skipped: CaptureOutcome = field(default_factory=CaptureOutcome)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -54,9 +54,9 @@ class Forecast:
         return INDEX_FACTOR * self.memory_bytes
 
 
-def forecast(selection: Selection, progress: BytesRead) -> Forecast:
+def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPreview:
     """Read everything that `selection` names; turns that are remembered already count too."""
-    found = Forecast()
+    found = ImportPreview()
     read = 0
     for source in selection.wanted:
         project = selection.project(source)
@@ -70,7 +70,7 @@ def forecast(selection: Selection, progress: BytesRead) -> Forecast:
                 progress(read + turn.end)
         except MemkitError as error:
             found.problems.append(str(error))
-        found.skipped.add(Captured(skipped=dict(transcript.counts)))
+        found.skipped.add(CaptureOutcome(skipped=dict(transcript.counts)))
         if turns:
             found.sessions += 1
             found.archive_bytes += int(ARCHIVE_SHARE * source.size)
@@ -85,7 +85,7 @@ def forecast(selection: Selection, progress: BytesRead) -> Forecast:
     return found
 
 
-def _count(found: Forecast, turn: Turn, root: str) -> None:
+def _count(found: ImportPreview, turn: Turn, root: str) -> None:
     found.days[root, local_time(turn.time).date().isoformat()] += 1
     found.memory_bytes += (
         min(len(turn.prompt), PROMPT_CHARACTERS)

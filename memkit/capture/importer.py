@@ -16,7 +16,7 @@ from pathlib import Path
 from memkit.capture.capture import Capture
 from memkit.capture.history import SweptSessions, TypedPrompt, read_history
 from memkit.capture.import_record import ImportRecord
-from memkit.capture.outcome import Captured
+from memkit.capture.outcome import CaptureOutcome
 from memkit.claude_code.files import Source, is_likely_project, project_of
 from memkit.claude_code.turn import Turn
 from memkit.errors import MemkitError
@@ -30,7 +30,7 @@ BytesRead = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Selection:
+class ImportSelection:
     """What is imported, and where it goes.
 
     `sources` in the order in which they began; `since` the first day that counts, None for all. Turns go
@@ -100,24 +100,24 @@ class ImportReport:
     the client's history added, and what went wrong, in lines for people.
     """
 
-    files: list[tuple[Path, Captured]] = field(default_factory=list)
+    files: list[tuple[Path, CaptureOutcome]] = field(default_factory=list)
     done_before: int = 0
-    history: Captured = field(default_factory=Captured)
+    history: CaptureOutcome = field(default_factory=CaptureOutcome)
     problems: list[str] = field(default_factory=list)
 
     @property
-    def total(self) -> Captured:
+    def total(self) -> CaptureOutcome:
         """All together."""
-        found = Captured()
+        found = CaptureOutcome()
         for captured in (*(captured for _, captured in self.files), self.history):
             found.add(captured)
         return found
 
 
-class Import:
+class Importer:
     """One import. The caller holds the index lock, and indexes the projects when it has run."""
 
-    def __init__(self, selection: Selection, settings: Settings) -> None:
+    def __init__(self, selection: ImportSelection, settings: Settings) -> None:
         self.selection = selection
         self.capture = Capture(selection.home, settings)
         self.record = ImportRecord(selection.home, _purpose(selection))
@@ -157,7 +157,7 @@ class Import:
         report.files.append((source.path, captured))
         self.record.add(source)
 
-    def _take_history(self) -> Captured:
+    def _take_history(self) -> CaptureOutcome:
         home = self.selection.home
         turns = (prompt.turn for prompt, _ in self.selection.typed())
         return self.capture.import_turns(turns, lambda turn: project_of(turn.cwd, home))
@@ -167,7 +167,7 @@ def _add(progress: BytesRead, before: int, read: int) -> None:
     progress(before + read)
 
 
-def _purpose(selection: Selection) -> str:
+def _purpose(selection: ImportSelection) -> str:
     """What distinguishes this import from another one of the same transcripts."""
     into = selection.into.root if selection.into else ""
     since = selection.since.isoformat() if selection.since else ""

@@ -13,7 +13,7 @@ Choose = Callable[[Turn], Project | None]
 
 
 @dataclass(slots=True)
-class Captured:
+class CaptureOutcome:
     """What reading a transcript brought: turns worth remembering, how many of them were new, how many
     others were left out because memkit is off there, the place is excluded or they were forgotten, the lines
     that were skipped, by kind, and the roots of the projects.
@@ -25,7 +25,7 @@ class Captured:
     skipped: dict[str, int] = field(default_factory=dict)
     projects: set[str] = field(default_factory=set)
 
-    def add(self, other: Captured) -> None:
+    def add(self, other: CaptureOutcome) -> None:
         """Count what another one brought."""
         self.turns += other.turns
         self.written += other.written

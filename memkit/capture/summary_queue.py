@@ -30,7 +30,7 @@ LOCK_SECONDS = 30.0
 
 
 @dataclass(slots=True)
-class Try:
+class Attempt:
     """What became of the calls for a segment.
 
     `count` are those that failed, the first of them at `since`; `again` is when the next may be (both in
@@ -47,7 +47,7 @@ class Try:
 
 
 @dataclass(slots=True)
-class Waiting:
+class QueuedSession:
     """A session of the project at `root` with turns to summarize on `days`.
 
     `changed` is when a turn was added last; `tries` are by segment.
@@ -57,10 +57,10 @@ class Waiting:
     session: str
     days: list[str] = field(default_factory=list)
     changed: float = 0.0
-    tries: dict[str, Try] = field(default_factory=dict)
+    tries: dict[str, Attempt] = field(default_factory=dict)
 
 
-class WaitingSessions:
+class SummaryQueue:
     """The sessions of one memory home that wait."""
 
     def __init__(self, home: Home) -> None:
@@ -72,12 +72,12 @@ class WaitingSessions:
         Raises `OSError`, `NewerFileError`.
         """
         with self._locked():
-            waiting = self._read(self._path(root, session)) or Waiting(root, session)
+            waiting = self._read(self._path(root, session)) or QueuedSession(root, session)
             waiting.days = sorted({*waiting.days, *days})
             waiting.changed = now
             self._write(waiting)
 
-    def note(self, waiting: Waiting, finished: Iterable[str]) -> None:
+    def note(self, waiting: QueuedSession, finished: Iterable[str]) -> None:
         """Store the tries of a session, and forget its `finished` days; all of it with the last one.
 
         A session to which turns were added since `waiting` was read keeps its days. Raises `OSError`.
@@ -95,7 +95,7 @@ class WaitingSessions:
             else:
                 path.unlink()
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[QueuedSession]:
         for path in sorted(self.directory.glob("*.json")):
             try:
                 waiting = self._read(path)
@@ -120,15 +120,15 @@ class WaitingSessions:
         key = f"{root}\0{session}".encode("utf-8", "surrogateescape")
         return self.directory / f"{hashlib.sha256(key).hexdigest()[:24]}.json"
 
-    def _write(self, waiting: Waiting) -> None:
+    def _write(self, waiting: QueuedSession) -> None:
         data = json.dumps({FIELD: VERSION, **msgspec.to_builtins(waiting)}).encode("ascii")
         write_durably(str(self._path(waiting.root, waiting.session)), data)
 
-    def _read(self, path: Path) -> Waiting | None:
+    def _read(self, path: Path) -> QueuedSession | None:
         try:
             value = parse_json(path.read_bytes())
             check_version(path, value, VERSION)
-            return msgspec.convert(value, Waiting)
+            return msgspec.convert(value, QueuedSession)
         except FileNotFoundError:
             return None
         except (ValueError, AttributeError, msgspec.ValidationError) as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.claude_code.prompt import human_text
-from memkit.claude_code.transcript import MAX_DEPTH, Entry, Transcript
+from memkit.claude_code.transcript import MAX_DEPTH, Transcript, TranscriptEntry
 from memkit.claude_code.turn import Turn
 from memkit.privacy.redact import without_private, without_unopened
 
@@ -68,7 +68,7 @@ def messages_of(
     turn: Turn,
     path: Path,
     redact: Callable[[str], str],
-    hide: Callable[[Entry], Entry] | None = None,
+    hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
 ) -> list[Message]:
     """The messages of a turn that was read from the transcript at `path`; all text passes `redact`.
 
@@ -95,7 +95,7 @@ def messages_of(
 
 
 def message_of(
-    entry: Entry, turn: str, names: dict[str, str], redact: Callable[[str], str]
+    entry: TranscriptEntry, turn: str, names: dict[str, str], redact: Callable[[str], str]
 ) -> Message:
     """What an entry says, all text passed through `redact`; without text and tools if nothing.
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from memkit.claude_code.transcript import Block, Entry
+from memkit.claude_code.transcript import Block, TranscriptEntry
 from memkit.hook.project import Project
 from memkit.paths import MEMORY_DIRECTORY
 from memkit.privacy.exclusion import Exclusion
@@ -60,7 +60,7 @@ class Hidden:
         self._results: dict[str, str] = {}
         self._tools: dict[str, str] = {}
 
-    def __call__(self, entry: Entry) -> Entry:
+    def __call__(self, entry: TranscriptEntry) -> TranscriptEntry:
         """`entry` without what is hidden."""
         if not any(block.kind in ("tool_use", "tool_result") for block in entry.blocks):
             return entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memkit.claude_code.transcript import Block, Entry
+from memkit.claude_code.transcript import Block, TranscriptEntry
 
 INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _MACHINE_TAG = re.compile(
@@ -17,7 +17,7 @@ _MACHINE_TEXT = (
 )
 
 
-def human_text(entry: Entry) -> str | None:
+def human_text(entry: TranscriptEntry) -> str | None:
     """What a person typed in `entry`, a slash command as `/name arguments`; None if no person did."""
     if entry.role != "user" or entry.is_meta or entry.is_sidechain or entry.is_compact_summary:
         return None

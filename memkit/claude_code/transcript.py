@@ -72,7 +72,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """One spoken line of a transcript.
 
     `start` and `end` are byte offsets in the file; `end` is where the next line begins.
@@ -114,7 +114,7 @@ class Transcript:
     """
 
     def __init__(
-        self, path: Path, offset: int = 0, hide: Callable[[Entry], Entry] | None = None
+        self, path: Path, offset: int = 0, hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None
     ) -> None:
         """`hide` takes out of each entry what is not to be read; see `memkit.claude_code.omitted`."""
         self.path = path
@@ -126,11 +126,11 @@ class Transcript:
         self._lost: dict[int, str] = {}
         self._has_lost_prompt = False
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[TranscriptEntry]:
         entries = self._entries()
         return entries if self.hide is None else map(self.hide, entries)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[TranscriptEntry]:
         for start, end, line in self._lines():
             for offset, value in self._decode(line):
                 lost_parent = self._follow(value)
@@ -200,7 +200,7 @@ class Transcript:
         else:
             self.counts["odd"] += 1
 
-    def _entry(self, value: dict[str, Any], start: int, end: int) -> Entry | None:
+    def _entry(self, value: dict[str, Any], start: int, end: int) -> TranscriptEntry | None:
         kind = value.get("type")
         if kind == "attachment":
             return self._queued_prompt(value, start, end)
@@ -220,7 +220,7 @@ class Transcript:
         blocks = tuple(self._blocks(message.get("content")))
         origin = value.get("origin")
         by_machine = isinstance(origin, dict) and origin.get("kind", "human") != "human"
-        return Entry(
+        return TranscriptEntry(
             role=kind,
             blocks=blocks,
             start=start,
@@ -234,7 +234,7 @@ class Transcript:
             **_common(value),
         )
 
-    def _queued_prompt(self, value: dict[str, Any], start: int, end: int) -> Entry | None:
+    def _queued_prompt(self, value: dict[str, Any], start: int, end: int) -> TranscriptEntry | None:
         attachment = value.get("attachment")
         if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
             return None
@@ -243,7 +243,7 @@ class Transcript:
         if by_machine or attachment.get("commandMode", "prompt") != "prompt":
             return None
         blocks = tuple(self._blocks(attachment.get("prompt")))
-        return Entry(
+        return TranscriptEntry(
             role="user", blocks=blocks, start=start, end=end, queued=True, **_common(value)
         )
 

@@ -19,7 +19,7 @@ from typing import Any
 from memkit.claude_code.omitted import asks_memory
 from memkit.claude_code.prompt import INTERRUPTED, human_text
 from memkit.claude_code.subagents import subagent_path
-from memkit.claude_code.transcript import Block, Entry, Transcript
+from memkit.claude_code.transcript import Block, Transcript, TranscriptEntry
 from memkit.errors import TranscriptError
 from memkit.privacy.redact import (
     leaves_open,
@@ -72,7 +72,7 @@ class Turn:
     sent during the turn, such as the news that a background task has finished. `entries` are the
     byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
     transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
-    `lost_parent` is as for `Entry`. `is_private` says that the person left a `<private>` open in something
+    `lost_parent` is as for `TranscriptEntry`. `is_private` says that the user left a `<private>` open in what they
     typed.
     `commit` begins the hash that was checked out when the turn ended, known of live sessions only:
     transcripts do not tell.
@@ -197,20 +197,20 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         yield current
 
 
-def _is_of_another(entry: Entry, current: Turn) -> bool:
+def _is_of_another(entry: TranscriptEntry, current: Turn) -> bool:
     """Whether an entry follows a prompt that a broken line lost, and not the turn at hand."""
     if not entry.lost_parent or entry.lost_parent == current.lost_parent:
         return False
     return not (entry.prompt_id and entry.prompt_id == current.prompt_id)
 
 
-def _says_something(entry: Entry) -> bool:
+def _says_something(entry: TranscriptEntry) -> bool:
     """Whether the assistant itself speaks in `entry`."""
     is_noise = entry.is_sidechain or entry.is_api_error or entry.is_synthetic or entry.is_meta
     return entry.role == "assistant" and not is_noise and bool(entry.text.strip())
 
 
-def _continues(current: Turn | None, entry: Entry) -> bool:
+def _continues(current: Turn | None, entry: TranscriptEntry) -> bool:
     """Whether a human entry belongs to the turn at hand: typed while it ran, or a part of its prompt."""
     if current is None:
         return False
@@ -220,7 +220,7 @@ def _continues(current: Turn | None, entry: Entry) -> bool:
     return entry.queued or bool(entry.prompt_id and entry.prompt_id == current.prompt_id)
 
 
-def _begin(entry: Entry, text: str, path: Path) -> Turn:
+def _begin(entry: TranscriptEntry, text: str, path: Path) -> Turn:
     session = entry.session or path.stem
     return Turn(
         id=turn_id(session, entry.prompt_id, entry.uuid, f"{entry.time}\0{text}"),
@@ -242,7 +242,7 @@ def _begin(entry: Entry, text: str, path: Path) -> Turn:
 
 
 def _follow(
-    turn: Turn, entry: Entry, pending: dict[str, ToolCall], transcript: Transcript
+    turn: Turn, entry: TranscriptEntry, pending: dict[str, ToolCall], transcript: Transcript
 ) -> None:
     """Add what an entry after the prompt tells."""
     output = _COMMAND_OUTPUT.match(entry.text)

@@ -11,7 +11,7 @@ from memkit.cli.context import Context, command, counted, plain
 
 if TYPE_CHECKING:
     from memkit.forget.audit import AuditReport
-    from memkit.forget.findings import Finding
+    from memkit.forget.findings import SecretFinding
 
 LOCK_SECONDS = 600.0
 
@@ -86,5 +86,5 @@ def _print(context: Context, report: AuditReport, fix: bool) -> None:
             click.echo("Markdown that memkit did not write is yours to change.")
 
 
-def _place(finding: Finding) -> tuple[str, str]:
+def _place(finding: SecretFinding) -> tuple[str, str]:
     return finding.where, finding.place

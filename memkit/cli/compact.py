@@ -54,7 +54,7 @@ def compact_command(
     from memkit.llm.calls import Calls, calls_lock
     from memkit.llm.providers import find_provider
     from memkit.summarize.compaction import Compaction
-    from memkit.summarize.entries import Selection
+    from memkit.summarize.entries import EntrySelection
 
     settings = context.settings()
     if not settings.summarize.is_on:
@@ -64,7 +64,7 @@ def compact_command(
     first, last = iso_day_named(since), iso_day_named(until)
     calls = Calls(context.home, find_provider)
     compaction = Compaction(context.project, context.home, settings, calls, today)
-    work = compaction.find_work(cast("Target", into), Selection(first, last, path))
+    work = compaction.find_work(cast("Target", into), EntrySelection(first, last, path))
     plan = compaction.plan(work, find_provider(settings.summarize))
     if not context.as_json:
         _show(plan)

@@ -82,7 +82,7 @@ class _Demo:
 
     def run(self) -> dict[str, Any]:
         from memkit.recall.expand import expand
-        from memkit.recall.opening import open_searcher
+        from memkit.recall.open import open_searcher
         from memkit.recall.transcript import around, find_turn, read_messages
 
         started = time.perf_counter()

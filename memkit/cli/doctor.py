@@ -11,8 +11,8 @@ import click
 from memkit.cli.context import Context, command, counted, plain, styled
 
 if TYPE_CHECKING:
+    from memkit.doctor.checks import Repair
     from memkit.doctor.finding import Finding
-    from memkit.doctor.registry import Mended
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -30,13 +30,13 @@ def doctor_command(context: Context, fix: bool) -> None:
       memkit doctor --fix
     """
     from memkit.cli.log import log_to_file
+    from memkit.doctor.checks import examine, mend
     from memkit.doctor.finding import open_subject
     from memkit.doctor.hooks import last_events
-    from memkit.doctor.registry import examine, mend
 
     log_to_file(context.home)
     findings = examine(open_subject(context.home, context.project))
-    mended: list[Mended] = []
+    mended: list[Repair] = []
     if fix:
         for step in mend(open_subject(context.home, context.project), findings):
             mended.append(step)

@@ -13,8 +13,8 @@ from memkit.cli.context import Context, command, counted, day_named, plain, styl
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.forget.holdings import Holdings
-    from memkit.forget.selection import Selection
+    from memkit.forget.locations import Locations
+    from memkit.forget.selection import ForgetSelection
 
 LOCK_SECONDS = 600.0
 SHOWN_ENTRIES = 20
@@ -71,19 +71,19 @@ def forget_command(
         raise click.UsageError(
             "give IDs, --session, --since/--until, --query or --everything, one of them"
         )
-    from memkit.forget.holdings import find_holdings
-    from memkit.forget.selection import Selection
+    from memkit.forget.locations import find_locations
+    from memkit.forget.selection import ForgetSelection
     from memkit.privacy.tombstones import Tombstones
 
     is_unfinished = Tombstones(context.home).unfinished() is not None
     if not any(given):
         if not is_unfinished:
             raise click.UsageError("say what to forget: IDs, --session, --since, --query, --everything")
-        _finish(context, Selection(), None)
+        _finish(context, ForgetSelection(), None)
         return
     selection = _select(context, ids, session, (since, until), query, k)
     selection.everywhere = everywhere
-    holdings = find_holdings(context.home, context.project, selection)
+    holdings = find_locations(context.home, context.project, selection)
     if not context.as_json:
         _show(holdings, context.project.root)
     if dry_run:
@@ -93,7 +93,7 @@ def forget_command(
     _confirm(yes)
     if holdings.shared and not yes and _confirm_shared(holdings):
         selection.everywhere = True
-        holdings = find_holdings(context.home, context.project, selection)
+        holdings = find_locations(context.home, context.project, selection)
     _finish(context, selection, holdings)
 
 
@@ -104,7 +104,7 @@ def _select(
     days: tuple[str | None, str | None],
     query: str | None,
     k: int | None,
-) -> Selection:
+) -> ForgetSelection:
     from memkit.forget import selection
 
     now = time.time()
@@ -117,22 +117,22 @@ def _select(
         return selection.of_everything(context.project, context.home, now)
     if query is not None:
         ids = _found(context, query, k)
-    finder = selection.Finder(context.project, context.home, context.settings())
+    finder = selection.SelectionFinder(context.project, context.home, context.settings())
     return finder.select(ids)
 
 
 def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
-    from memkit.recall.answers import Request
+    from memkit.recall.answers import SearchRequest
     from memkit.recall.ask import Asker
 
     asker = Asker(context.project, context.home, context.settings(), context.say)
-    answer = asker.answer(Request(query, k))
+    answer = asker.answer(SearchRequest(query, k))
     if not answer.results:
         raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
     return tuple(result.id for result in answer.results)
 
 
-def _finish(context: Context, selection: Selection, holdings: Holdings | None) -> None:
+def _finish(context: Context, selection: ForgetSelection, holdings: Locations | None) -> None:
     from memkit.forget.erasing import forget
     from memkit.index.lock import index_lock
     from memkit.llm.calls import calls_lock
@@ -155,7 +155,7 @@ def _finish(context: Context, selection: Selection, holdings: Holdings | None) -
         click.echo("Forgotten." if holdings is not None else "What was unfinished is forgotten.")
 
 
-def _show(holdings: Holdings, root: str) -> None:
+def _show(holdings: Locations, root: str) -> None:
     entries = [*holdings.turns, *holdings.notes]
     for entry in entries[:SHOWN_ENTRIES]:
         click.echo(f"{styled(plain(entry.id), fg='yellow')}  {entry.day} {plain(entry.heading)}")
@@ -191,7 +191,7 @@ def _show(holdings: Holdings, root: str) -> None:
         click.echo(plain(f"  {name} keeps {len(turns)} of them (--everywhere: there too)"))
 
 
-def _as_dict(holdings: Holdings, *, removed: bool) -> dict[str, object]:
+def _as_dict(holdings: Locations, *, removed: bool) -> dict[str, object]:
     return {
         "removed": removed,
         "turns": sorted(holdings.forgotten.turns),
@@ -221,7 +221,7 @@ def _confirm(yes: bool) -> None:
     click.confirm("Forget this for good?", abort=True)
 
 
-def _confirm_shared(holdings: Holdings) -> bool:
+def _confirm_shared(holdings: Locations) -> bool:
     """Whether what other projects hold is to go from them, too."""
     names = ", ".join(sorted(holdings.shared))
     return click.confirm(plain(f"Also forget it in {names}?"), default=False)

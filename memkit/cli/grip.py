@@ -23,7 +23,7 @@ def grip_command(context: Context, grip_id: str, around: int) -> None:
       memkit grip 82c57f55 --context 10
     """
     from memkit.privacy.redact import redact
-    from memkit.recall.grip import find_grip
+    from memkit.recall.citation import find_grip
 
     context.stay_in_project()
     patterns = context.settings().capture.compiled_patterns()

@@ -16,9 +16,9 @@ from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
 
 if TYPE_CHECKING:
-    from memkit.capture.import_preview import Forecast
-    from memkit.capture.importer import ImportReport, Selection
-    from memkit.capture.outcome import Captured
+    from memkit.capture.import_preview import ImportPreview
+    from memkit.capture.importer import ImportReport, ImportSelection
+    from memkit.capture.outcome import CaptureOutcome
     from memkit.summarize.plan import Estimate
 
 LOCK_SECONDS = 600.0
@@ -69,7 +69,7 @@ def import_command(
         raise MemkitError(f"{counted(len(report.problems), 'step')} failed")
 
 
-def _ask_for_others(context: Context, selection: Selection, yes: bool) -> None:
+def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> None:
     """Have a person agree to the other projects that transcripts name. Raises `MemkitError`."""
     known = (context.project.root, context.home.root)
     others = [
@@ -96,26 +96,26 @@ def select(
     *,
     everything: bool = False,
     since: date | None = None,
-) -> Selection:
+) -> ImportSelection:
     """What is to be imported: `paths`, else the client's sessions of the project or of `everything`."""
-    from memkit.capture.importer import Selection
+    from memkit.capture.importer import ImportSelection
     from memkit.claude_code.files import client_history, client_projects, find_sources, project_of
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
         sources = find_sources(map(Path, paths))
-        return Selection(home, sources, project, into=into, since=since, is_named=True)
+        return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
     sources = find_sources([client_projects()] if client_projects().is_dir() else [])
     if not everything:
         sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
-    return Selection(home, sources, project, since=since, history=client_history(), only=only)
+    return ImportSelection(home, sources, project, since=since, history=client_history(), only=only)
 
 
-def run_import(context: Context, selection: Selection) -> tuple[ImportReport, list[str]]:
+def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
     """Import and index; what was done, and the roots of the projects that were touched."""
-    from memkit.capture.importer import Import
+    from memkit.capture.importer import Importer
     from memkit.cli.progress import counting, reading
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
@@ -125,7 +125,7 @@ def run_import(context: Context, selection: Selection) -> tuple[ImportReport, li
     settings = context.settings()
     end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
-        running = Import(selection, settings)
+        running = Importer(selection, settings)
         with reading(context, "reading sessions", selection.size) as read:
             report = running.run(read)
         # Those that an interrupted run has left wait too.
@@ -148,12 +148,12 @@ def run_import(context: Context, selection: Selection) -> tuple[ImportReport, li
     return report, roots
 
 
-def _forecast(context: Context, selection: Selection) -> Forecast:
-    from memkit.capture.import_preview import forecast
+def _forecast(context: Context, selection: ImportSelection) -> ImportPreview:
+    from memkit.capture.import_preview import preview_import
     from memkit.cli.progress import reading
 
     with reading(context, "reading sessions", selection.size) as progress:
-        return forecast(selection, progress)
+        return preview_import(selection, progress)
 
 
 def _day(text: str | None) -> date | None:
@@ -162,7 +162,7 @@ def _day(text: str | None) -> date | None:
     return parse_day(text, date.today()) if text is not None else None
 
 
-def _print_forecast(context: Context, found: Forecast) -> None:
+def _print_forecast(context: Context, found: ImportPreview) -> None:
     """What would come, and what it would cost to have it summarized."""
     disk = {
         "memory": found.memory_bytes,
@@ -201,7 +201,7 @@ def _print_forecast(context: Context, found: Forecast) -> None:
     _print_problems(context, found.problems)
 
 
-def _summaries(context: Context, found: Forecast) -> Estimate | None:
+def _summaries(context: Context, found: ImportPreview) -> Estimate | None:
     """What summaries would take; None while they are off, or nobody is there to make them."""
     settings = context.settings().summarize
     if not settings.is_on:
@@ -258,7 +258,7 @@ def _print_report(
     _print_problems(context, report.problems)
 
 
-def _as_dict(path: Path, captured: Captured) -> dict[str, Any]:
+def _as_dict(path: Path, captured: CaptureOutcome) -> dict[str, Any]:
     return {
         "file": str(path),
         "turns": captured.turns,
@@ -268,7 +268,7 @@ def _as_dict(path: Path, captured: Captured) -> dict[str, Any]:
     }
 
 
-def _skipped(captured: Captured) -> str:
+def _skipped(captured: CaptureOutcome) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in captured.skipped.items())
     return f" (lines skipped: {kinds})" if kinds else ""
 

@@ -17,7 +17,7 @@ from memkit.index.chunk import KINDS
 from memkit.state import parse_json
 
 if TYPE_CHECKING:
-    from memkit.recall.answers import Answer, Request
+    from memkit.recall.answers import Answer, SearchRequest
     from memkit.settings.load import Key
 
 SHOWN_CHARACTERS = 600
@@ -117,11 +117,11 @@ def search_command(
     _show(answer, "" if all_projects else context.project.root)
 
 
-def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> Request:
+def _request(context: Context, query: str, explain: bool, asked: dict[str, Any]) -> SearchRequest:
 
-    from memkit.recall.answers import Filters, Request
+    from memkit.recall.answers import Filters, SearchRequest
 
-    return Request(
+    return SearchRequest(
         query=query,
         k=asked["k"],
         budget=asked["budget"],

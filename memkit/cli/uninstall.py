@@ -11,7 +11,7 @@ from memkit.cli.context import Context, command, confirm, counted, plain
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.maintenance.belongings import Belongings
+    from memkit.maintenance.owned_files import OwnedFiles
 
 
 @command("uninstall")
@@ -32,8 +32,8 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
         raise click.UsageError("give --keep-memory or --everything, not both")
     from memkit.capture.known_projects import projects_with_memory
     from memkit.cli.log import stop_logging
-    from memkit.doctor.client import installed_names
-    from memkit.maintenance.belongings import belongings, check_home
+    from memkit.doctor.claude_code import installed_names
+    from memkit.maintenance.owned_files import belongings, check_home
     from memkit.maintenance.uninstall import uninstall
 
     check_home(context.home)
@@ -41,7 +41,7 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     projects = projects_with_memory(context.home, [context.project])
     plugins = installed_names()
 
-    def find() -> Belongings:
+    def find() -> OwnedFiles:
         return belongings(context.home, projects, keep_memory=keep_memory, everything=everything)
 
     own = find()
@@ -82,7 +82,7 @@ def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
     return [(uri, "the index, by index.uri")] if uri else []
 
 
-def _show(own: Belongings, plugins: list[str]) -> None:
+def _show(own: OwnedFiles, plugins: list[str]) -> None:
     click.echo("This is removed:")
     for line in [f"the plugin {name}" for name in plugins] + [str(path) for path in own.removed]:
         click.echo(plain(f"  {line}"))

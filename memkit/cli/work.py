@@ -107,9 +107,9 @@ def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
 
 def _summarize(context: Context, report: WorkReport) -> None:
     """Make the model calls that are due: without the index lock, which others wait for meanwhile."""
-    from memkit.capture.summary_queue import WaitingSessions
+    from memkit.capture.summary_queue import SummaryQueue
 
-    if not WaitingSessions(context.home):
+    if not SummaryQueue(context.home):
         return
     from memkit.capture.worker import work
     from memkit.llm.providers import find_provider

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import memkit
 from memkit.capture.sessions import Sessions
-from memkit.doctor.client import transcripts
+from memkit.doctor.claude_code import transcripts
 from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.errors import MemkitError
 from memkit.ipc import launch, spool

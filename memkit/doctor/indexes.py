@@ -16,7 +16,7 @@ from memkit.errors import (
     StaleSnapshotError,
 )
 from memkit.index.current import (
-    MemoryFiles,
+    CurrentFiles,
     collection_name,
     inspect_snapshot,
     is_in_step,
@@ -90,7 +90,7 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _advice_on(files: MemoryFiles, line: str) -> str:
+def _advice_on(files: CurrentFiles, line: str) -> str:
     if line == files.added_paths_problem:
         return RESTORE
     return "make it readable, or mount what it is on; then `memkit index`"

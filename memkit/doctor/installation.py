@@ -12,7 +12,7 @@ from pathlib import Path
 
 import memkit
 from memkit import environment
-from memkit.doctor.client import installed_plugins, plugin_version
+from memkit.doctor.claude_code import installed_plugins, plugin_version
 from memkit.doctor.finding import Finding, Subject
 from memkit.ipc.launch import REPOSITORY
 from memkit.processes import find_program, no_window

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memkit.capture.summary_queue import Try, WaitingSessions
+from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.doctor.finding import Finding, Subject
 from memkit.llm.calls import is_reached
 from memkit.llm.ledger import OK, Ledger
@@ -49,7 +49,7 @@ def check_summarizer_answers(subject: Subject) -> Iterator[Finding]:
 def check_budget(subject: Subject) -> Iterator[Finding]:
     """Whether segments wait because today's budget is spent."""
     settings = subject.settings.summarize
-    if not settings.is_on or not WaitingSessions(subject.home):
+    if not settings.is_on or not SummaryQueue(subject.home):
         return
     spent = Ledger(subject.home).today(subject.now)
     if is_reached(spent, settings):
@@ -75,5 +75,5 @@ def check_given_up(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _tries(subject: Subject) -> list[Try]:
-    return [one for waiting in WaitingSessions(subject.home) for one in waiting.tries.values()]
+def _tries(subject: Subject) -> list[Attempt]:
+    return [one for waiting in SummaryQueue(subject.home) for one in waiting.tries.values()]

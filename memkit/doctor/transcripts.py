@@ -12,7 +12,7 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
-from memkit.doctor.client import ClientTranscript, kept_days, transcripts
+from memkit.doctor.claude_code import ClientTranscript, kept_days, transcripts
 from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.errors import (
     ArchiveError,

@@ -29,7 +29,7 @@ Chroma would give up after 60 seconds; Ollama's own client never.
 
 
 @dataclass(frozen=True)
-class Provider:
+class EmbeddingService:
     """A service that embeds.
 
     Attributes:
@@ -139,13 +139,13 @@ _GOOGLE_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 # Tokens read: https://platform.openai.com/docs/guides/embeddings, https://ai.google.dev/gemini-api/docs/embeddings,
 # https://docs.voyageai.com/docs/embeddings; of an unknown model on Ollama, what a BERT reads. Texts in a
 # request: Google takes 100, the others more. Ollama computes them while we wait, so fewer.
-PROVIDERS: Mapping[str, Provider] = {
+PROVIDERS: Mapping[str, EmbeddingService] = {
     provider.name: provider
     for provider in (
-        Provider("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191, 100, _connect_openai),
-        Provider("google", "google-genai", "google.genai", _GOOGLE_KEYS, 2048, 100, _connect_google),
-        Provider("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000, 100, _connect_voyage),
-        Provider("ollama", "ollama", "ollama", (), 512, 32, _connect_ollama),
+        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191, 100, _connect_openai),
+        EmbeddingService("google", "google-genai", "google.genai", _GOOGLE_KEYS, 2048, 100, _connect_google),
+        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000, 100, _connect_voyage),
+        EmbeddingService("ollama", "ollama", "ollama", (), 512, 32, _connect_ollama),
     )
 }
 """All of them by name."""

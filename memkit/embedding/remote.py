@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memkit.embedding.chroma import import_chroma
+from memkit.embedding.errors import as_embedding_error
 from memkit.embedding.models import WINDOW_TOKENS, Prefixes, tokens_read
 from memkit.embedding.providers import PROVIDERS, Function
-from memkit.embedding.refusals import as_embedding_error
 from memkit.embedding.vectors import UnusableVectorError, check, normalised
 from memkit.embedding.windows import cut_into_windows, rough_tokens
 

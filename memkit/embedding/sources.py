@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from memkit.embedding.watched import run_watched
+from memkit.embedding.guarded_process import run_watched
 from memkit.processes import find_program
 
 logger = logging.getLogger(__name__)

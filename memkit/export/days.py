@@ -13,7 +13,7 @@ from memkit.journal.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExportedEntry:
     """What stands below one heading, without anchors.
 
     `session` is the one it belongs to, `turn` the turn it is; "" for what is none, as a session's heading
@@ -28,12 +28,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class ExportedDay:
     """One day: its date (ISO), the file as it is, and its entries in order."""
 
     date: str
     content: DayFile
-    entries: Sequence[Entry]
+    entries: Sequence[ExportedEntry]
 
     @property
     def turns(self) -> int:
@@ -58,7 +58,7 @@ class Days:
             day for day in known if since <= day and (not until or day[:10] <= until)
         ]
 
-    def day(self, date: str) -> Day:
+    def day(self, date: str) -> ExportedDay:
         """One of the dates. Raises `JournalError`."""
         content = self._journal.day(date)
         sections = content.sections
@@ -68,7 +68,7 @@ class Days:
         entries = []
         text = before.removeprefix(f"# {date}").strip()
         if text:
-            entries.append(Entry("", anchors.strip(text)))
+            entries.append(ExportedEntry("", anchors.strip(text)))
         session = branch = ""
         for section in sections:
             session = section.pairs.get("session", session)
@@ -77,6 +77,6 @@ class Days:
             heading = anchors.strip(section.heading).lstrip("#").strip()
             turn = section.pairs.get("turn", "")
             entries.append(
-                Entry(heading, anchors.strip(below).strip(), session, branch, turn)
+                ExportedEntry(heading, anchors.strip(below).strip(), session, branch, turn)
             )
-        return Day(date, content, entries)
+        return ExportedDay(date, content, entries)

@@ -13,7 +13,7 @@ from importlib import resources
 
 from markdown_it import MarkdownIt
 
-from memkit.export.days import Day, Days, Entry
+from memkit.export.days import Days, ExportedDay, ExportedEntry
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
@@ -41,12 +41,12 @@ def as_page(days: Days) -> Iterator[str]:
     yield "</body>\n</html>\n"
 
 
-def _row(day: Day) -> str:
+def _row(day: ExportedDay) -> str:
     titles = "<br>".join(_text(title) for title in day.titles)
     return f'<tr><td><a href="#{day.date}">{day.date}</a></td><td>{day.turns}</td><td>{titles}</td></tr>\n'
 
 
-def _day(day: Day, markdown: MarkdownIt) -> Iterator[str]:
+def _day(day: ExportedDay, markdown: MarkdownIt) -> Iterator[str]:
     yield f'<section id="{day.date}">\n<h2><a href="#{day.date}">{day.date}</a></h2>\n'
     seen: set[str] = set()
     for entry in day.entries:
@@ -54,7 +54,7 @@ def _day(day: Day, markdown: MarkdownIt) -> Iterator[str]:
     yield '<p class="top"><a href="#days">All days</a></p>\n</section>\n'
 
 
-def _entry(entry: Entry, date: str, seen: set[str], markdown: MarkdownIt) -> str:
+def _entry(entry: ExportedEntry, date: str, seen: set[str], markdown: MarkdownIt) -> str:
     name = f"{date}-{_NAME.sub('-', entry.turn or entry.session or 'notes')}"
     anchor = "" if name in seen else f' id="{name}"'  # a session goes on with another heading
     seen.add(name)

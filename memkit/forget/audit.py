@@ -12,14 +12,14 @@ from memkit.capture.known_projects import remembered_projects
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.forget.audit_places import (
-    DayFile,
+    AuditedDayFile,
     ForeignMarkdown,
     Place,
     left_behind,
     look_through,
     state_places,
 )
-from memkit.forget.findings import Finder, Finding
+from memkit.forget.findings import SecretFinder, SecretFinding
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index.chunk_reader import ChunkReader, open_in_force
@@ -38,8 +38,8 @@ from memkit.settings.load import Settings
 class AuditReport:
     """What was found, and what of it is left; `problems` are lines for people."""
 
-    found: list[Finding] = field(default_factory=list)
-    left: list[Finding] = field(default_factory=list)
+    found: list[SecretFinding] = field(default_factory=list)
+    left: list[SecretFinding] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -98,7 +98,7 @@ class Audit:
 
     def _look(self, report: AuditReport) -> list[Place]:
         """Note in `report` what is found; the places where it is, but for the index."""
-        finder = Finder(self._redact)
+        finder = SecretFinder(self._redact)
         places = look_through(self._places(report.problems), finder, report.problems)
         for directory in snapshots_of(self._home, self._roots):
             _look_at_chunks(directory, finder)
@@ -110,7 +110,7 @@ class Audit:
         for project, settings in self._projects:
             journal = Journal(project, shared=settings.memory.shared, home=self._home)
             own = days(project)
-            places += [DayFile(journal, day, self._home) for day in own]
+            places += [AuditedDayFile(journal, day, self._home) for day in own]
             if own:
                 places += left_behind("journal", project.memory)
             directory = Path(project.memory).relative_to(project.root).as_posix()
@@ -137,7 +137,7 @@ class Audit:
                 shutil.rmtree(directory, ignore_errors=True)
                 continue
             remove_others(directory, chunks.path.name)
-            finder = Finder(self._redact)
+            finder = SecretFinder(self._redact)
             _look_at_chunks(directory, finder)
             is_stale = chunks.root not in kept or directory.name not in self._names()
             if finder.found and is_stale:
@@ -164,7 +164,7 @@ def all_projects(home: Home) -> list[Project]:
     return sorted(projects, key=lambda project: project.root)
 
 
-def _look_at_chunks(directory: Path, finder: Finder) -> None:
+def _look_at_chunks(directory: Path, finder: SecretFinder) -> None:
     chunks = open_in_force(directory, ChunkReader)
     for chunk in chunks.chunks() if chunks is not None else ():
         finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)

@@ -16,7 +16,7 @@ from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular
-from memkit.forget.findings import Finder, Redact
+from memkit.forget.findings import Redact, SecretFinder
 from memkit.index.chunker import decode
 from memkit.ipc import spool
 from memkit.journal.journal import Journal
@@ -28,7 +28,7 @@ from memkit.state import parse_json
 class Place(Protocol):
     """One file, or what is like one."""
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """Have `finder` see all text. Raises `MemkitError`, `OSError`."""
 
     def fix(self, redact: Redact) -> None:
@@ -36,14 +36,14 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DayFile:
+class AuditedDayFile:
     """A day of the journal."""
 
     journal: Journal
     day: str
     home: Home
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """See `Place`."""
         place = str(self.journal.path(self.day))
         self.journal.look_at(self.day, finder.lines_of("journal", place))
@@ -68,7 +68,7 @@ class ForeignMarkdown:
 
     path: Path
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """See `Place`."""
         text, _ = decode(read_regular(os.path.realpath(self.path)))
         finder.lines_of("markdown", str(self.path))(1, text)
@@ -85,7 +85,7 @@ class ArchivedSession:
     session: str
     roots: Collection[str] | None
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """See `Place`. What later versions of a turn have replaced is text in the file as well."""
         turns = list(self.archive.versions(self.session))
         if self.roots is None or any(turn.project in self.roots for turn in turns):
@@ -105,7 +105,7 @@ class SessionState:
     sessions: Sessions
     session: str
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """See `Place`."""
         place = str(self.sessions.path(self.session))
         self.sessions.load(self.session).redact(finder.at("session", place))
@@ -125,7 +125,7 @@ class SpooledEvent:
     path: str
     record: dict[str, Any]
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """See `Place`."""
         self._redacted(finder.at("spool", self.path))
 
@@ -147,7 +147,7 @@ class TextFile:
     where: str
     path: Path
 
-    def look(self, finder: Finder) -> None:
+    def look(self, finder: SecretFinder) -> None:
         """See `Place`."""
         place = str(self.path)
         self._changed(
@@ -239,7 +239,7 @@ def left_behind(where: str, directory: str) -> Iterator[Place]:
             yield TextFile(where, path)
 
 
-def look_through(places: list[Place], finder: Finder, problems: list[str]) -> list[Place]:
+def look_through(places: list[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
     """Those of `places` where something is found; what cannot be read is told in `problems`."""
     found = []
     for place in places:

@@ -12,13 +12,13 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import sync_directory
-from memkit.forget.holdings import Holdings, find_holdings, named_turn
+from memkit.forget.locations import Locations, find_locations, named_turn
 from memkit.forget.periods import is_of_period
-from memkit.forget.selection import Selection
+from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project
 from memkit.index.chunk_reader import ChunkReader, open_in_force
 from memkit.index.current import collection_name, other_collections, snapshots_of
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 def forget(
     home: Home,
     project: Project,
-    selection: Selection,
+    selection: ForgetSelection,
     settings_of: Callable[[Project], Settings],
     announce: Callable[[str], None] = logger.info,
 ) -> list[str]:
@@ -51,9 +51,9 @@ def forget(
     tombstones = Tombstones(home)
     spool.recover(home)
     # Found once more: what came in while a person was asked is of it too.
-    found = find_holdings(home, project, selection)
+    found = find_locations(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
-    found = find_holdings(home, project, Selection(unfinished, selection.passages))
+    found = find_locations(home, project, ForgetSelection(unfinished, selection.passages))
     uri = settings_of(project).index.uri
     problems = _Eraser(home, found, settings_of, uri, announce).run()
     if not problems:
@@ -65,7 +65,7 @@ class _Eraser:
     def __init__(
         self,
         home: Home,
-        found: Holdings,
+        found: Locations,
         settings_of: Callable[[Project], Settings],
         uri: str,
         announce: Callable[[str], None],
@@ -164,7 +164,7 @@ class _Eraser:
 
     def _waiting(self) -> None:
         """Nothing of what is gone waits to be summarized."""
-        sessions = WaitingSessions(self._home)
+        sessions = SummaryQueue(self._home)
         for waiting in list(sessions):
             is_shared = waiting.root in self._forgotten.only
             if waiting.session not in self._found.sessions and not is_shared:

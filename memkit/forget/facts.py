@@ -18,7 +18,7 @@ from memkit.privacy.tombstones import Forgotten
 
 
 @dataclass(frozen=True, slots=True)
-class FactHolding:
+class FactLocation:
     """The facts of one file that go, as they read, by their ids."""
 
     project: Project
@@ -61,7 +61,7 @@ class CitedChunks:
 
 def find_facts(
     home: Home, journal: Journal, forgotten: Forgotten, passages: list[Passage]
-) -> Iterator[FactHolding]:
+) -> Iterator[FactLocation]:
     """The facts in the memory of `journal` that are forgotten, or rest on what is, or on `passages`.
 
     Where something else of this memory goes, so do facts that cite as much as an anchor has room for: they
@@ -80,7 +80,7 @@ def find_facts(
             if goes:
                 found[one.id] = one.fact.shown
         if found:
-            yield FactHolding(journal.project, path, found)
+            yield FactLocation(journal.project, path, found)
 
 
 def rests_on(written: WrittenFact, forgotten: Forgotten) -> bool:

@@ -12,7 +12,7 @@ Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SecretFinding:
     """One secret: in what (`journal`, `archive`, …), in which file, or session and turn, of it, on which
     line (from 1, None where there are none), and of which kind, as in `[redacted:kind]`.
     """
@@ -27,18 +27,18 @@ class Finding:
         return asdict(self)
 
 
-class Finder:
+class SecretFinder:
     """Redacts text with `redact`, and notes what that found."""
 
     def __init__(self, redact: Redact) -> None:
         self._redact = redact
-        self.found: list[Finding] = []
+        self.found: list[SecretFinding] = []
 
     def at(self, where: str, place: str, line: int | None = None) -> Redact:
         """`redact` for text that stands on one line, or has none worth naming."""
 
         def apply(text: str) -> str:
-            return self._note(text, lambda offset, kind: Finding(where, place, line, kind))
+            return self._note(text, lambda offset, kind: SecretFinding(where, place, line, kind))
 
         return apply
 
@@ -46,11 +46,11 @@ class Finder:
         """`redact` for parts of a file, each told with the number of its first line."""
 
         def apply(line: int, text: str) -> str:
-            return self._note(text, lambda offset, kind: Finding(where, place, line + offset, kind))
+            return self._note(text, lambda offset, kind: SecretFinding(where, place, line + offset, kind))
 
         return apply
 
-    def _note(self, text: str, make: Callable[[int, str], Finding]) -> str:
+    def _note(self, text: str, make: Callable[[int, str], SecretFinding]) -> str:
         redacted = self._redact(text)
         text = visible(text)  # a color is no secret
         if redacted != text:

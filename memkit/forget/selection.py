@@ -54,7 +54,7 @@ class Passage:
 
 
 @dataclass(slots=True)
-class Selection:
+class ForgetSelection:
     """What is to be forgotten.
 
     What a period of one project covers is forgotten by that project. Other projects keep what they hold of
@@ -66,21 +66,21 @@ class Selection:
     everywhere: bool = False
 
 
-def of_everything(project: Project, home: Home, now: float) -> Selection:
+def of_everything(project: Project, home: Home, now: float) -> ForgetSelection:
     """All that is remembered of a project until `now`, in seconds since the epoch."""
     return _of_period(home, Period(until=now, project=project.root, whole=True))
 
 
-def _of_period(home: Home, period: Period) -> Selection:
+def _of_period(home: Home, period: Period) -> ForgetSelection:
     """A period of a project, also where it was before."""
     earlier = Registry.read(home).earlier_roots(period.project)
     periods = (msgspec.structs.replace(period, project=root) for root in earlier)
-    return Selection(Forgotten(periods=(period, *periods)))
+    return ForgetSelection(Forgotten(periods=(period, *periods)))
 
 
 def of_days(
     project: Project, home: Home, since: date | None, until: date | None, now: float
-) -> Selection:
+) -> ForgetSelection:
     """The days of a project from `since` to `until`, both included; None leaves an end open."""
     first = _midnight(since) if since else 0.0
     end = min(_midnight(until + timedelta(days=1)), now) if until else now
@@ -91,7 +91,7 @@ def _midnight(day: date) -> float:
     return datetime.combine(day, time.min).astimezone().timestamp()
 
 
-def of_session(project: Project, home: Home, name: str, now: float) -> Selection:
+def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSelection:
     """All of the session whose id is, or begins with, `name`, wherever it is remembered.
 
     Raises `NotFoundError`, `AmbiguousIdError`.
@@ -106,10 +106,10 @@ def of_session(project: Project, home: Home, name: str, now: float) -> Selection
     if len(found) > 1:
         shown = ", ".join(sorted(found)[:5])
         raise AmbiguousIdError(f"the session {name!r} fits several: {shown}")
-    return Selection(Forgotten(periods=(Period(until=now, session=found.pop()),)))
+    return ForgetSelection(Forgotten(periods=(Period(until=now, session=found.pop()),)))
 
 
-class Finder:
+class SelectionFinder:
     """Finds out what ids stand for: of chunks, as search prints them, of turns, grips, notes or facts."""
 
     def __init__(self, project: Project, home: Home, settings: Settings) -> None:
@@ -118,9 +118,9 @@ class Finder:
         projects = dict.fromkeys([project, Project.of_user(home)])
         self._memories = [_Memory(one, home, settings) for one in projects]
 
-    def select(self, names: Iterable[str]) -> Selection:
+    def select(self, names: Iterable[str]) -> ForgetSelection:
         """What all of `names` stand for. Raises `NotFoundError`, `AmbiguousIdError`, `MemkitError`."""
-        selection = Selection()
+        selection = ForgetSelection()
         for name in names:
             found = self._written(name) or self._archived(name)
             if found is None:
@@ -139,7 +139,7 @@ class Finder:
                 return Forgotten(turns=frozenset({name}))
         return None
 
-    def _chunk(self, name: str, selection: Selection) -> Forgotten:
+    def _chunk(self, name: str, selection: ForgetSelection) -> Forgotten:
         for memory in self._memories:
             with contextlib.suppress(NotFoundError):
                 return memory.chunk(name, selection)
@@ -172,7 +172,7 @@ class _Memory:
             return Forgotten(facts=frozenset({name}))
         return None
 
-    def chunk(self, name: str, selection: Selection) -> Forgotten:
+    def chunk(self, name: str, selection: ForgetSelection) -> Forgotten:
         """What the chunk of that id, or with an id that begins so, stands for; lines go to `selection`.
 
         Raises `NotFoundError`, `AmbiguousIdError`, `MemkitError`.

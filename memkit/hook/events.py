@@ -228,13 +228,13 @@ def _session_start(
     from memkit.hook import notices
     from memkit.hook.import_offer import import_offer
     from memkit.hook.own_entries import HOOK_BYTES, OwnEntries
-    from memkit.hook.session_facts import session_brief
+    from memkit.hook.session_facts import session_facts
 
     limit = int(_settings(home)["session_characters"])
     answer: dict[str, Any] = {}
     if limit > 0:
         own = OwnEntries(home, project.root, HOOK_BYTES)
-        answer = _context("SessionStart", session_brief(project, limit, own))
+        answer = _context("SessionStart", session_facts(project, limit, own))
     lines = notices.take(home, project.root)
     if problem is not None:
         lines.insert(0, "memkit: this session is not remembered: " + unwritable(problem, home.root))

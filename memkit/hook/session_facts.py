@@ -31,7 +31,7 @@ _FOREIGN = (
 )
 
 
-class Entry(NamedTuple):
+class SessionEntry(NamedTuple):
     """One remembered turn, or a note: its day, its heading ("14:02 Which port …"), the answer's start."""
 
     day: str
@@ -64,7 +64,7 @@ def _is_day(entry: os.DirEntry[str], memory: str) -> bool:
         return False
 
 
-def session_brief(project: Project, limit: int, own: Container[str] | None = None) -> str:
+def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
     """The facts for a starting session, at most `limit` characters, cut between entries only.
 
     `own` holds the words that this home wrote (see `own_entries`): only these are quoted, the rest are
@@ -101,7 +101,7 @@ def session_brief(project: Project, limit: int, own: Container[str] | None = Non
     return text + opening + "".join(lines) + closing
 
 
-def _own_of(entries: list[Entry], own: Container[str]) -> Iterator[Entry]:
+def _own_of(entries: list[SessionEntry], own: Container[str]) -> Iterator[SessionEntry]:
     """The entries that this home wrote; of one that was changed since, the heading if that is as it was."""
     for entry in entries:
         if entry_words(entry.heading, entry.answer) in own:
@@ -132,7 +132,7 @@ def prompt_hint(project: Project, today: str) -> str:
 
 def newest_entries(
     project: Project, known: list[str], most: int = NEWEST_BYTES
-) -> Iterator[Entry]:
+) -> Iterator[SessionEntry]:
     """The remembered turns and notes, newest first, of each day those in its last `most` bytes."""
     for day in reversed(known):
         try:
@@ -141,5 +141,5 @@ def newest_entries(
         except OSError:  # deleted or unreadable since the listing: the other days still stand
             continue
         text = data.decode("utf-8", "replace")
-        entries = [Entry(day[:10], heading, answer_of(body)) for heading, body in entries_of(text)]
+        entries = [SessionEntry(day[:10], heading, answer_of(body)) for heading, body in entries_of(text)]
         yield from sorted(entries, key=lambda entry: entry.heading[:5], reverse=True)

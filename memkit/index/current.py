@@ -20,7 +20,7 @@ from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
 from memkit.index.identity import holder_of, identity
 from memkit.index.paths import added_paths
-from memkit.index.residue import COLLECTION_PREFIX
+from memkit.index.purge import COLLECTION_PREFIX
 from memkit.index.scanner import Unreadable, is_below, is_excluded, is_gone, scan, sources_of
 from memkit.paths import Home
 from memkit.settings.load import SearchSettings, Settings
@@ -43,7 +43,7 @@ class MemoryFile:
     hash: str
 
 
-class MemoryFiles(dict[str, MemoryFile]):
+class CurrentFiles(dict[str, MemoryFile]):
     """The memory files of a project by source, in order.
 
     `unreadable` says which files, or directories with all below them, cannot be read now, and why: what the
@@ -97,12 +97,12 @@ def _own_paths(project: Project, home: Home, settings: Settings) -> list[str]:
     return [home.memory] if project.root == home.root else settings.memory.paths
 
 
-def read_files(project: Project, home: Home, settings: Settings) -> MemoryFiles:
+def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles:
     """The memory files of a project. What cannot be read is logged, and told by the result.
 
     Raises `NewerFileError`.
     """
-    files = MemoryFiles()
+    files = CurrentFiles()
     root, own, added = Path(project.root), _own_paths(project, home, settings), []
     files.keep_below(settings.memory.exclude, None)
     try:
@@ -239,7 +239,7 @@ def project_names(home: Home, roots: Iterable[str]) -> dict[str, str]:
     }
 
 
-def is_in_step(snapshot: ChunkReader, files: MemoryFiles, settings: Settings) -> bool:
+def is_in_step(snapshot: ChunkReader, files: CurrentFiles, settings: Settings) -> bool:
     """Whether the snapshot stands for exactly these files, cut as the settings say.
 
     Files that cannot be read count as unchanged.
@@ -249,7 +249,7 @@ def is_in_step(snapshot: ChunkReader, files: MemoryFiles, settings: Settings) ->
     return known == {**kept, **state_of(files, settings)}
 
 
-def state_of(files: MemoryFiles, settings: Settings) -> dict[str, str]:
+def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
     """The hash of each file, salted with the way it is cut, and with the server that keeps the chunks.
 
     Another cut makes other chunks; another `index.uri` has none of them yet.

@@ -8,7 +8,7 @@ import sqlite3
 from memkit.errors import IndexStoreError
 from memkit.index.current import snapshot_directory
 from memkit.index.damage import damaged_copy
-from memkit.index.residue import cut_off_unused_memory, erase_deleted_rows
+from memkit.index.purge import cut_off_unused_memory, erase_deleted_rows
 from memkit.index.store import Store, directory
 from memkit.paths import Home
 

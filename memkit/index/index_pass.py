@@ -13,8 +13,8 @@ from memkit.index.chunk import Chunk
 from memkit.index.chunk_vectors import ChunkEmbedder
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
 from memkit.index.current import (
+    CurrentFiles,
     MemoryFile,
-    MemoryFiles,
     other_collections,
     snapshot_directory,
     state_of,
@@ -72,7 +72,7 @@ class IndexPass:
         self.last: Snapshot | None = None  # has the text of files that cannot be read now
 
     def run(
-        self, store: Store, name: str, snapshot: Snapshot | None, files: MemoryFiles
+        self, store: Store, name: str, snapshot: Snapshot | None, files: CurrentFiles
     ) -> SyncReport:
         """Bring the collection `name`, which is open as `store`, and its snapshot into step with `files`.
 
@@ -123,7 +123,7 @@ class IndexPass:
 
     def _rows(
         self,
-        files: MemoryFiles,
+        files: CurrentFiles,
         state: dict[str, str],
         old: dict[str, Row],
         kept: Kept | None,
@@ -155,7 +155,7 @@ class IndexPass:
         return rows
 
     def _unreadable_rows(
-        self, files: MemoryFiles, old: dict[str, Row], kept: Kept | None
+        self, files: CurrentFiles, old: dict[str, Row], kept: Kept | None
     ) -> list[Row]:
         """What is known of files that cannot be read now, beside what is kept."""
         sources = frozenset() if kept is None else kept.sources

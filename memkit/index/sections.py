@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 
 
 @dataclass(eq=False)
-class Section:
+class MarkdownSection:
     """A heading and its text up to the next heading; level 0 is the text before the first one.
 
     `standalone` is a section that is searched for as itself, however short: a turn, a note, a bullet of
@@ -43,14 +43,14 @@ class Section:
 
     level: int
     heading: str
-    parent: Section | None
+    parent: MarkdownSection | None
     origin: Origin
     spans: list[Span] = field(default_factory=list)
     standalone: bool = False
     continues: bool = False
 
     @property
-    def path(self) -> list[Section]:
+    def path(self) -> list[MarkdownSection]:
         """The section and those it stands in, outermost first."""
         return [*self.parent.path, self] if self.parent else [self]
 
@@ -83,7 +83,7 @@ class Section:
 class Group:
     """Neighbouring sections cut into chunks together: at most one full one, else fragments."""
 
-    sections: list[Section]
+    sections: list[MarkdownSection]
     minimum: int
 
     @property
@@ -91,7 +91,7 @@ class Group:
         """What is known of the whole group: each section admits the next."""
         return self.sections[-1].origin
 
-    def owner(self, start: int, end: int) -> Section:
+    def owner(self, start: int, end: int) -> MarkdownSection:
         """The section after which a chunk of the text `start`..`end` is named.
 
         The full section it holds text of; among fragments the innermost one around all their text.
@@ -126,7 +126,7 @@ class Group:
         # The size is asked first: a long group may hold any number of sections.
         return size < self.minimum and all(s.is_fragment(self.minimum) for s in self.sections)
 
-    def takes(self, section: Section) -> bool:
+    def takes(self, section: MarkdownSection) -> bool:
         """Whether the section that follows belongs into this group."""
         if not self.is_short:
             return False
@@ -147,10 +147,10 @@ class Group:
         return all(section.origin == neighbour.origin for section in self.sections)
 
 
-def read_sections(document: Document, name: str) -> list[Section]:
+def read_sections(document: Document, name: str) -> list[MarkdownSection]:
     """The sections of `document` that hold anything, in order; `name` is its file name."""
     file_date = name[:10] if name.endswith(".md") and is_iso_date(name[:10]) else ""
-    current = Section(0, "", None, Origin(file_date))
+    current = MarkdownSection(0, "", None, Origin(file_date))
     sections = [current]
     after_bullet = False
     for span in document.blocks:
@@ -187,7 +187,7 @@ def is_bullet(pairs: Mapping[str, str]) -> bool:
     return "grip" in pairs or "fact" in pairs
 
 
-def _open_section(span: Span, current: Section, file_date: str) -> Section:
+def _open_section(span: Span, current: MarkdownSection, file_date: str) -> MarkdownSection:
     """The section under a heading. It inherits from those above it what its anchors do not say."""
     found = anchors.parse(span.title)
     heading = " ".join(anchors.strip(span.title).split())
@@ -205,10 +205,10 @@ def _open_section(span: Span, current: Section, file_date: str) -> Section:
         found.get("note", parent.origin.note),
     )
     is_entry = bool(found.keys() & {"turn", "note"})
-    return Section(span.level, heading, parent, origin, standalone=is_entry)
+    return MarkdownSection(span.level, heading, parent, origin, standalone=is_entry)
 
 
-def group_sections(sections: list[Section], minimum: int) -> list[Group]:
+def group_sections(sections: list[MarkdownSection], minimum: int) -> list[Group]:
     """The groups of sections that are cut into chunks together."""
     groups: list[Group] = []
     for section in sections:

@@ -21,7 +21,7 @@ from memkit.index.store import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class ChunkSegment:
     """Neighbouring chunks. `lengths`, `windows` and the columns are aligned to them.
 
     `lines` are the chunks as JSON, one a line, `lengths` the bytes of each; `ids` stand one after the
@@ -36,11 +36,11 @@ class Segment:
     windows: NDArray[np.int64]
 
 
-def segment_of(rows: Sequence[Row], dimensions: int) -> Segment:
+def segment_of(rows: Sequence[Row], dimensions: int) -> ChunkSegment:
     """The segment of `rows`, whose vectors have `dimensions`."""
     lines = [_to_json(row.chunk) for row in rows]
     vectors = [row.vectors for row in rows if row.vectors is not None]
-    return Segment(
+    return ChunkSegment(
         lines=b"".join(lines),
         lengths=np.array([len(line) for line in lines], OFFSET_TYPE),
         ids=b"".join(row.id.encode("ascii") for row in rows),

@@ -13,7 +13,7 @@ from pathlib import Path
 from memkit.errors import IndexStoreError
 from memkit.files import make_private_directory
 from memkit.index.erasure import erase_deleted
-from memkit.index.residue import COLLECTION_PREFIX, Usage, usage_of
+from memkit.index.purge import COLLECTION_PREFIX, IndexUsage, usage_of
 from memkit.index.store import BATCH_ROWS, Row, Store, directory
 from memkit.index.swap import made_aside, swap
 from memkit.paths import Home
@@ -32,7 +32,7 @@ BOUND_FACTOR = 1.5
 """An index of more than so many times what it usually takes is made anew."""
 
 
-def bound(usage: Usage) -> int:
+def bound(usage: IndexUsage) -> int:
     """The bytes beyond which an index of this content is made anew."""
     numbers = sum(one.rows * one.dimensions for one in usage.collections)
     usual = _ROW_BYTES * usage.rows + _NUMBER_BYTES * numbers + _TEXT_FACTOR * usage.text_bytes
@@ -61,7 +61,7 @@ def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
     return max(0, before.bytes - after.bytes)
 
 
-def _usage(path: Path) -> Usage | None:
+def _usage(path: Path) -> IndexUsage | None:
     try:
         return usage_of(path)
     except (OSError, sqlite3.Error) as error:
@@ -70,7 +70,7 @@ def _usage(path: Path) -> Usage | None:
         ) from error
 
 
-def _make_anew(home: Home, uri: str, path: Path, usage: Usage) -> None:
+def _make_anew(home: Home, uri: str, path: Path, usage: IndexUsage) -> None:
     """Copy what is in the index into one made aside, embedding nothing, and put that in its place."""
     aside = made_aside(path)
     try:

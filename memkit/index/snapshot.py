@@ -20,7 +20,7 @@ from memkit.errors import StaleSnapshotError, raise_if_exhausted
 from memkit.index.chunk_reader import CHUNKS, ID_BYTES, IDS, ChunkReader, open_in_force
 from memkit.index.columns import DTYPE, Names
 from memkit.index.lexical import LexicalIndex
-from memkit.index.segment import Segment
+from memkit.index.segment import ChunkSegment
 from memkit.index.store import Row
 from memkit.state import parse_json
 
@@ -83,11 +83,11 @@ class Snapshot(ChunkReader):
             for n, begin, end in zip(places, bounds, bounds[1:], strict=False)
         ]
 
-    def segment(self, start: int, stop: int) -> Segment:
+    def segment(self, start: int, stop: int) -> ChunkSegment:
         """The chunks from `start` to before `stop`, as the next snapshot can take them over."""
         bounds = self._vector_bounds(np.arange(start, stop + 1))
         offsets = np.asarray(self._offsets[start : stop + 1])
-        return Segment(
+        return ChunkSegment(
             lines=self._data[CHUNKS][offsets[0] : offsets[-1]],
             lengths=np.diff(offsets),
             ids=self._data[IDS][start * ID_BYTES : stop * ID_BYTES],

@@ -27,7 +27,7 @@ from memkit.index.chunk_reader import (
 )
 from memkit.index.columns import join
 from memkit.index.lexical import LexicalIndex, fingerprint
-from memkit.index.segment import Segment, segment_of
+from memkit.index.segment import ChunkSegment, segment_of
 from memkit.index.snapshot import NAMES, Snapshot
 from memkit.index.store import Row
 
@@ -170,7 +170,7 @@ def _order(row: Row) -> tuple[str, int, int, str]:
     return (row.chunk.source, row.chunk.start_line, row.chunk.end_line, row.id)
 
 
-def _write_files(path: Path, segments: Sequence[Segment], dimensions: int) -> int:
+def _write_files(path: Path, segments: Sequence[ChunkSegment], dimensions: int) -> int:
     """Write all but the BM25 index and the manifest; return how many chunks are not embedded."""
     columns, names = join([segment.columns for segment in segments])
     nothing = np.zeros(0, OFFSET_TYPE)

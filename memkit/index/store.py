@@ -25,7 +25,7 @@ from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
 from memkit.index.owner import owner_of
-from memkit.index.residue import cut_off_unused_memory
+from memkit.index.purge import cut_off_unused_memory
 from memkit.index.swap import finish_swap
 from memkit.paths import Home
 from memkit.settings import CLOUD

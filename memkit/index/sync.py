@@ -16,7 +16,7 @@ from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
 from memkit.hook.project import Project
 from memkit.index.current import (
-    MemoryFiles,
+    CurrentFiles,
     collection_name,
     open_snapshot,
     read_files,
@@ -44,7 +44,7 @@ def sync_project(
     settings: Settings,
     *,
     rebuild: bool = False,
-    files: MemoryFiles | None = None,
+    files: CurrentFiles | None = None,
     embedder: Embedder | None = None,
     announce: Callable[[str], None] = logger.info,
     progress: Progress | None = None,
@@ -115,7 +115,7 @@ class Indexer:
 
     def sync(
         self,
-        files: MemoryFiles | None = None,
+        files: CurrentFiles | None = None,
         *,
         rebuild: bool = False,
         progress: Progress | None = None,
@@ -149,7 +149,7 @@ class Indexer:
 
     def _run(
         self,
-        files: MemoryFiles,
+        files: CurrentFiles,
         rebuild: bool,
         made: dict[str, Row],
         progress: Progress | None,

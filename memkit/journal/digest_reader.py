@@ -22,7 +22,7 @@ class FileCall(NamedTuple):
     is_edit: bool
 
 
-class TurnText(NamedTuple):
+class DigestText(NamedTuple):
     """What stands below a turn's heading: the words asked and answered, the calls on files in order.
 
     Words are what stands between blanks. A digest shows the first `digest.MAX_TOOLS` tools only.
@@ -32,17 +32,17 @@ class TurnText(NamedTuple):
     calls: list[FileCall]
 
 
-def read_turn(section: str) -> TurnText:
+def read_turn(section: str) -> DigestText:
     """Read the section of a turn, its heading included."""
     start = section.find("\n")
     if start < 0:
-        return TurnText(0, [])
+        return DigestText(0, [])
     did = section.find(_DID, start)
     if did < 0:
-        return TurnText(_word_count(section[start:]), [])
+        return DigestText(_word_count(section[start:]), [])
     end, lines = _tool_lines(section, did + len(_DID))
     words = _word_count(section[start:did]) + _word_count(section[end:])
-    return TurnText(words, [call for line in lines if (call := _file_call(line)) is not None])
+    return DigestText(words, [call for line in lines if (call := _file_call(line)) is not None])
 
 
 def _word_count(text: str) -> int:

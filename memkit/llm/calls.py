@@ -12,7 +12,7 @@ from dataclasses import replace
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
-from memkit.llm.model import ModelError, Provider, Reply, Task, Usage
+from memkit.llm.model import ModelError, Provider, Reply, Task, TokenUsage
 from memkit.llm.prices import price
 from memkit.paths import Home
 from memkit.recall.budget import estimate_tokens
@@ -50,7 +50,7 @@ class Calls:
         """
         provider = self._find_provider(settings)
         now = self._clock()
-        estimate = Usage(
+        estimate = TokenUsage(
             estimate_tokens(task.instructions) + estimate_tokens(task.material), task.max_tokens
         )
         usd = price(provider.name, provider.model, estimate, settings.base_url)
@@ -61,7 +61,7 @@ class Calls:
         check_budget(self.ledger, settings, call, now)
         self.ledger.begin(call)
         began = time.monotonic()
-        usage: Usage | None = None
+        usage: TokenUsage | None = None
         model, outcome = provider.model, UNFINISHED
         try:
             reply = provider.ask(task)

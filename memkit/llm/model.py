@@ -29,7 +29,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """What a call used, as the provider counted it.
 
     `tokens_in` are all tokens read, of which `cache_read` came from a cache and `cache_written` were put
@@ -48,7 +48,7 @@ class Reply:
     """The structure a model answered with, not checked against the schema, and what that used."""
 
     value: dict[str, Any]
-    usage: Usage
+    usage: TokenUsage
     model: str
 
 
@@ -61,7 +61,7 @@ class ModelError(MemkitError):
     """
 
     message: str
-    usage: Usage | None = field(default_factory=Usage)
+    usage: TokenUsage | None = field(default_factory=TokenUsage)
     retry_after: float | None = None
 
     outcome = "failed"

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
-from memkit.llm.model import Usage
+from memkit.llm.model import TokenUsage
 
 _MILLION = 1_000_000
 _VERSION = r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)?"
@@ -21,7 +21,7 @@ _MAKERS = {"claude-cli": "anthropic"}
 """Whose models a provider gives, where it is not the provider's own."""
 
 
-def price(provider: str, model: str, usage: Usage, base_url: str = "") -> float | None:
+def price(provider: str, model: str, usage: TokenUsage, base_url: str = "") -> float | None:
     """The dollars a call cost; None if that is not known, which is never the same as 0.
 
     Args:
@@ -50,7 +50,7 @@ def prices_as_of() -> date:
     return day
 
 
-def _dollars(prices: dict[str, Any], usage: Usage) -> float:
+def _dollars(prices: dict[str, Any], usage: TokenUsage) -> float:
     plain = usage.tokens_in - usage.cache_read - usage.cache_written
     read = (
         plain

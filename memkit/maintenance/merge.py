@@ -13,7 +13,7 @@ from pathlib import Path
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.hook.own_entries import OwnEntries
 from memkit.hook.project import Project
@@ -181,7 +181,7 @@ def _files(source: Project) -> list[Path]:
 
 def _move_sessions(source: Project, target: Project, home: Home) -> int:
     """Have archive, sessions and what waits for a summary name the target; how many sessions that was."""
-    waiting = WaitingSessions(home)
+    waiting = SummaryQueue(home)
     moved = set()
     for one in list(waiting):
         if one.root == source.root:

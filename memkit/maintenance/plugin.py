@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memkit.doctor.client import installed_names
+from memkit.doctor.claude_code import installed_names
 from memkit.environment.plugin import PLUGIN, Client, ClientError
 
 

@@ -27,7 +27,7 @@ from memkit.files import (
     write_durably,
 )
 from memkit.forget.erasing import forget
-from memkit.forget.selection import Selection
+from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project, is_bare_place
 from memkit.index.paths import move_paths
 from memkit.ipc import unindexed
@@ -50,7 +50,7 @@ _MARKERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RestoreStep:
     """One file of a backup: its name there, where it lies unpacked, where it belongs, how that stands.
 
     `project` is that of a file of a memory, and `name` what the memory calls it.
@@ -96,7 +96,7 @@ class Restore:
         forgotten = backup.members.get(_FORGOTTEN)
         self._forgotten = Forgotten() if forgotten is None else read_forgotten(forgotten)
         self.projects: list[Project] = []
-        self.steps: list[Step] = []
+        self.steps: list[RestoreStep] = []
         self.settings: list[str] = []
         """What the backup's settings would change about where data goes, one line each."""
         self._compare({})
@@ -165,7 +165,7 @@ class Restore:
                     f"`--move {root} DIRECTORY` says which project its memory belongs to"
                 )
 
-    def _step(self, member: str, source: Path) -> Step:
+    def _step(self, member: str, source: Path) -> RestoreStep:
         kind, _, rest = member.partition("/")
         if kind == "home":
             return _compared(member, source, Path(self._home.root, rest))
@@ -223,7 +223,7 @@ class Restore:
                 self._note_move(named, project)
         if is_forgotten:
             user = Project.of_user(self._home)
-            report.problems = forget(self._home, user, Selection(), settings_of, announce)
+            report.problems = forget(self._home, user, ForgetSelection(), settings_of, announce)
         return report
 
     @property
@@ -236,7 +236,7 @@ class Restore:
             with changing(self._home) as registry:
                 registry.move(named.root, project.root)
 
-    def _write(self, step: Step, settings_of: Callable[[Project], Settings]) -> None:
+    def _write(self, step: RestoreStep, settings_of: Callable[[Project], Settings]) -> None:
         data = step.source.read_bytes()
         if step.project is not None:
             unindexed.mark(self._home, step.project.root)
@@ -282,10 +282,10 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
 
 def _compared(
     member: str, source: Path, target: Path, project: Project | None = None, name: str = ""
-) -> Step:
+) -> RestoreStep:
     if not os.path.lexists(target):
-        return Step(member, source, target, "new", project, name)
+        return RestoreStep(member, source, target, "new", project, name)
     if not target.is_file():
         raise BackupError(f"{target} is no file, but one in the backup; move it away")
     same = filecmp.cmp(source, target, shallow=False)
-    return Step(member, source, target, "same" if same else "differs", project, name)
+    return RestoreStep(member, source, target, "same" if same else "differs", project, name)

@@ -18,7 +18,7 @@ from memkit.index.lock import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
 from memkit.locks import is_locked
-from memkit.maintenance.belongings import Belongings
+from memkit.maintenance.owned_files import OwnedFiles
 from memkit.maintenance.plugin import uninstall_plugin
 from memkit.paths import Home
 
@@ -33,7 +33,7 @@ class Uninstalled:
     problems: list[str] = field(default_factory=list)
 
 
-def uninstall(home: Home, plugins: Sequence[str], own: Belongings) -> Uninstalled:
+def uninstall(home: Home, plugins: Sequence[str], own: OwnedFiles) -> Uninstalled:
     """Stop the service, have the client uninstall `plugins`, and remove `own`.
 
     Can be killed and done again. Raises `MemkitError` if a process of memkit's does not end; then no file

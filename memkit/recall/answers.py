@@ -102,7 +102,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SearchRequest:
     """A question and what its answer may be.
 
     Attributes:

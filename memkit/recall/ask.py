@@ -16,7 +16,7 @@ from memkit.ipc import launch, spool, unindexed
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, is_alive, request
 from memkit.paths import Home
 from memkit.recall import usage
-from memkit.recall.answers import Answer, Request
+from memkit.recall.answers import Answer, SearchRequest
 from memkit.settings import load
 from memkit.settings.load import Settings
 
@@ -103,7 +103,7 @@ class Asker:
         self._all_projects = all_projects
         self._searcher: Searcher | None = None
 
-    def answer(self, asked: Request) -> Answer:
+    def answer(self, asked: SearchRequest) -> Answer:
         """The answer; that something was asked is counted. Raises `MemkitError`."""
         answer = self._answer(asked)
         try:
@@ -112,7 +112,7 @@ class Asker:
             logger.warning("not counted: %s", error)
         return answer
 
-    def _answer(self, asked: Request) -> Answer:
+    def _answer(self, asked: SearchRequest) -> Answer:
         answer = self._find(asked)
         if answer.results or not launch.work_waits(self._home):
             return answer
@@ -157,7 +157,7 @@ class Asker:
     def _settings_of(self, project: Project) -> Settings:
         return load.load(self._home, project).settings
 
-    def _find(self, asked: Request) -> Answer:
+    def _find(self, asked: SearchRequest) -> Answer:
         if self._searcher is None:
             try:
                 return self._ask(asked)
@@ -166,7 +166,7 @@ class Asker:
                 self._searcher = self._open()
         return self._searcher.answer(asked)
 
-    def _ask(self, asked: Request) -> Answer:
+    def _ask(self, asked: SearchRequest) -> Answer:
         arguments = {
             "request": msgspec.to_builtins(asked),
             "search": msgspec.to_builtins(self._settings.search),
@@ -186,7 +186,7 @@ class Asker:
             raise ServiceUnavailable("broken", str(error)) from error
 
     def _open(self) -> Searcher:
-        from memkit.recall.opening import open_searcher
+        from memkit.recall.open import open_searcher
 
         if self._settings.service.enabled:
             try:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ExpandedSection:
     """A section as it stands in its file, lines 1-based and inclusive, without anchors."""
 
     id: str
@@ -72,7 +72,7 @@ def expand_known(
     prefix: str,
     *,
     other_projects: bool = True,
-) -> Section:
+) -> ExpandedSection:
     """The section around a chunk of the project, else of the user's memory or of `other_projects`.
 
     A search finds chunks in all of them. Raises as `expand`, of the project itself.
@@ -94,7 +94,7 @@ def expand_known(
     raise NotFoundError(problem)
 
 
-def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Section:
+def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> ExpandedSection:
     """The section around the chunk whose id begins with `prefix`.
 
     Raises `NotFoundError` if there is no such chunk, its file is gone or has lost the section, and
@@ -121,7 +121,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Se
         for name in ("turn", "turns"):
             turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
-    return Section(
+    return ExpandedSection(
         id=chunks.id(position)[:SHOWN_ID_CHARACTERS],
         chunk=chunk,
         path=path,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from memkit.hook.own_entries import OwnEntries, bullet_words, heading_words
 from memkit.index.chunk import OPENING_HEADINGS
 from memkit.paths import Home
-from memkit.recall.answers import Request, Result
+from memkit.recall.answers import Result, SearchRequest
 from memkit.recall.search import Searcher
 
 MOST_POINTERS = 3
@@ -54,7 +54,7 @@ def find_pointers(
     """
     if len(prompt.split()) < LEAST_WORDS:
         return []
-    request = Request(prompt, k=MOST_POINTERS + len(shown) + 30, minimum=LEAST_RELEVANCE)
+    request = SearchRequest(prompt, k=MOST_POINTERS + len(shown) + 30, minimum=LEAST_RELEVANCE)
     pointers: dict[tuple[str, str], Pointer] = {}
     for result in searcher.answer(request).results:
         if len(pointers) == MOST_POINTERS:

@@ -18,7 +18,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
 from memkit.index.snapshot import Snapshot
 from memkit.recall import boosts, fusion
-from memkit.recall.answers import Answer, Request, Result
+from memkit.recall.answers import Answer, Result, SearchRequest
 from memkit.recall.budget import fill
 from memkit.recall.corpus import Corpus
 from memkit.recall.filters import mask
@@ -79,9 +79,9 @@ class Searcher:
 
     def search(self, query: str, k: int | None = None) -> Answer:
         """The `k` best chunks for `query`."""
-        return self.answer(Request(query, k))
+        return self.answer(SearchRequest(query, k))
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: SearchRequest) -> Answer:
         """The results that `request` asks for."""
         started = time.perf_counter()
         results: list[Result] = []
@@ -104,7 +104,7 @@ class Searcher:
             chunks=0 if self.corpus is None else len(self.corpus),
         )
 
-    def _find(self, corpus: Corpus, request: Request) -> _Found:
+    def _find(self, corpus: Corpus, request: SearchRequest) -> _Found:
         query = request.query
         lexical, passages, coverage = corpus.lexical(query)
         dense, nearest, problem = None, None, ""
@@ -139,7 +139,7 @@ class Searcher:
             arms, ranking, context, relevant, factors, exact, scores, allowed, best, problem
         )
 
-    def _results(self, corpus: Corpus, found: _Found, request: Request) -> Iterator[Result]:
+    def _results(self, corpus: Corpus, found: _Found, request: SearchRequest) -> Iterator[Result]:
         size = MOST_FILLED if request.budget else request.k or self.settings.k
         cost = self.settings.repeat_cost if self.settings.mode == "context" else 0.0
         entries = corpus.columns["entry"]

@@ -22,7 +22,7 @@ MOST_BYTES = 1024 * 1024
 """A log that is longer becomes `events.jsonl.1`, in place of the one before."""
 
 
-class Usage(NamedTuple):
+class RecallUsage(NamedTuple):
     """How often something was searched for, pointers were `given`, and one of them was `followed` by an
     expand. `first` is the time (seconds since the epoch) of the oldest event that is counted.
     """
@@ -49,7 +49,7 @@ def note(home: Home, event: str, ids: Sequence[str] = ()) -> None:
         os.close(descriptor)
 
 
-def usage(home: Home, since: float = 0.0) -> Usage:
+def usage(home: Home, since: float = 0.0) -> RecallUsage:
     """What the log holds, from `since` (seconds since the epoch) on."""
     searches = given = followed = 0
     first: float | None = None
@@ -72,7 +72,7 @@ def usage(home: Home, since: float = 0.0) -> Usage:
             rest = [own for own in waiting if not _names_one_of(ids, own)]
             followed += len(waiting) - len(rest)
             waiting = rest
-    return Usage(searches, given, followed, first)
+    return RecallUsage(searches, given, followed, first)
 
 
 def _names_one_of(asked: list[str], shown: list[str]) -> bool:

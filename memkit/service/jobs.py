@@ -27,7 +27,7 @@ from memkit.index.size import keep_small
 from memkit.ipc import spool
 from memkit.maintenance.retention import remove_old_days, remove_old_replaced
 from memkit.paths import Home
-from memkit.service.pointer_history import Shown
+from memkit.service.pointer_history import PointerHistory
 from memkit.settings.load import Settings
 from memkit.state import FIELD, check_version, parse_json
 
@@ -101,7 +101,7 @@ def _index(around: Surroundings) -> str:
 
 def _tidy(around: Surroundings) -> str:
     home, settings = around.home, around.settings_of(Project(around.home.root))
-    notes = Shown(home).tidy() + _remove_leftovers(Path(home.run))
+    notes = PointerHistory(home).tidy() + _remove_leftovers(Path(home.run))
     days = settings.archive.keep_days
     archive = Archive(home)
     archives = archive.remove_older(time.time() - days * DAY) if days else 0
@@ -122,9 +122,9 @@ def _tidy(around: Surroundings) -> str:
 
 
 def _health(around: Surroundings) -> str:
-    from memkit.doctor.telling import tell_next_session  # much that nobody else needs
+    from memkit.doctor.notify import notify_next_session
 
-    return f"{tell_next_session(around.home)} findings for the next session"
+    return f"{notify_next_session(around.home)} findings for the next session"
 
 
 def _remove_leftovers(directory: Path) -> int:

@@ -27,12 +27,12 @@ from memkit.ipc import spool
 from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
 from memkit.recall import usage
-from memkit.recall.answers import Request
+from memkit.recall.answers import SearchRequest
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
-from memkit.service.pointer_history import Shown
+from memkit.service.open_projects import Models, OpenProjects
+from memkit.service.pointer_history import PointerHistory
 from memkit.service.summaries import Summaries
-from memkit.service.warm import Models, WarmMemories
 from memkit.service.watching import Watching
 from memkit.service.writer import Writer
 from memkit.settings import load
@@ -60,11 +60,11 @@ class Operations:
         self._started = time.time()
         self._models = Models(home)
         self.live = LiveSessions(home)
-        self._shown = Shown(home)
+        self._shown = PointerHistory(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
         self.watching = Watching(home, self.writer)
         self.summaries = Summaries(home, self.settings_of, self.writer.index, self._note_error)
-        self._warm = WarmMemories(
+        self._warm = OpenProjects(
             home,
             self._models,
             self.settings_of,
@@ -107,7 +107,7 @@ class Operations:
         searcher = self._warm.searcher(
             project, settings, search, all_projects=bool(arguments.get("all_projects"))
         )
-        request = msgspec.convert(arguments["request"], Request)
+        request = msgspec.convert(arguments["request"], SearchRequest)
         return msgspec.to_builtins(searcher.answer(request))
 
     def expand(self, arguments: Arguments) -> Any:

@@ -18,7 +18,7 @@ KEEP_SECONDS = 14 * 86400.0
 """After so long without a new one the note of a session is removed."""
 
 
-class Shown:
+class PointerHistory:
     """One small file a session under `run/shown`; losing one costs a repetition."""
 
     def __init__(self, home: Home) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings.load import Settings
@@ -69,7 +69,7 @@ class Summaries:
         is_time = not self._looked_to_compact or now - self._looked_to_compact >= HOUR
         if is_time:
             self._looked_to_compact = now
-        if WaitingSessions(self._home) or is_time:
+        if SummaryQueue(self._home) or is_time:
             self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
             self._thread.start()
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from memkit.index.directories import LIMITS, Directories
 from memkit.index.mounts import silent_file_system
 from memkit.service.debounce import Debouncer
-from memkit.service.places import Contents, Places, contents, places
+from memkit.service.watched_paths import WatchedContents, WatchedPaths, contents, places
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -41,10 +41,10 @@ class _Root:
     paths: list[Path]
     exclude: list[str]
     polling: bool = False
-    places: Places = field(default_factory=Places)
-    found: Contents = field(default_factory=Contents)
+    places: WatchedPaths = field(default_factory=WatchedPaths)
+    found: WatchedContents = field(default_factory=WatchedContents)
     """What was there at the last look."""
-    told: Contents = field(default_factory=Contents)
+    told: WatchedContents = field(default_factory=WatchedContents)
     """What was there when the callback was last called, or when watching began."""
     has_grown: bool = False
     """Whether there may be directories that inotify had no room for."""
@@ -208,7 +208,7 @@ class Watcher:
             state.told = state.found
         self._changed(root)
 
-    def _look(self, state: _Root) -> Contents:
+    def _look(self, state: _Root) -> WatchedContents:
         state.found = contents(state.root, state.paths, state.exclude)
         return state.found
 
@@ -261,7 +261,7 @@ class Watcher:
         """The directories of all projects, and whether with all below them."""
         wanted: dict[str, bool] = {}
         for state in self._roots.values():
-            state.places = Places() if state.polling else places(state.root, state.paths)
+            state.places = WatchedPaths() if state.polling else places(state.root, state.paths)
             for path, recursive in state.places.directories.items():
                 wanted[path] = wanted.get(path, False) or recursive
         return wanted

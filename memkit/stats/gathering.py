@@ -13,7 +13,7 @@ from memkit.journal.journal import Journal
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
 from memkit.recall import usage as events
-from memkit.recall.usage import Usage
+from memkit.recall.usage import RecallUsage
 from memkit.stats.day_count import count_day
 from memkit.stats.sizes import sizes
 from memkit.stats.tally import Tally
@@ -31,7 +31,7 @@ class Stats:
     since: date | None
     tally: Tally
     calls: Total
-    usage: Usage
+    usage: RecallUsage
     bytes: dict[str, int]
     problems: tuple[str, ...]
 

@@ -22,7 +22,7 @@ from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.compaction import PURPOSE, Compaction
-from memkit.summarize.entries import Selection
+from memkit.summarize.entries import EntrySelection
 from memkit.summarize.summarizer import SummaryReport
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def _compact(
     today = datetime.fromtimestamp(clock()).date()
     first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
     compaction = Compaction(project, home, settings, Calls(home, find_provider, clock), today)
-    work = compaction.find_work(MEMORY_FILE, Selection(), since=first)
+    work = compaction.find_work(MEMORY_FILE, EntrySelection(), since=first)
     compaction.plan(work, find_provider(settings.summarize)).check_budget()
     change = compaction.condense(work)
     report.calls += compaction.asked

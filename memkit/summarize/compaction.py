@@ -16,15 +16,15 @@ from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import keep_replaced
 from memkit.llm.calls import BudgetReachedError, Calls
-from memkit.llm.model import Provider, Usage
+from memkit.llm.model import Provider, TokenUsage
 from memkit.llm.prices import price
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.recall.budget import estimate_tokens
 from memkit.settings.load import Settings
-from memkit.summarize.entries import Entry, Selection, find_entries
+from memkit.summarize.entries import EntrySelection, SourceEntry, find_entries
 from memkit.summarize.fact_answers import (
-    Answer,
+    FactAnswer,
     Statement,
     instructions,
     make_task,
@@ -67,12 +67,12 @@ class Work:
     """
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SourceEntry, ...]
     known: tuple[Statement, ...]
     compacted: str
 
     @property
-    def batches(self) -> list[list[Entry]]:
+    def batches(self) -> list[list[SourceEntry]]:
         """The entries of each call."""
         return batched(self.entries)
 
@@ -82,7 +82,7 @@ class Work:
         return len(batched(self.pieces)) <= 1
 
     @property
-    def pieces(self) -> list[Entry | Statement]:
+    def pieces(self) -> list[SourceEntry | Statement]:
         """All that is read."""
         return [*self.known, *self.entries]
 
@@ -146,15 +146,15 @@ class Compaction:
         patterns = settings.capture.compiled_patterns()
         self._redact: Callable[[str], str] = lambda text: redact(text, patterns)
 
-    def find_work(self, target: Target, selection: Selection, since: str = "") -> Work:
+    def find_work(self, target: Target, selection: EntrySelection, since: str = "") -> Work:
         """What is to be condensed. With nothing selected that is all from the day on which the last such
         compaction was, or without one from `since` on. Raises `JournalError`.
         """
         stem = MEMORY_FILE.removesuffix(".md") if target == MEMORY_FILE else self._today
         name = f"{self._journal.day_for(stem)}.md"
-        is_all = selection == Selection()
+        is_all = selection == EntrySelection()
         if is_all:
-            selection = Selection(since=self.compacted(target) or since)
+            selection = EntrySelection(since=self.compacted(target) or since)
         file = FactFile(self._journal.text(name), name)
         known = tuple(Statement.written(one) for one in file.facts())
         entries = find_entries(self._project, self._home, self._settings, selection, self._redact)
@@ -186,7 +186,7 @@ class Compaction:
             facts=len(work.known),
             calls=calls if work.entries else 0,
             tokens=read + written if work.entries else 0,
-            usd=price(provider.name, provider.model, Usage(read, written), chosen.base_url),
+            usd=price(provider.name, provider.model, TokenUsage(read, written), chosen.base_url),
             provider=provider.name,
             model=provider.model,
             left=max(0, chosen.daily_tokens - self._calls.ledger.today().tokens),
@@ -257,7 +257,7 @@ class Compaction:
                 facts = merged(facts, self._ask(group, ()))
         return facts
 
-    def _ask(self, known: Sequence[Statement], entries: Sequence[Entry]) -> list[Answer]:
+    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[FactAnswer]:
         """One call. Raises `BudgetReachedError`, `ModelError`."""
         task = make_task(known, entries)
         chosen = self._settings.summarize

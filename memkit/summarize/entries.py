@@ -28,7 +28,7 @@ SHOWN_CHARACTERS = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class EntrySelection:
     """Which memory: days (ISO, both included; "" for no bound) and a file, directory or pattern.
 
     Text without a date is there only if no day is named.
@@ -50,7 +50,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SourceEntry:
     """A piece of memory: its text, redacted, with its place before it; its date (ISO or ""); its ids.
 
     What one says that is not `is_verified` proves nothing.
@@ -71,16 +71,16 @@ def find_entries(
     project: Project,
     home: Home,
     settings: Settings,
-    selection: Selection,
+    selection: EntrySelection,
     redact: Callable[[str], str],
-) -> list[Entry]:
+) -> list[SourceEntry]:
     """The selected memory as its files are now, oldest first, text without a date before that.
 
     Of turns that a summary stands for there are its bullets alone. Facts of earlier compactions, and
     the file for them, are left out. Raises `JournalError`.
     """
     summarized = _summarized(Journal(project))
-    found: list[tuple[tuple[str, str, int], Entry]] = []
+    found: list[tuple[tuple[str, str, int], SourceEntry]] = []
     for file in read_files(project, home, settings).values():
         if file.source in _TARGETS:
             continue
@@ -107,7 +107,7 @@ def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
     ]
 
 
-def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> Entry:
+def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> SourceEntry:
     if chunk.grips:
         citations = Citations(grips=chunk.grips, turns=chunk.turns)
     elif chunk.turns:
@@ -118,7 +118,7 @@ def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> En
     place = " > ".join(filter(None, (chunk.source, chunk.breadcrumb)))
     text = redact(f"{place}\n{OPENING_HEADINGS.sub('', chunk.content).strip()}")
     text = cut_middle(text, SHOWN_CHARACTERS, chunk.source)
-    return Entry(text, chunk.date, citations, chunk.kind != "unverified")
+    return SourceEntry(text, chunk.date, citations, chunk.kind != "unverified")
 
 
 def _summarized(journal: Journal) -> set[str]:

@@ -11,7 +11,7 @@ from memkit.journal.facts import LABELS, Citations, Fact, WrittenFact
 from memkit.llm.model import Task, UnusableReplyError
 from memkit.recall.budget import estimate_tokens
 from memkit.summarize.bullets import is_proved, sentence
-from memkit.summarize.entries import Entry
+from memkit.summarize.entries import SourceEntry
 from memkit.summarize.prompt import as_data
 
 TOOL = "record_facts"
@@ -75,7 +75,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FactAnswer:
     """A fact that a model made, and the ids of those whose place it takes."""
 
     statement: Statement
@@ -88,7 +88,7 @@ def instructions() -> str:
     return own.read_text(encoding="utf-8")
 
 
-def make_task(known: Sequence[Statement], entries: Sequence[Entry]) -> Task:
+def make_task(known: Sequence[Statement], entries: Sequence[SourceEntry]) -> Task:
     """The call that condenses `entries`, and brings the `known` facts into step with them."""
     lines = ["<memory>"]
     for number, one in enumerate(known, start=1):
@@ -112,9 +112,9 @@ def make_task(known: Sequence[Statement], entries: Sequence[Entry]) -> Task:
 def read_answers(
     value: Mapping[str, Any],
     known: Sequence[Statement],
-    entries: Sequence[Entry],
+    entries: Sequence[SourceEntry],
     redact: Callable[[str], str],
-) -> list[Answer]:
+) -> list[FactAnswer]:
     """The facts in a model's answer to `make_task`; those without a source that exists are dropped.
 
     One that says something its sources do not is marked unverified and replaces nothing. Raises
@@ -123,7 +123,7 @@ def read_answers(
     given = value.get("facts")
     if not isinstance(given, list):
         raise UnusableReplyError("the model's answer holds no list of facts")
-    sources: dict[int, Statement | Entry] = dict(enumerate([*known, *entries], start=1))
+    sources: dict[int, Statement | SourceEntry] = dict(enumerate([*known, *entries], start=1))
     found = [
         answer for item in given if (answer := _read_answer(item, sources, redact)) is not None
     ]
@@ -135,8 +135,8 @@ def read_answers(
 
 
 def _read_answer(
-    item: Any, sources: Mapping[int, Statement | Entry], redact: Callable[[str], str]
-) -> Answer | None:
+    item: Any, sources: Mapping[int, Statement | SourceEntry], redact: Callable[[str], str]
+) -> FactAnswer | None:
     if not isinstance(item, dict) or item.get("kind") not in LABELS:
         return None
     if not isinstance(item.get("text"), str):
@@ -154,33 +154,33 @@ def _read_answer(
     fact = Fact(text, item["kind"], citations, max(_date(one) for one in cited), is_verified)
     is_replacing = is_verified and len(replaced) <= MAX_REPLACED
     gone = {one.fact.id for one in replaced if not one.is_own} if is_replacing else set()
-    return Answer(Statement(fact, evidence), frozenset(gone))
+    return FactAnswer(Statement(fact, evidence), frozenset(gone))
 
 
 def _named(
-    numbers: Any, sources: Mapping[int, Statement | Entry]
-) -> list[Statement | Entry]:
+    numbers: Any, sources: Mapping[int, Statement | SourceEntry]
+) -> list[Statement | SourceEntry]:
     if not isinstance(numbers, list):
         return []
     return [sources[n] for n in dict.fromkeys(numbers) if isinstance(n, int) and n in sources]
 
 
-def _citations(source: Statement | Entry) -> Citations:
-    return source.citations if isinstance(source, Entry) else source.fact.citations
+def _citations(source: Statement | SourceEntry) -> Citations:
+    return source.citations if isinstance(source, SourceEntry) else source.fact.citations
 
 
-def _date(source: Statement | Entry) -> str:
-    return source.date if isinstance(source, Entry) else source.fact.date
+def _date(source: Statement | SourceEntry) -> str:
+    return source.date if isinstance(source, SourceEntry) else source.fact.date
 
 
-def _evidence(source: Statement | Entry) -> str:
+def _evidence(source: Statement | SourceEntry) -> str:
     """What a fact may take from a source: of one that is itself not proved, nothing but its date."""
-    if isinstance(source, Entry):
+    if isinstance(source, SourceEntry):
         return f"{source.date}\n{source.text}" if source.is_verified else source.date
     return source.evidence
 
 
-def merged(facts: Sequence[Statement], answers: Sequence[Answer]) -> list[Statement]:
+def merged(facts: Sequence[Statement], answers: Sequence[FactAnswer]) -> list[Statement]:
     """`facts` as they are after a model's answers: what it replaced is gone, what it made stands last.
 
     What says word for word what stands there already is left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memkit.capture.summary_queue import Try, Waiting
+from memkit.capture.summary_queue import Attempt, QueuedSession
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment
 
@@ -19,13 +19,13 @@ the whole budget of a day would hardly do for it.
 class Candidate:
     """A closed segment that no summary stands for, and the waiting session it is of."""
 
-    waiting: Waiting
+    waiting: QueuedSession
     segment: Segment
 
     @property
-    def tried(self) -> Try:
+    def tried(self) -> Attempt:
         """What became of it so far."""
-        return self.waiting.tries.get(self.segment.id, Try())
+        return self.waiting.tries.get(self.segment.id, Attempt())
 
 
 def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:

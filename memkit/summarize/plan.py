@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import Provider, Usage
+from memkit.llm.model import Provider, TokenUsage
 from memkit.llm.prices import price
 from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
@@ -51,7 +51,7 @@ def estimate(
     """What it takes to summarize so many tokens of digests in so many calls."""
     read = material + calls * estimate_tokens(instructions(settings))
     written = round(material * ANSWER_SHARE)
-    usd = price(provider.name, provider.model, Usage(read, written), settings.base_url)
+    usd = price(provider.name, provider.model, TokenUsage(read, written), settings.base_url)
     return Estimate(read + written, usd)
 
 

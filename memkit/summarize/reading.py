@@ -16,7 +16,7 @@ from memkit.journal.day_file import DayFile, Section
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.settings import SummarizeSettings
-from memkit.summarize.segments import Segment, TurnText, cut
+from memkit.summarize.segments import Segment, SegmentTurn, cut
 
 logger = logging.getLogger(__name__)
 
@@ -101,13 +101,13 @@ def _turn_text(
     clock: _Clock,
     following: str,
     unanswered: Collection[str],
-) -> TurnText:
+) -> SegmentTurn:
     turn = section.pairs["turn"]
     minute = section.minute or "00:00"
     began = datetime.fromisoformat(f"{day[:10]} {minute}")
     heading, _, body = anchors.strip(content.text(section)).partition("\n")
     text = body.strip() or heading  # which repeats the prompt
-    return TurnText(
+    return SegmentTurn(
         id=turn,
         time=minute,
         began=began,

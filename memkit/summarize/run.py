@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.hook.project import Project
 from memkit.llm.calls import BusyError, Calls, calls_lock
 from memkit.llm.model import Provider
@@ -28,7 +28,7 @@ def run_due(
     The caller brings the index of the report's projects into step.
     """
     report = SummaryReport()
-    if not WaitingSessions(home):
+    if not SummaryQueue(home):
         return report
     try:
         with calls_lock(home):

@@ -15,7 +15,7 @@ from memkit.settings import SummarizeSettings
 
 
 @dataclass(frozen=True, slots=True)
-class TurnText:
+class SegmentTurn:
     """A turn as it is summarized.
 
     Attributes:
@@ -52,7 +52,7 @@ class Segment:
 
     session: str
     day: str
-    turns: tuple[TurnText, ...]
+    turns: tuple[SegmentTurn, ...]
     context: str = ""
     is_followed: bool = False
 
@@ -82,8 +82,8 @@ class Segment:
 def cut(
     session: str,
     day: str,
-    turns: Sequence[TurnText],
-    earlier: Sequence[TurnText],
+    turns: Sequence[SegmentTurn],
+    earlier: Sequence[SegmentTurn],
     settings: SummarizeSettings,
 ) -> list[Segment]:
     """The segments of turns that follow one another in `session` on `day`.
@@ -91,7 +91,7 @@ def cut(
     A segment ends before a pause of `silence_minutes`, before it would exceed `segment_tokens`, and
     where the client compacted the conversation. `earlier` are the turns before the first, for context.
     """
-    groups: list[list[TurnText]] = []
+    groups: list[list[SegmentTurn]] = []
     for turn in turns:
         if groups and not _ends(groups[-1], turn, settings):
             groups[-1].append(turn)
@@ -107,7 +107,7 @@ def cut(
     return segments
 
 
-def _ends(group: Sequence[TurnText], turn: TurnText, settings: SummarizeSettings) -> bool:
+def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSettings) -> bool:
     """Whether the segment that `group` makes ends before `turn`."""
     if settings.mode == "turn" or group[-1].is_compacted:
         return True
@@ -117,7 +117,7 @@ def _ends(group: Sequence[TurnText], turn: TurnText, settings: SummarizeSettings
 
 
 def _context(
-    before: Sequence[TurnText], first: TurnText, settings: SummarizeSettings
+    before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings
 ) -> str:
     """What was said in the last `overlap_minutes`, its end if that is more than `overlap_tokens`."""
     since = first.began - timedelta(minutes=settings.overlap_minutes)

@@ -12,7 +12,7 @@ from datetime import datetime
 from memkit.archive.archive import Archive
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import Try, Waiting, WaitingSessions
+from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
@@ -78,7 +78,7 @@ class Summarizer:
         self.home = home
         self.settings_of = settings_of
         self.calls = calls
-        self.waiting = WaitingSessions(home)
+        self.waiting = SummaryQueue(home)
         self._clock = clock
         self._archive = Archive(home)
 
@@ -160,7 +160,7 @@ class Summarizer:
         found = []
         for session, days in wanted.items():
             tries = known[session].tries if session in known else {}
-            waiting = Waiting(project.root, session, sorted(days), self._clock(), tries)
+            waiting = QueuedSession(project.root, session, sorted(days), self._clock(), tries)
             for day in sorted(days):
                 segments = self._segments(journal, session, day, settings)
                 found += [
@@ -178,7 +178,7 @@ class Summarizer:
             self.waiting.note(waiting, ())
 
     def _closed_of(
-        self, project: Project, waiting: Waiting, settings: Settings, now: float, is_live: bool
+        self, project: Project, waiting: QueuedSession, settings: Settings, now: float, is_live: bool
     ) -> list[Candidate]:
         """The closed segments of one session; its days without any segment left are forgotten.
 
@@ -283,7 +283,7 @@ class Summarizer:
             pause = max(asked, AGAIN_SECONDS[min(count, len(AGAIN_SECONDS)) - 1])
             again = now + min(pause, LONGEST_PAUSE)
             suspect = one.tried.is_suspect or not _concerns_all(error)
-            one.waiting.tries[one.segment.id] = Try(count, since, again, str(error), is_last, suspect)
+            one.waiting.tries[one.segment.id] = Attempt(count, since, again, str(error), is_last, suspect)
         for waiting in {id(one.waiting): one.waiting for one in group}.values():
             self.waiting.note(waiting, ())
 

@@ -14,8 +14,8 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.import_preview import forecast
-from memkit.capture.importer import Import, ImportReport, Selection
+from memkit.capture.import_preview import preview_import
+from memkit.capture.importer import Importer, ImportReport, ImportSelection
 from memkit.claude_code.files import find_sources, project_of
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import read_turns
@@ -57,13 +57,13 @@ class Client:
         with self.history.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
-    def selection(self, **chosen: object) -> Selection:
+    def selection(self, **chosen: object) -> ImportSelection:
         sources = find_sources([self.directory / "projects"])
         values = {"history": self.history, **chosen}
-        return Selection(self.stage.home, sources, self.stage.project, **values)  # type: ignore[arg-type]
+        return ImportSelection(self.stage.home, sources, self.stage.project, **values)  # type: ignore[arg-type]
 
     def run(self, **chosen: object) -> ImportReport:
-        running = Import(self.selection(**chosen), Settings())
+        running = Importer(self.selection(**chosen), Settings())
         report = running.run(nothing)
         running.finish()
         return report
@@ -175,7 +175,7 @@ class TestPlaces:
             {"display": "typed", "timestamp": 1_600_000_000_000, "project": stage.project.root}
         )
         assert client.run().total.turns == 0
-        assert forecast(client.selection(), nothing).turns == 0
+        assert preview_import(client.selection(), nothing).turns == 0
         assert stage.days == []
 
     def test_all_into_one_where_one_is_named(self, stage: Stage, client: Client) -> None:
@@ -192,11 +192,11 @@ def test_one_unreadable_transcript_is_named_and_the_others_are_read(
     both = client.selection()
     lost.unlink()
     assert len(both.sources) == len(selection.sources) + 1
-    report = Import(both, Settings()).run(nothing)
+    report = Importer(both, Settings()).run(nothing)
     assert len(report.problems) == 1
     assert str(lost) in report.problems[0]
     assert report.total.written == 1
-    assert len(forecast(both, nothing).problems) == 1
+    assert len(preview_import(both, nothing).problems) == 1
 
 
 def test_a_fork_does_not_take_the_turns_of_its_origin(stage: Stage, client: Client) -> None:
@@ -221,7 +221,7 @@ class TestSince:
         lines.answer("1", timestamp="2026-03-03T10:00:01Z").prompt("New", prompt_id(2)).answer("2")
         client.write(lines)
         assert client.run(since=date(2026, 3, 4)).total.turns == 1
-        assert forecast(client.selection(since=date(2026, 3, 4)), nothing).turns == 1
+        assert preview_import(client.selection(since=date(2026, 3, 4)), nothing).turns == 1
         assert "Old" not in stage.journal
         assert client.run().total.written == 1
         assert "Old" in stage.journal
@@ -272,7 +272,7 @@ class TestHistory:
         )
         report = client.run(only=stage.project)
         assert report.history.written == 2
-        assert forecast(client.selection(only=stage.project), nothing).typed == 2
+        assert preview_import(client.selection(only=stage.project), nothing).typed == 2
         assert stage.turns == [
             ("Still there", "1"),
             ("Why does it fail? the log", ""),
@@ -332,7 +332,7 @@ class TestHistory:
         client.history.mkdir()
         (problem,) = client.run().problems
         assert str(client.history) in problem
-        assert len(forecast(client.selection(), nothing).problems) == 1
+        assert len(preview_import(client.selection(), nothing).problems) == 1
 
 
 def test_a_run_after_a_kill_leaves_what_is_done_alone(
@@ -342,7 +342,7 @@ def test_a_run_after_a_kill_leaves_what_is_done_alone(
         name = f"{number:08d}-7d4e-4b8a-9f15-0c6d2e8b7a44"
         client.write(Lines(name).prompt(f"P{number}", prompt_id(number)).answer("1"))
     selection = client.selection()
-    killed = Import(selection, Settings())
+    killed = Importer(selection, Settings())
 
     def die(read: int) -> None:
         if read > sum(source.size for source in selection.sources[:2]):
@@ -368,7 +368,7 @@ def test_a_run_after_a_kill_leaves_what_is_done_alone(
 
 
 @pytest.mark.parametrize(
-    "look", [forecast, lambda chosen, told: Import(chosen, Settings()).run(told)]
+    "look", [preview_import, lambda chosen, told: Importer(chosen, Settings()).run(told)]
 )
 def test_memory_does_not_grow_with_the_transcripts(
     stage: Stage, client: Client, look: Callable[..., object]

@@ -11,9 +11,9 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.omitted import asks_memory
-from memkit.hook.session_facts import prompt_hint, session_brief
+from memkit.hook.session_facts import prompt_hint, session_facts
 from memkit.paths import Home
-from memkit.recall.answers import Request
+from memkit.recall.answers import SearchRequest
 from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers
 from memkit.recall.pointers import lay_out as lay_out_pointers
@@ -31,7 +31,7 @@ class Told:
 
     def __init__(self, memory: Memory, number: int) -> None:
         project = memory.project
-        self.brief = session_brief(project, 2000)
+        self.brief = session_facts(project, 2000)
         self.beside = self.recalled = self.as_json = self.section = ""
         self.day = "".join(path.read_text() for path in sorted(Path(project.memory).glob("*.md")))
         if number:
@@ -39,7 +39,7 @@ class Told:
             searcher = memory.searcher()
             pointers = find_pointers(searcher, QUESTION, "another", ())
             self.beside = lay_out_pointers(pointers) or prompt_hint(project, "9999-12-31")
-            answer = searcher.answer(Request(FACT, 20, minimum=0))
+            answer = searcher.answer(SearchRequest(FACT, 20, minimum=0))
             self.recalled = lay_out(answer, 2000)
             self.as_json = json.dumps(answer.as_dict())
             assert "zqhorseradish" in self.recalled

@@ -8,7 +8,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.importer import Import, Selection
+from memkit.capture.importer import Importer, ImportSelection
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.files import find_sources
 from memkit.hook.project import Project
@@ -47,7 +47,7 @@ def others(stage: Stage) -> list[Project]:
 
 
 def import_into(stage: Stage, project: Project, folder: Path) -> tuple[int, int]:
-    running = Import(Selection(stage.home, find_sources([folder]), project, into=project), Settings())
+    running = Importer(ImportSelection(stage.home, find_sources([folder]), project, into=project), Settings())
     report = running.run(lambda read: None)
     running.finish()
     assert report.problems == []

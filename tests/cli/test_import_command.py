@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memkit.capture.importer import Import, Selection
+from memkit.capture.importer import Importer, ImportSelection
 from memkit.claude_code.files import find_sources
 from memkit.hook.project import Project
 from memkit.settings.load import Settings
@@ -128,11 +128,11 @@ def test_no_memory_is_made_in_a_place_of_the_system_or_of_keys(
     session(tmp_path / "given", "/etc")
     session(tmp_path / "given", str(keys), OTHER)
     sources = find_sources([tmp_path / "given"])
-    selection = Selection(fresh.home, sources, fresh.project, is_named=True)
+    selection = ImportSelection(fresh.home, sources, fresh.project, is_named=True)
     names = sorted(Path(root).name.rpartition("-")[0] for root in selection.targets)
     assert {Path(root).parent for root in selection.targets} == {Path(fresh.home.projects)}
     assert names == [".ssh", "etc"]
-    run_import = Import(selection, Settings())
+    run_import = Importer(selection, Settings())
     assert run_import.run(lambda read: None).total.written == 6
     assert list(keys.iterdir()) == []
     assert not Path("/etc/.memkit").exists()

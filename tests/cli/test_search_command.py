@@ -15,7 +15,7 @@ from memkit.cli.search import MODES
 from memkit.embedding import Embedder
 from memkit.hook.project import Project
 from memkit.paths import Home
-from memkit.recall import opening as opening_module
+from memkit.recall import open as opening_module
 from tests.cli.conftest import Run
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 

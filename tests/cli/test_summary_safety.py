@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.llm import providers
 from memkit.llm.calls import calls_lock
 from memkit.llm.ledger import Call, Ledger
 from memkit.privacy.redact import redact
-from memkit.recall.grip import find_grip
+from memkit.recall.citation import find_grip
 from memkit.summarize.summarizer import SummaryReport
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
@@ -92,7 +92,7 @@ def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummarySta
     )
     call = Call("c", START.timestamp(), "summarize", f"x{ESCAPE}", f"y{ESCAPE}", f"/p{ESCAPE}")
     Ledger(stage.home).end(call)
-    (waiting,) = WaitingSessions(stage.home)
+    (waiting,) = SummaryQueue(stage.home)
     assert waiting.root == stage.project.root
     for command in (
         ("grip", f"abc{ESCAPE}1"),

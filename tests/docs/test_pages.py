@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import registry
+from memkit.doctor import checks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -89,7 +89,7 @@ def test_every_finding_of_the_doctor_is_explained() -> None:
     cells = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ")]
     explained = re.findall(r"`([^`]+)`(\\\*)?", " ".join(cells))
     assert {code for code, _ in explained} == set(codes())
-    mended = {code for some in registry._MENDING.values() for code in some}
+    mended = {code for some in checks._MENDING.values() for code in some}
     assert {code for code, star in explained if star} == mended
 
 
@@ -97,7 +97,7 @@ def codes() -> set[str]:
     """All texts in the doctor's modules that have the form of a code."""
     return {
         node.value
-        for module in (REPOSITORY / "memkit" / "health").glob("*.py")
+        for module in (REPOSITORY / "memkit" / "doctor").glob("*.py")
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)

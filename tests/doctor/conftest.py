@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
+from memkit.doctor.checks import examine, mend
 from memkit.doctor.finding import Finding, open_subject
-from memkit.doctor.registry import examine, mend
 from memkit.embedding import Embedder, sources, weights
 from memkit.paths import Home
-from memkit.recall.answers import Request
-from memkit.recall.opening import open_searcher
+from memkit.recall.answers import SearchRequest
+from memkit.recall.open import open_searcher
 from memkit.settings import load
 from tests.builders import Lines
 from tests.memory import (
@@ -79,7 +79,7 @@ class Patient:
         project = self.memory.project
         settings = load.load(self.home, project).settings
         searcher = open_searcher(project, self.home, settings)
-        answer = searcher.answer(Request("Which port does the staging gateway use?", 1))
+        answer = searcher.answer(SearchRequest("Which port does the staging gateway use?", 1))
         assert not searcher.notes, searcher.notes
         return answer.results[0].chunk.content
 

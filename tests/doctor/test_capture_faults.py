@@ -64,8 +64,8 @@ def test_an_event_that_cannot_be_read(bare: Patient) -> None:
 
 
 def test_an_event_that_fails_again(bare: Patient) -> None:
+    from memkit.doctor.checks import mend
     from memkit.doctor.finding import open_subject
-    from memkit.doctor.registry import mend
 
     give_up(bare, put(bare, project=7, cwd=7, time="never"), "it was odd")
     finding = bare.finding("event-failed")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
-from memkit.doctor import indexes, processes, watches
+from memkit.doctor import indexes, processes, watch_limit
 from memkit.doctor.finding import open_subject
 from memkit.index.damage import in_use_marker
 from memkit.ipc import address, spool
@@ -178,7 +178,7 @@ LIMITED = """
 import json, sys, time
 from pathlib import Path
 from memkit.doctor.finding import open_subject
-from memkit.doctor.watches import check_watches
+from memkit.doctor.watch_limit import check_watches
 from memkit.paths import Home
 from memkit.hook.project import Project
 
@@ -216,7 +216,7 @@ def test_the_limits_of_inotify(bare: Patient) -> None:
 
 
 def test_a_file_system_that_tells_nothing(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watches, "silent_file_system", lambda path: "nfs4")
+    monkeypatch.setattr(watch_limit, "silent_file_system", lambda path: "nfs4")
     assert "is on nfs4" in bare.finding("silent-file-system").what
 
 

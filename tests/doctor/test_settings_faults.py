@@ -9,8 +9,8 @@ import pytest
 
 import memkit
 from memkit.doctor import installation
+from memkit.doctor.checks import mend
 from memkit.doctor.finding import Finding, open_subject
-from memkit.doctor.registry import mend
 from memkit.errors import ConfigError
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient, write_json

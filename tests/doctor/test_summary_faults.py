@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture.summary_queue import Try, Waiting, WaitingSessions
+from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.llm.ledger import Call, Ledger
 from tests.doctor.conftest import Patient
 
 
-def wait(bare: Patient, tried: Try | None = None) -> None:
+def wait(bare: Patient, tried: Attempt | None = None) -> None:
     """A session with a segment that waits, and how its last try ended."""
-    sessions = WaitingSessions(bare.home)
+    sessions = SummaryQueue(bare.home)
     sessions.add(bare.memory.project.root, "s1", ["2024-11-18"], time.time())
     if tried is not None:
         (waiting,) = sessions
         tries = {"t1": tried}
         sessions.note(
-            Waiting(waiting.root, waiting.session, waiting.days, waiting.changed, tries), ()
+            QueuedSession(waiting.root, waiting.session, waiting.days, waiting.changed, tries), ()
         )
 
 
@@ -45,7 +45,7 @@ def test_no_key(summarized: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unreachable_provider(summarized: Patient) -> None:
     Ledger(summarized.home).end(call("unavailable"))
-    wait(summarized, Try(1, time.time(), time.time() + 600, "anthropic is out of reach"))
+    wait(summarized, Attempt(1, time.time(), time.time() + 600, "anthropic is out of reach"))
     assert "anthropic is out of reach" in summarized.finding("summarizer-unreachable").what
     Ledger(summarized.home).end(call("ok"))
     assert summarized.findings() == []
@@ -61,7 +61,7 @@ def test_the_budget_is_reached(summarized: Patient) -> None:
 
 
 def test_given_up(summarized: Patient) -> None:
-    wait(summarized, Try(5, time.time(), 0, "the model declined", given_up=True))
+    wait(summarized, Attempt(5, time.time(), 0, "the model declined", given_up=True))
     assert "the model declined" in summarized.finding("summary-given-up").what
 
 

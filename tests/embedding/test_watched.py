@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.embedding.watched import run_watched
+from memkit.embedding.guarded_process import run_watched
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="uses a POSIX shell")
 

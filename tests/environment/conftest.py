@@ -77,11 +77,12 @@ class StandIn:
         self.path.mkdir()
         shutil.copy(REPOSITORY / "bin" / "memkit", self.root / "bin")
         package = self.root / "memkit"
-        shutil.copytree(
-            REPOSITORY / "memkit" / "environment",
-            package / "environment",
-            ignore=shutil.ignore_patterns("requirements.lock"),
-        )
+        for name in ("environment", "hook"):
+            shutil.copytree(
+                REPOSITORY / "memkit" / name,
+                package / name,
+                ignore=shutil.ignore_patterns("requirements.lock"),
+            )
         for module in (REPOSITORY / "memkit").glob("*.py"):
             shutil.copy(module, package)
         (package / "cli").mkdir()

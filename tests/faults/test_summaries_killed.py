@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
 from memkit.llm.ledger import Ledger
 from tests.summarize.stage import SummaryStage
@@ -60,7 +60,7 @@ def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
         assert [turn.section.heading for turn in turns] == undisturbed
         assert all(turn.is_summarized for turn in turns)
         assert len(stage.bullets) == len(set(stage.bullets)) == 4
-        assert not WaitingSessions(stage.home)
+        assert not SummaryQueue(stage.home)
         # What was paid for and lost is one call at most, and it is in the ledger.
         assert len(Ledger(stage.home).calls()) <= calls + 1 <= 3
     assert set(statuses) == {0, 9}

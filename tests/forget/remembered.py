@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from memkit.capture.capture import Capture
-from memkit.capture.outcome import Captured
+from memkit.capture.outcome import CaptureOutcome
 from memkit.forget.erasing import forget
-from memkit.forget.holdings import Holdings, find_holdings
-from memkit.forget.selection import Finder, Selection
+from memkit.forget.locations import Locations, find_locations
+from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.index.lock import index_lock
 from memkit.index.sync import sync_project
 from memkit.journal.journal import Journal
@@ -39,7 +39,7 @@ class Remembered:
         stage.write(lines)
         self.take_in()
 
-    def take_in(self) -> Captured:
+    def take_in(self) -> CaptureOutcome:
         """Import the transcript and index."""
         with index_lock(self.stage.home, 5):
             capture = Capture(self.stage.home, self.settings)
@@ -66,13 +66,13 @@ class Remembered:
         (day,) = self.journal.days()
         return self.journal.path(day)
 
-    def select(self, *names: str) -> Selection:
-        return Finder(self.stage.project, self.stage.home, self.settings).select(names)
+    def select(self, *names: str) -> ForgetSelection:
+        return SelectionFinder(self.stage.project, self.stage.home, self.settings).select(names)
 
-    def find(self, selection: Selection) -> Holdings:
-        return find_holdings(self.stage.home, self.stage.project, selection)
+    def find(self, selection: ForgetSelection) -> Locations:
+        return find_locations(self.stage.home, self.stage.project, selection)
 
-    def forget(self, selection: Selection) -> list[str]:
+    def forget(self, selection: ForgetSelection) -> list[str]:
         with index_lock(self.stage.home, 5):
             home, project = self.stage.home, self.stage.project
             return forget(home, project, selection, lambda _: self.settings)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.forget.selection import Selection, of_days, of_everything, of_session
+from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index.current import open_chunks
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange
 from memkit.journal.journal import Journal
@@ -151,7 +151,7 @@ def test_killed_after_the_bullets_went_it_goes_on_with_the_facts(
         with pytest.raises(KeyboardInterrupt):
             remembered.forget(remembered.select("bbbbbbbb", second))
     assert "MEMORY.md" in str(remembered.holders())
-    assert remembered.forget(Selection()) == []
+    assert remembered.forget(ForgetSelection()) == []
     assert remembered.holders() == []
     assert Tombstones(remembered.stage.home).unfinished() is None
 

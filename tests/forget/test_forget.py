@@ -11,9 +11,9 @@ import pytest
 
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import Try, WaitingSessions
+from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.errors import MemkitError, NewerFileError, NotFoundError, TombstoneError
-from memkit.forget.selection import Selection, of_days, of_everything, of_session
+from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index.current import open_chunks
 from memkit.ipc import spool
 from memkit.journal.note import make_note
@@ -130,16 +130,16 @@ def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
     Path(stage.home.sessions, "damaged.json").write_text(f'{{"id": "{SESSION}", {WORD}')
     Path(stage.home.archive, ".a.tmp").write_text(WORD)
     remembered.day.with_name(".b.tmp").write_text(WORD)
-    WaitingSessions(stage.home).add(stage.project.root, SESSION, ["2026-03-04"], NOW)
-    (waiting,) = WaitingSessions(stage.home)
-    waiting.tries[second] = Try(1)
-    WaitingSessions(stage.home).note(waiting, ())
+    SummaryQueue(stage.home).add(stage.project.root, SESSION, ["2026-03-04"], NOW)
+    (waiting,) = SummaryQueue(stage.home)
+    waiting.tries[second] = Attempt(1)
+    SummaryQueue(stage.home).note(waiting, ())
 
     remembered.forget(remembered.select(second))
     assert remembered.holders() == []
     assert json.loads(Path(stage.home.spool, "new", kept).read_text())["message"] == "a turnip"
     assert Sessions(stage.home).load(SESSION).prompts == {"old": "a radish"}
-    (waiting,) = WaitingSessions(stage.home)
+    (waiting,) = SummaryQueue(stage.home)
     assert waiting.tries == {}
     for _, record in spool.stored(stage.home):
         capture = Capture(stage.home, Settings())
@@ -298,7 +298,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     assert (remembered.holders() == []) == (step == "finish")
     if step != "tombstone":  # what is half gone does not come back meanwhile
         assert remembered.take_in().left_out == 1
-    remembered.forget(selection if step == "tombstone" else Selection())
+    remembered.forget(selection if step == "tombstone" else ForgetSelection())
     assert remembered.holders() == []
     assert Tombstones(remembered.stage.home).unfinished() is None
 

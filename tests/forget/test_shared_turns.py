@@ -10,8 +10,8 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.forget.erasing import forget
-from memkit.forget.holdings import find_holdings
-from memkit.forget.selection import Selection, of_days, of_everything, of_session
+from memkit.forget.locations import find_locations
+from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.hook.project import Project
 from memkit.index.lock import index_lock
 from memkit.index.sync import sync_project
@@ -54,7 +54,7 @@ class Shared:
     def files(self, project: Project) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(Path(project.memory).glob("*.md"))}
 
-    def forget(self, project: Project, selection: Selection) -> None:
+    def forget(self, project: Project, selection: ForgetSelection) -> None:
         with index_lock(self.home, 5):
             assert forget(self.home, project, selection, lambda _: self.remembered.settings) == []
 
@@ -75,7 +75,7 @@ def test_a_project_forgets_its_own_copy_only(shared: Shared, whose: str, what: s
         selection = of_everything(forgetting, shared.home, LATER)
     else:
         selection = of_days(forgetting, shared.home, None, None, LATER)
-    found = find_holdings(shared.home, forgetting, selection)
+    found = find_locations(shared.home, forgetting, selection)
     assert found.by_project.keys() == {forgetting.root}
     assert {root for root, names in found.shared.items() if len(names) >= 3} == {keeping.root}
     assert found.archived == {}
@@ -93,7 +93,7 @@ def test_a_project_forgets_its_own_copy_only(shared: Shared, whose: str, what: s
         path.unlink()
     assert shared.take_in(keeping) == 3
     again = of_everything(forgetting, shared.home, LATER)
-    assert not find_holdings(shared.home, forgetting, again).archived
+    assert not find_locations(shared.home, forgetting, again).archived
 
 
 def test_a_merge_does_not_bring_it_back_and_its_source_stays(shared: Shared) -> None:
@@ -107,7 +107,7 @@ def test_a_merge_does_not_bring_it_back_and_its_source_stays(shared: Shared) -> 
 def test_everywhere_takes_it_from_both(shared: Shared) -> None:
     selection = of_everything(shared.mine, shared.home, LATER)
     selection.everywhere = True
-    found = find_holdings(shared.home, shared.mine, selection)
+    found = find_locations(shared.home, shared.mine, selection)
     assert found.by_project.keys() == {shared.mine.root, shared.other.root}
     assert found.shared == {}
     shared.forget(shared.mine, selection)
@@ -127,7 +127,7 @@ def test_the_last_holder_takes_it_from_the_archive(shared: Shared) -> None:
 
 def test_a_session_goes_from_every_project_and_names_them(shared: Shared) -> None:
     selection = of_session(shared.mine, shared.home, SESSION, LATER)
-    found = find_holdings(shared.home, shared.mine, selection)
+    found = find_locations(shared.home, shared.mine, selection)
     assert found.by_project.keys() == {shared.mine.root, shared.other.root}
     shared.forget(shared.mine, selection)
     assert shared.remembered.holders() == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memkit.hook.project import Project
 from memkit.hook.quoting import defuse
-from memkit.hook.session_facts import session_brief
+from memkit.hook.session_facts import session_facts
 from memkit.recall.layout import lay_out
 from memkit.recall.pointers import Pointer, _pointer
 from memkit.recall.pointers import lay_out as lay_out_pointers
@@ -77,7 +77,7 @@ def test_the_brief_of_a_session_cannot_be_left(tmp_path_factory: pytest.TempPath
         f"**Answered** {text}\n",
         encoding="utf-8",
     )
-    assert tags(session_brief(project, 5000), "memory") == 2
+    assert tags(session_facts(project, 5000), "memory") == 2
 
 
 @pytest.mark.parametrize("quote", list("“”„‟″〝〞＂❝❞«»"))

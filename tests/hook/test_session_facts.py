@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.hook.own_entries import ANSWER_CHARACTERS
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days, newest_entries, prompt_hint, session_brief
+from memkit.hook.session_facts import days, newest_entries, prompt_hint, session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 
@@ -37,8 +37,8 @@ def entries(text: str) -> list[str]:
 
 
 def test_an_empty_memory(project: Project) -> None:
-    assert "empty so far" in session_brief(project, 2000)
-    assert len(session_brief(project, 10)) == 10
+    assert "empty so far" in session_facts(project, 2000)
+    assert len(session_facts(project, 10)) == 10
     assert prompt_hint(project, "2026-11-20") == ""
 
 
@@ -50,7 +50,7 @@ def test_the_newest_entries_of_all_sessions_come_first(project: Project) -> None
         ("three", "3", 1, "s2"),
         ("four", "4", 2, "s1"),
     )
-    text = session_brief(project, 2000)
+    text = session_facts(project, 2000)
     assert "2 days (2026-11-19 to 2026-11-20)" in text
     assert entries(text) == [
         "2026-11-20 14:00 four -> 4",
@@ -76,12 +76,12 @@ def test_the_limit_holds_and_entries_are_whole(
 ) -> None:
     project = Project(str(tmp_path_factory.mktemp("p")))
     remember(project, *((f"Q{n}", answer, n, "s") for n, answer in enumerate(answers)))
-    text = session_brief(project, limit)
+    text = session_facts(project, limit)
     assert len(text) <= limit
     if "<memory>" in text:
         assert text.endswith("</memory>")
         assert text.lower().count("</memory") == 1
-        everything = entries(session_brief(project, 100_000))
+        everything = entries(session_facts(project, 100_000))
         assert entries(text) == everything[: len(entries(text))]
         assert entries(text)
 

@@ -10,7 +10,7 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
-from memkit.index.residue import Usage, usage_of
+from memkit.index.purge import IndexUsage, usage_of
 from memkit.index.size import BOUND_FACTOR, bound, keep_small
 from memkit.index.store import Row, Store
 from memkit.index.swap import made_aside
@@ -42,7 +42,7 @@ def held(home: Home, name: str) -> dict[str, tuple[object, bytes]]:
         return {r.id: (r.chunk, b"" if r.vectors is None else r.vectors.tobytes()) for r in store.rows()}
 
 
-def usage(home: Home) -> Usage:
+def usage(home: Home) -> IndexUsage:
     found = usage_of(Path(home.index, "chroma"))
     assert found is not None
     return found

@@ -29,7 +29,7 @@ from memkit.index.store import Store
 from memkit.index.sync import Indexer
 from memkit.ipc import unindexed
 from memkit.paths import Home
-from memkit.recall.answers import Request
+from memkit.recall.answers import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
@@ -239,13 +239,13 @@ def test_held_open_it_does_the_same(tmp_path: Path) -> None:
         assert first is not None
         assert indexer.snapshot() is first
         searcher = Searcher([first], memory.settings.search, memory.embedder)
-        before = searcher.answer(Request("topic3", minimum=0.0)).results
+        before = searcher.answer(SearchRequest("topic3", minimum=0.0)).results
         memory.write("new.md", "# New\n\nthe quagga " * 20)
         memory.write("notes.md", LONG.replace("topic3", "theme3"))
         assert indexer.sync().embedded == 2
         assert indexer.snapshot() is not first
         assert memory.search("quagga").results[0].chunk.source.endswith("new.md")
-        assert searcher.answer(Request("topic3", minimum=0.0)).results == before
+        assert searcher.answer(SearchRequest("topic3", minimum=0.0)).results == before
         indexer.close()
         assert indexer.sync().added == 0
         assert indexer.sync(rebuild=True).embedded == 6

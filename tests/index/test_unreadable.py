@@ -16,7 +16,7 @@ from memkit.doctor.indexes import check_edits, check_store
 from memkit.index.current import is_in_step, read_files
 from memkit.index.damage import DATABASE
 from memkit.index.scanner import scan
-from memkit.recall.opening import open_searcher
+from memkit.recall.open import open_searcher
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 PASSING = (errno.EIO, errno.EACCES, errno.ESTALE, errno.EMFILE)

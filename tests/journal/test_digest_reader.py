@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memkit.claude_code.turn import ToolCall
 from memkit.journal.digest import FILE_TOOLS, make_digest
-from memkit.journal.digest_reader import FileCall, TurnText, read_turn
+from memkit.journal.digest_reader import DigestText, FileCall, read_turn
 from tests.builders import turn_of
 
 WORDS = st.lists(st.sampled_from(["port", "größe", "7443", "a.py", "→", "so"]), max_size=20)
@@ -23,7 +23,7 @@ CALLS = st.builds(
 )
 
 
-def read(prompt: str, answer: str, *calls: ToolCall) -> TurnText:
+def read(prompt: str, answer: str, *calls: ToolCall) -> DigestText:
     return read_turn(make_digest(turn_of(prompt, answer, *calls), "", str).section)
 
 
@@ -49,7 +49,7 @@ def test_a_turn_that_was_interrupted() -> None:
     edit = ToolCall("Edit", {"file_path": "a.py"}, "done")
     section = make_digest(turn_of("do it", "", edit, interrupted=True), "", str).section
     assert "**Interrupted**" in section
-    assert read_turn(section) == TurnText(2, [FileCall("a.py", True)])
+    assert read_turn(section) == DigestText(2, [FileCall("a.py", True)])
 
 
 def test_what_is_left_out_is_not_counted() -> None:
@@ -70,4 +70,4 @@ def test_what_is_left_out_is_not_counted() -> None:
     ],
 )
 def test_what_a_person_left_of_it(section: str) -> None:
-    assert read_turn(section) == TurnText(0, [])
+    assert read_turn(section) == DigestText(0, [])

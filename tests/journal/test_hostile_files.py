@@ -18,7 +18,7 @@ from memkit.errors import JournalError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular
 from memkit.hook.git import worktree_root
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days, newest_entries, session_brief
+from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.index.current import read_files
 from memkit.journal.files import MOST_TRIES
 from memkit.journal.journal import Journal
@@ -86,7 +86,7 @@ def test_no_link_leads_out(
         capture_one(stage)
     journal = Journal(project)
     assert days(project) == [] == list(newest_entries(project, [DAY]))
-    assert "private" not in session_brief(project, 4000).replace(str(private), "")
+    assert "private" not in session_facts(project, 4000).replace(str(private), "")
     assert read_files(project, stage.home, Settings()) == {}
     with pytest.raises(JournalError):
         journal.day(DAY)
@@ -130,7 +130,7 @@ def test_a_project_and_a_home_may_be_reached_through_links(tmp_path: Path) -> No
     real.project, real.home = Project(str(tmp_path / "short")), Home(str(tmp_path / "dot"))
     capture_one(real)
     assert days(real.project) == [DAY]
-    assert "7443" in session_brief(Project(str(tmp_path / "project")), 4000)
+    assert "7443" in session_facts(Project(str(tmp_path / "project")), 4000)
 
 
 @pytest.mark.parametrize("name", [f"{DAY}.md", "../.gitignore", "../journal.lock", "../off-times"])
@@ -143,7 +143,7 @@ def test_a_pipe_stops_nobody(stage: Stage, name: str) -> None:
         with pytest.raises(JournalError, match="no regular file"):
             capture_one(stage)
     assert list(newest_entries(stage.project, [DAY]))[1:] == []
-    session_brief(stage.project, 4000)
+    session_facts(stage.project, 4000)
     read_files(stage.project, stage.home, Settings())
 
 
@@ -180,10 +180,10 @@ def run_brief(project: Project) -> str:
     code = (
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (200_000_000, 200_000_000))\n"
-        "from memkit.hook.session_facts import days, newest_entries, session_brief\n"
+        "from memkit.hook.session_facts import days, newest_entries, session_facts\n"
         "from memkit.hook.project import Project\n"
         "project = Project(sys.argv[1])\n"
-        "print(session_brief(project, 4000), list(newest_entries(project, days(project))))\n"
+        "print(session_facts(project, 4000), list(newest_entries(project, days(project))))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, project.root], capture_output=True, text=True, check=True

@@ -13,7 +13,7 @@ from memkit.errors import JournalError
 from memkit.export.days import Days
 from memkit.hook.git import EXCLUDED, is_ignored, remote_of
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days, newest_entries, session_brief
+from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.journal.facts import FactChange
 from memkit.journal.journal import Journal
 from memkit.journal.note import Note
@@ -99,7 +99,7 @@ def test_a_day_that_git_tracks_is_not_written_to(stage: Stage) -> None:
     assert "private" not in staged(stage.project.root)
     assert days(stage.project) == [DAY, f"{DAY}.local"]
     assert [entry.day for entry in newest_entries(stage.project, days(stage.project))] == [DAY] * 3
-    assert f"1 day ({DAY})" in session_brief(stage.project, 4000)
+    assert f"1 day ({DAY})" in session_facts(stage.project, 4000)
     found = Days(stage.project, DAY, DAY)
     assert [found.day(name).date for name in found.dates] == [DAY, DAY]
     assert journal.remove_older("2026-03-05") == [DAY, f"{DAY}.local"]

@@ -10,7 +10,7 @@ import pytest
 
 from memkit.hook.own_entries import OwnEntries, note_own, own_file, quotable
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days, session_brief
+from memkit.hook.session_facts import days, session_facts
 from memkit.journal import files
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge
@@ -33,7 +33,7 @@ def stage(tmp_path: Path) -> Stage:
 
 def brief(stage: Stage, project: Project | None = None) -> str:
     project = project or stage.project
-    return session_brief(project, 4000, OwnEntries(stage.home, project.root))
+    return session_facts(project, 4000, OwnEntries(stage.home, project.root))
 
 
 def own_day(stage: Stage) -> Path:
@@ -115,7 +115,7 @@ def test_any_number_of_foreign_entries_costs_a_bounded_look(stage: Stage) -> Non
         text = f"### 10:00 {INJECTION} <!-- turn:a1a1a1a1 -->\n**Answered** x\n" * 50
         Path(stage.project.memory, f"{number + 1000}-01-01.md").write_text(text)
     own = Counting(stage.home, stage.project.root)
-    assert INJECTION not in session_brief(stage.project, 4000, own)
+    assert INJECTION not in session_facts(stage.project, 4000, own)
     assert own.asked <= 400
     assert len(days(stage.project)) == 301
 

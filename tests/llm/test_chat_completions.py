@@ -16,9 +16,9 @@ from memkit.llm.model import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
-    Usage,
 )
 from memkit.llm.providers.chat_completions import SERVICES, ChatCompletionsProvider
 from memkit.settings import SummarizeSettings
@@ -69,7 +69,7 @@ def test_answer(server: ChatServer) -> None:
     server.script = lambda received: CALL
     reply = provider(server).ask(TASK)
     assert reply.value == BULLETS
-    assert reply.usage == Usage(tokens_in=100, tokens_out=20, cache_read=40)
+    assert reply.usage == TokenUsage(tokens_in=100, tokens_out=20, cache_read=40)
     assert reply.model == "a-model-1"
 
     (received,) = server.requests

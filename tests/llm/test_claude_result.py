@@ -13,12 +13,12 @@ from memkit.llm.model import (
     RateLimitedError,
     RefusedError,
     Reply,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
-    Usage,
 )
-from memkit.llm.providers.child import Ended
 from memkit.llm.providers.claude_result import read_result
+from memkit.llm.providers.program import Ended
 from tests.llm.tasks import BULLETS, PROSE, SCHEMA
 
 USAGE = {
@@ -46,7 +46,7 @@ def failed(**result: Any) -> ModelError:
 def test_structured_output() -> None:
     models = {"claude-haiku-4-5-20251001": {"inputTokens": 10}}
     reply = read(structured_output=BULLETS, result=json.dumps(BULLETS), modelUsage=models)
-    usage = Usage(tokens_in=240, tokens_out=7, cache_read=200, cache_written=30, usd=0.0125)
+    usage = TokenUsage(tokens_in=240, tokens_out=7, cache_read=200, cache_written=30, usd=0.0125)
     assert reply == Reply(BULLETS, usage, "claude-haiku-4-5-20251001")
 
 

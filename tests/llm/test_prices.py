@@ -7,14 +7,14 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from memkit.llm.model import Usage
+from memkit.llm.model import TokenUsage
 from memkit.llm.prices import _table, price, prices_as_of
 from memkit.llm.providers.anthropic import USUAL_MODEL
 from memkit.llm.providers.chat_completions import SERVICES
 from memkit.settings import SummarizeSettings
 
 MILLION = 1_000_000
-BOTH = Usage(tokens_in=MILLION, tokens_out=MILLION)
+BOTH = TokenUsage(tokens_in=MILLION, tokens_out=MILLION)
 
 
 @pytest.mark.parametrize(
@@ -40,15 +40,15 @@ def test_price(provider: str, model: str, dollars: float | None) -> None:
 
 
 def test_what_a_cache_held_costs_less() -> None:
-    usage = Usage(tokens_in=10 * MILLION, cache_read=4 * MILLION, cache_written=2 * MILLION)
+    usage = TokenUsage(tokens_in=10 * MILLION, cache_read=4 * MILLION, cache_written=2 * MILLION)
     dollars = price("anthropic", "claude-haiku-4-5", usage)
     assert dollars == pytest.approx(4 * 1.0 + 4 * 0.1 + 2 * 1.25)
-    read = Usage(tokens_in=MILLION, cache_read=MILLION)
+    read = TokenUsage(tokens_in=MILLION, cache_read=MILLION)
     assert price("openai", "gpt-4o", read) == pytest.approx(1.25)
 
 
 def test_what_the_provider_says_counts() -> None:
-    usage = Usage(tokens_in=MILLION, usd=0.25)
+    usage = TokenUsage(tokens_in=MILLION, usd=0.25)
     assert price("claude-cli", "claude-haiku-4-5", usage) == 0.25
     assert price("openai", "no such model", usage) == 0.25
 

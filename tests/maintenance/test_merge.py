@@ -13,7 +13,7 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.hook.project import Project
 from memkit.index.paths import added_paths, change_paths
 from memkit.ipc import unindexed
@@ -155,12 +155,12 @@ def test_what_is_kept_elsewhere_follows(stage: Stage) -> None:
     Path(other.root).mkdir()
     stage.write(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
     stage.handle("Stop", prompt_id=prompt_id(1), message="7443.", project=other.root)
-    WaitingSessions(stage.home).add(other.root, SESSION, ["2026-03-04"], 5.0)
+    SummaryQueue(stage.home).add(other.root, SESSION, ["2026-03-04"], 5.0)
     assert take_over(stage, other) == Merged(turns=1, files=0, sessions=1)
     (turn,) = Archive(stage.home).turns(SESSION)
     assert turn.project == stage.project.root
     assert [state.project for state in Sessions(stage.home)] == [stage.project.root]
-    assert [(one.root, one.days) for one in WaitingSessions(stage.home)] == [
+    assert [(one.root, one.days) for one in SummaryQueue(stage.home)] == [
         (stage.project.root, ["2026-03-04"])
     ]
     # The turn goes on, and does so in its new place.

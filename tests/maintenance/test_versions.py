@@ -19,7 +19,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.import_record import ImportRecord
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.files import Source
 from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError, RegistryError
 from memkit.hook import notices
@@ -35,7 +35,7 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.registry_changes import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
-from memkit.service.pointer_history import Shown
+from memkit.service.pointer_history import PointerHistory
 from memkit.settings import Settings, load
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
 from tests.memory import make_memory
@@ -72,7 +72,7 @@ def test_the_state_of_a_session(home: Home, caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_session_that_waits_for_its_summary(home: Home) -> None:
-    waiting = WaitingSessions(home)
+    waiting = SummaryQueue(home)
     waiting.add("/r", "s", ["2026-11-20"], 1.0)
     (path,) = waiting.directory.glob("*.json")
     planted = newer(path)
@@ -160,12 +160,12 @@ def test_what_is_under_way_is_no_worse_than_missing(home: Home, tmp_path: Path, 
                  "../projects/0123456789abcdef.json", "../env/failed.json", "../log/events.jsonl"):  # fmt: skip
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(text)
-    shutil.copy(run / "shown" / "a.json", Shown(home)._path("s"))
+    shutil.copy(run / "shown" / "a.json", PointerHistory(home)._path("s"))
     from memkit import environment
     from memkit.recall import usage
 
     assert list(LiveSessions(home)) == []
-    assert isinstance(Shown(home).of("s"), set)
+    assert isinstance(PointerHistory(home).of("s"), set)
     assert unindexed.roots(home) == []
     assert notices.take(home, "/r") == []
     assert environment.last_failure(home.root) is None
@@ -196,7 +196,7 @@ def test_this_version_reads_what_released_ones_wrote(released: Path) -> None:
     assert turn.messages[1].tools[0].input == {"file_path": "a.py"}
     (call,) = Ledger(home).calls()
     assert (call.tokens_in, call.usd, call.outcome) == (900, 0.001, "ok")
-    (waiting,) = WaitingSessions(home)
+    (waiting,) = SummaryQueue(home)
     assert (waiting.root, waiting.days) == (ROOT, ["2026-11-20"])
     assert added_paths(home, Project(ROOT)) == ["/home/you/notes"]
     forgotten = Tombstones(home).forgotten()

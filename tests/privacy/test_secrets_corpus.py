@@ -9,7 +9,7 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.exchange import redacted
-from memkit.forget.findings import Finder
+from memkit.forget.findings import SecretFinder
 from memkit.privacy.financial import FINANCIAL
 from memkit.privacy.redact import redact, visible
 from memkit.settings.load import Settings
@@ -72,7 +72,7 @@ def test_text_of_other_scripts_stays() -> None:
 
 
 def test_audit_sees_a_colored_token_and_takes_no_color_for_a_secret() -> None:
-    finder = Finder(redact)
+    finder = SecretFinder(redact)
     finder.lines_of("journal", "a")(1, "\x1b[32mfine\x1b[0m\nand so on\u200b")
     assert finder.found == []
     finder.lines_of("journal", "a")(1, f"\x1b[32mfine\x1b[0m\nkey \x1b[1m{TOKEN[:8]}\x1b[0m{TOKEN[8:]}")

@@ -14,7 +14,7 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.paths import Home
-from memkit.recall.answers import Filters, Request
+from memkit.recall.answers import Filters, SearchRequest
 from memkit.recall.budget import CHARACTERS_PER_TOKEN
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
@@ -81,7 +81,7 @@ def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_al
     for query in ("which port does the staging gateway use", "remind me who rotates the secrets"):
         known = problem(searcher, query)
         expected = getattr(reference, mode)(known)
-        results = searcher.answer(Request(query, k=1000, minimum=0)).results
+        results = searcher.answer(SearchRequest(query, k=1000, minimum=0)).results
         corpus = searcher.corpus
         assert corpus is not None
         by_place = [
@@ -100,7 +100,7 @@ def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_al
 def explained(memory: Memory, modes: tuple[str, ...] = MODES) -> list[Any]:
     """All that searches say, but for the time they took and where the project is."""
     answers = [
-        memory.searcher(mode=mode).answer(Request(query, k=1000, minimum=0, explain=True))
+        memory.searcher(mode=mode).answer(SearchRequest(query, k=1000, minimum=0, explain=True))
         for mode in modes
         for query in QUERIES
     ]
@@ -158,7 +158,7 @@ def test_a_part_of_the_index_made_anew_leaves_no_trace(memory: Memory, tmp_path:
 def test_a_name_is_answered_by_what_holds_it(
     memory: Memory, mode: str, query: str, headings: set[str]
 ) -> None:
-    request = Request(query, k=50, minimum=0, explain=True)
+    request = SearchRequest(query, k=50, minimum=0, explain=True)
     results = memory.searcher(mode=mode).answer(request).results
     is_held = [result.explanation["identifier"] for result in results]
     assert is_held == sorted(is_held, reverse=True)
@@ -167,13 +167,13 @@ def test_a_name_is_answered_by_what_holds_it(
 
 
 def test_more_than_a_name_is_answered_by_rank(memory: Memory) -> None:
-    request = Request("where is deploy/gateway.yaml", minimum=0, explain=True)
+    request = SearchRequest("where is deploy/gateway.yaml", minimum=0, explain=True)
     for result in memory.searcher().answer(request).results:
         assert result.explanation["identifier"] is False
 
 
 def test_an_explanation_adds_up(memory: Memory) -> None:
-    request = Request("secrets of the gateway", k=50, minimum=0, explain=True)
+    request = SearchRequest("secrets of the gateway", k=50, minimum=0, explain=True)
     results = memory.searcher().answer(request).results
     by_words = sorted(results, key=lambda result: result.explanation["lexical"]["rank"])
     by_cosine = sorted(results, key=lambda result: result.explanation["dense"]["rank"])
@@ -201,7 +201,7 @@ def test_an_explanation_adds_up(memory: Memory) -> None:
 def test_without_a_dense_side_words_answer(memory: Memory, mode: str) -> None:
     chosen = memory.searcher(mode=mode).settings
     searcher = Searcher([memory.snapshot], chosen, None, ["searched by words alone: no weights"])
-    answer = searcher.answer(Request("which port does the staging gateway use", explain=True))
+    answer = searcher.answer(SearchRequest("which port does the staging gateway use", explain=True))
     assert answer.degraded == "searched by words alone: no weights"
     assert answer.mode == mode
     assert "gateway" in answer.results[0].chunk.heading
@@ -218,7 +218,7 @@ def test_chunks_without_vectors_are_found_by_their_words(tmp_path: Path) -> None
     memory.write("new.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
     assert memory.sync(embedder=None).missing == 1
     for mode in ("context", "rrf", "weighted", "lexical"):
-        found = memory.searcher(mode=mode).answer(Request("zebra crossing", k=50, minimum=0)).results
+        found = memory.searcher(mode=mode).answer(SearchRequest("zebra crossing", k=50, minimum=0)).results
         (zebra,) = (result for result in found if result.chunk.heading == "Zebra")
         assert (zebra.dense, zebra.relevance) == (None, 1)
         assert found[0] == zebra or mode in ("rrf", "weighted")  # which let each arm vote
@@ -227,8 +227,8 @@ def test_chunks_without_vectors_are_found_by_their_words(tmp_path: Path) -> None
 @pytest.mark.parametrize("tokens", [50, 120, 400, 5_000])
 def test_a_budget_in_place_of_a_number(memory: Memory, tokens: int) -> None:
     query = "how was the gateway built"
-    ranked = [result.id for result in memory.searcher().answer(Request(query, k=1000, minimum=0)).results]
-    found = memory.searcher().answer(Request(query, budget=tokens, minimum=0)).results
+    ranked = [result.id for result in memory.searcher().answer(SearchRequest(query, k=1000, minimum=0)).results]
+    found = memory.searcher().answer(SearchRequest(query, budget=tokens, minimum=0)).results
     assert 0 < sum(len(r.chunk.content) for r in found) <= tokens * CHARACTERS_PER_TOKEN
     places = [ranked.index(result.id) for result in found]
     assert places == sorted(set(places))
@@ -242,8 +242,8 @@ def test_a_budget_in_place_of_a_number(memory: Memory, tokens: int) -> None:
 def test_filters_and_boosts_go_with_a_request(memory: Memory) -> None:
     question = "how was the gateway built"
     found = memory.searcher().answer(
-        Request(question, k=50, minimum=0, filters=Filters(session="5e550004", kind="turn"))
+        SearchRequest(question, k=50, minimum=0, filters=Filters(session="5e550004", kind="turn"))
     )
     assert {result.chunk.session for result in found.results} == {"5e550004"}
-    nothing = memory.searcher().answer(Request(question, minimum=0, filters=Filters(branch="x")))
+    nothing = memory.searcher().answer(SearchRequest(question, minimum=0, filters=Filters(branch="x")))
     assert (nothing.results, nothing.best) == ([], 0)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from memkit.recall.answers import Request
+from memkit.recall.answers import SearchRequest
 from memkit.recall.boosts import boosts, recency
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher
@@ -123,7 +123,7 @@ def test_of_equals_the_raised_one_is_first(
     chunks = corpus.snapshots[0].chunks()
     embedded = snapshot_of(tmp_path / "embedded", chunks, embedder=FakeEmbedder())
     searcher = Searcher([embedded], settings, FakeEmbedder())
-    question = Request("which port", k=50, minimum=0, explain=True)
+    question = SearchRequest("which port", k=50, minimum=0, explain=True)
     found = searcher.answer(dataclasses.replace(question, file="src/web/a.py")).results
     assert [result.explanation["boost"] for result in found] == [2, 1, 1, 1, 1, 1]
     assert found[0].chunk.domain == "web"

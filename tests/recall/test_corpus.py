@@ -11,7 +11,7 @@ import pytest
 from memkit.index.chunk import Chunk
 from memkit.index.columns import NAMED
 from memkit.index.snapshot import Snapshot
-from memkit.recall.answers import Filters, Request
+from memkit.recall.answers import Filters, SearchRequest
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
@@ -135,7 +135,7 @@ def test_a_project_without_vectors_beside_one_with_them(
     means, best = corpus.cosines(FakeEmbedder().embed_query("port"))
     assert np.isnan(means).tolist() == np.isnan(best).tolist() == [True] * len(others) + [False] * 4
     answer = Searcher([bare, both[0]], SearchSettings(), FakeEmbedder()).answer(
-        Request("port", k=50, minimum=0)
+        SearchRequest("port", k=50, minimum=0)
     )
     assert answer.results[0].dense is not None or others
 
@@ -149,13 +149,13 @@ def test_who_holds_a_name_in_which_language(both: list[Snapshot], tmp_path: Path
     assert held.tolist() == [False] * 4 + [True, False]
     assert Corpus(both).holders("was") is None
     assert Corpus(both).holders("two words") is None
-    answer = Searcher([both[0], german], SearchSettings(), None).answer(Request("was", minimum=0))
+    answer = Searcher([both[0], german], SearchSettings(), None).answer(SearchRequest("was", minimum=0))
     assert answer.results[0].chunk.content == "so heißt was"
 
 
 def test_results_name_their_project(both: list[Snapshot]) -> None:
     searcher = Searcher(both, SearchSettings(), FakeEmbedder())
-    results = searcher.answer(Request("port", k=50, minimum=0)).results
+    results = searcher.answer(SearchRequest("port", k=50, minimum=0)).results
     assert {result.project for result in results} == {"one", "two"}
     for result in results:
         own = ONE if result.project == "one" else TWO
@@ -166,7 +166,7 @@ def test_results_name_their_project(both: list[Snapshot]) -> None:
 def test_a_filter_holds_in_all_projects(both: list[Snapshot]) -> None:
     searcher = Searcher(both, SearchSettings(), None)
     for filters in (Filters(session="5e55"), Filters(branch="main"), Filters(path="notes.md")):
-        found = searcher.answer(Request("port", k=50, minimum=0, filters=filters)).results
+        found = searcher.answer(SearchRequest("port", k=50, minimum=0, filters=filters)).results
         assert {result.project for result in found} == {"one", "two"}
         assert {result.chunk.source for result in found} == {"notes.md"}
 

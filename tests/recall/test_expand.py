@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.recall.expand import Section, expand
+from memkit.recall.expand import ExpandedSection, expand
 from memkit.settings import Settings
 from tests.memory import Memory, day, make_memory
 
@@ -30,7 +30,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return make_memory(tmp_path)
 
 
-def found(memory: Memory, query: str) -> Section:
+def found(memory: Memory, query: str) -> ExpandedSection:
     memory.sync()
     return expand(memory.project, memory.home, memory.snapshot, memory.search(query).results[0].id)
 
@@ -124,7 +124,7 @@ def test_ids_like_those_of_git(memory: Memory) -> None:
 class TestAfterAChange:
     """The file is not what it was when it was indexed."""
 
-    def section(self, memory: Memory, text: str) -> Section:
+    def section(self, memory: Memory, text: str) -> ExpandedSection:
         parts = [f"# Part {n}\n\n" + f"word{n} " * 30 + "\n" for n in range(3)]
         memory.write("notes.md", "\n".join(parts))
         memory.sync()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import KINDS, Chunk
-from memkit.recall.answers import Filters, Request
+from memkit.recall.answers import Filters, SearchRequest
 from memkit.recall.corpus import Corpus
 from memkit.recall.filters import is_at, mask
 from memkit.recall.search import Searcher
@@ -96,11 +96,11 @@ def test_filters_leave_out_and_change_nothing_else(
     """What is found is what would be found anyway, less the others, in the same order."""
     chosen = Searcher([], msgspec.convert({"mode": mode}, SearchSettings), FakeEmbedder())
     chosen.corpus = corpus
-    everything = chosen.answer(Request("gateway listens", k=1000, minimum=0)).results
+    everything = chosen.answer(SearchRequest("gateway listens", k=1000, minimum=0)).results
     assert len(everything) > 300
-    found = chosen.answer(Request("gateway listens", k=1000, minimum=0, filters=filters)).results
+    found = chosen.answer(SearchRequest("gateway listens", k=1000, minimum=0, filters=filters)).results
     assert found == [result for result in everything if passes(result.chunk, filters)]
-    first = chosen.answer(Request("gateway listens", k=3, minimum=0, filters=filters)).results
+    first = chosen.answer(SearchRequest("gateway listens", k=3, minimum=0, filters=filters)).results
     assert first == found[:3]
 
 

@@ -13,12 +13,12 @@ import pytest
 from memkit.hook.project import Project
 from memkit.index.current import known_roots
 from memkit.paths import Home
-from memkit.recall.answers import Filters, Request, Result
-from memkit.recall.opening import open_searcher
+from memkit.recall.answers import Filters, Result, SearchRequest
+from memkit.recall.open import open_searcher
 from memkit.recall.search import Searcher
 from tests.memory import Memory, day, make_memory
 
-QUESTION = Request("which port", k=50, minimum=0)
+QUESTION = SearchRequest("which port", k=50, minimum=0)
 
 
 def make_project(home: Home, root: Path, service: str, port: int, remote: str = "") -> Memory:
@@ -62,7 +62,7 @@ def opened(memory: Memory, *, all_projects: bool = True) -> Searcher:
     )
 
 
-def found(memory: Memory, request: Request = QUESTION) -> dict[str, Result]:
+def found(memory: Memory, request: SearchRequest = QUESTION) -> dict[str, Result]:
     """Results from all projects, by what is on the port."""
     results = opened(memory).answer(request).results
     by_service = {result.chunk.heading.split()[-1].rstrip("?"): result for result in results}
@@ -169,8 +169,8 @@ def test_each_project_is_read_in_its_own_language(one: Memory, two: Memory) -> N
     Path(two.project.root, ".memkit.toml").write_text('[search]\nlanguage = "german"\n')
     two.write("notes.md", "# Häuser\n\n" + "Die Häuser waren alt. " * 9)
     one.sync(embedder=None)
-    results = opened(two).answer(Request("Haus", minimum=0)).results
+    results = opened(two).answer(SearchRequest("Haus", minimum=0)).results
     assert results == []  # this searcher was told of English
-    results = opened(one).answer(Request("Haus", k=50, minimum=0)).results
+    results = opened(one).answer(SearchRequest("Haus", k=50, minimum=0)).results
     assert results[0].chunk.heading == "Häuser"
     assert results[0].lexical > 0

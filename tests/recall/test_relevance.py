@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
-from memkit.recall.answers import Request
+from memkit.recall.answers import SearchRequest
 from memkit.recall.relevance import COVERAGE_WEIGHT, relevance
 from memkit.recall.search import Searcher
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory
@@ -62,7 +62,7 @@ def test_a_question_off_the_topic_finds_nothing(memory: Memory) -> None:
 
 
 def test_unless_everything_may_pass(memory: Memory) -> None:
-    answer = cutting(memory).answer(Request(UNKNOWN, minimum=0))
+    answer = cutting(memory).answer(SearchRequest(UNKNOWN, minimum=0))
     assert answer.results
     assert answer.best == max(r.relevance for r in memory.search(UNKNOWN).results)
 
@@ -78,10 +78,10 @@ def test_the_best_one_lets_the_others_in(memory: Memory) -> None:
 @pytest.mark.parametrize("mode", ["context", "rrf", "weighted", "lexical", "dense"])
 def test_a_minimum_holds_for_each_result(memory: Memory, mode: str) -> None:
     searcher = memory.searcher(mode=mode)
-    everything = searcher.answer(Request(KNOWN, k=50, minimum=0)).results
+    everything = searcher.answer(SearchRequest(KNOWN, k=50, minimum=0)).results
     values = sorted({result.relevance for result in everything})
     for minimum in (*values, 1.0):
-        found = searcher.answer(Request(KNOWN, k=50, minimum=minimum - 1e-4)).results
+        found = searcher.answer(SearchRequest(KNOWN, k=50, minimum=minimum - 1e-4)).results
         assert found == [one for one in everything if one.relevance >= minimum - 1e-4]
 
 

@@ -14,9 +14,9 @@ from memkit.embedding import Embedder
 from memkit.errors import EmbeddingError, IndexBusyError, IndexStoreError
 from memkit.index.lock import index_lock
 from memkit.paths import Home
-from memkit.recall import opening as opening_module
-from memkit.recall.answers import Request, shortened
-from memkit.recall.opening import open_searcher
+from memkit.recall import open as opening_module
+from memkit.recall.answers import SearchRequest, shortened
+from memkit.recall.open import open_searcher
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, day, make_memory
@@ -189,7 +189,7 @@ def test_edits_by_hand_are_found_at_once(memory: Memory) -> None:
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
     assert opened(memory).search("zebra").results[0].chunk.heading == "Zebra"
     memory.path("notes.md").unlink()
-    assert opened(memory).answer(Request("zebra", minimum=0)).results[0].chunk.heading != "Zebra"
+    assert opened(memory).answer(SearchRequest("zebra", minimum=0)).results[0].chunk.heading != "Zebra"
     assert opened(memory).search("zebra").results == []
     assert memory.said == []
 
@@ -205,7 +205,7 @@ def test_what_is_gone_is_not_found_even_if_all_is_gone(memory: Memory) -> None:
     assert opened(memory).search("staging port").results
     for name in DAYS:
         memory.path(name).unlink()
-    assert opened(memory).answer(Request("staging port", minimum=0)).results == []
+    assert opened(memory).answer(SearchRequest("staging port", minimum=0)).results == []
 
 
 def test_a_memory_without_text(memory: Memory) -> None:

@@ -13,14 +13,14 @@ import msgspec
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.exchange import Message
 from memkit.claude_code.turn import Turn
 from memkit.hook.project import Project
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.llm.calls import Calls, calls_lock
-from memkit.llm.model import ModelError, Reply, Task, Usage
+from memkit.llm.model import ModelError, Reply, Task, TokenUsage
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
@@ -50,13 +50,13 @@ class ScriptedProvider:
     name: str = "anthropic"
     model: str = "claude-haiku-4-5"
     tasks: list[Task] = field(default_factory=list)
-    used: list[Usage] = field(default_factory=list)
+    used: list[TokenUsage] = field(default_factory=list)
 
     def ask(self, task: Task) -> Reply:
         self.tasks.append(task)
         if isinstance(self.answer, ModelError):
             raise self.answer
-        usage = Usage(len(task.instructions + task.material) // 4, 200)
+        usage = TokenUsage(len(task.instructions + task.material) // 4, 200)
         self.used.append(usage)
         value = self.answer(task) if callable(self.answer) else self.answer
         return Reply(value, usage, self.model)
@@ -126,7 +126,7 @@ class SummaryStage:
             assert last is not None
             if is_live:
                 days = {digest.day for digest in digests}
-                WaitingSessions(self.home).add(
+                SummaryQueue(self.home).add(
                     self.project.root, session, days, last.timestamp()
                 )
 

@@ -15,7 +15,7 @@ import pytest
 from memkit import anchors
 from memkit.errors import ArchiveError, JournalError
 from memkit.forget.audit_places import look_through, state_places
-from memkit.forget.findings import Finder
+from memkit.forget.findings import SecretFinder
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.journal import old_versions as replaced
 from memkit.journal.facts import FactChange, FactFile
@@ -27,7 +27,7 @@ from memkit.service.summaries import Summaries
 from memkit.summarize import compact_due as due
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, Target, Work
-from memkit.summarize.entries import Selection
+from memkit.summarize.entries import EntrySelection
 from tests.summarize.stage import START, SummaryStage, bullet
 
 DAY = "2026-11-20"
@@ -50,11 +50,11 @@ def compaction(stage: SummaryStage) -> Compaction:
 
 
 def compact(
-    stage: SummaryStage, selection: Selection | None = None, into: Target = "MEMORY.md"
+    stage: SummaryStage, selection: EntrySelection | None = None, into: Target = "MEMORY.md"
 ) -> FactChange:
     """A compaction as the command makes it, all agreed to."""
     one = compaction(stage)
-    work = one.find_work(into, selection or Selection())
+    work = one.find_work(into, selection or EntrySelection())
     with calls_lock(stage.home):
         change = one.condense(work)
     if change:
@@ -135,7 +135,7 @@ def test_a_file_that_git_tracks_gets_no_facts(stage: SummaryStage, into: Target)
     assert "listens on 7443" in local.read_text()
     assert local.read_text().startswith("# Memory\n" if into == MEMORY else f"# {DAY}\n")
     assert compaction(stage).compacted(into) == DAY
-    assert len(compaction(stage).find_work(into, Selection()).known) == 1
+    assert len(compaction(stage).find_work(into, EntrySelection()).known) == 1
     git(stage.project.root, "add", "-A")
     assert "7443, because" not in git(stage.project.root, "diff", "--cached")
 
@@ -204,7 +204,7 @@ def test_what_is_itself_not_proved_proves_nothing(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20) (unverified)"]
     stage.provider.answer = said("The port is", "The port is still 7443.")
     stage.now += timedelta(days=1)
-    compact(stage, Selection(since=DAY))
+    compact(stage, EntrySelection(since=DAY))
     assert "- Fact: The port is still 7443. (2026-11-20) (unverified)" in facts(stage)
 
 
@@ -230,7 +230,7 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
 
     stage.provider.answer = answer
     one = compaction(stage)
-    work = one.find_work("MEMORY.md", Selection())
+    work = one.find_work("MEMORY.md", EntrySelection())
     with calls_lock(stage.home):
         change = one.condense(work)
     diff = list(one.preview(work, change))
@@ -332,7 +332,7 @@ def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
     (copy,) = kept(stage)
     copy.write_text("Of mine: hunter-0042\n")  # a pattern that the person thought of later
     for roots, expected in ((None, 1), ({stage.project.root}, 1), ({"/elsewhere"}, 0)):
-        finder = Finder(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
+        finder = SecretFinder(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
         places = look_through(list(state_places(stage.home, roots)), finder, [])
         assert len(places) == expected
     places = look_through(list(state_places(stage.home, None)), finder, [])
@@ -390,7 +390,7 @@ def test_long_memory_goes_in_batches_and_is_merged(stage: SummaryStage) -> None:
 
     stage.provider.answer = answer
     one = compaction(stage)
-    work = one.find_work("MEMORY.md", Selection())
+    work = one.find_work("MEMORY.md", EntrySelection())
     plan = one.plan(work, stage.provider)
     compact(stage)
     assert len(merges) == 1
@@ -411,7 +411,7 @@ def test_more_facts_than_a_call_takes_are_merged_in_parts(
     stage.provider.answer = lambda task: answers(
         *(fact(f"{n} " + "lorem ipsum dolor " * 25, [1]) for n in ("Some thing is so", "It is"))
     )
-    calls = len(compaction(stage).find_work("MEMORY.md", Selection()).batches)
+    calls = len(compaction(stage).find_work("MEMORY.md", EntrySelection()).batches)
     compact(stage)
     assert calls < len(stage.provider.tasks) < 3 * calls
 
@@ -438,7 +438,7 @@ def test_the_budget_holds_and_a_part_is_not_written(stage: SummaryStage) -> None
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
     one = compaction(stage)
     with pytest.raises(BudgetReachedError, match="a part is no use"):
-        one.plan(one.find_work("MEMORY.md", Selection()), stage.provider).check_budget()
+        one.plan(one.find_work("MEMORY.md", EntrySelection()), stage.provider).check_budget()
     before = snapshot(stage)
     with pytest.raises(CompactionError, match=r"daily budget of 30,000 tokens.*nothing is changed .*: [12]\)"):
         compact(stage)
@@ -452,7 +452,7 @@ def prepared(stage: SummaryStage) -> tuple[Compaction, Work, FactChange]:
     (stage.journal.directory / MEMORY).write_text("# Memory\n\nMy own text.\n")
     stage.provider.answer = said("7443", "The port is 7443.")
     one = compaction(stage)
-    work = one.find_work("MEMORY.md", Selection())
+    work = one.find_work("MEMORY.md", EntrySelection())
     with calls_lock(stage.home):
         return one, work, one.condense(work)
 
@@ -533,26 +533,26 @@ def test_selection(stage: SummaryStage) -> None:
     (stage.journal.directory / "notes.md").write_text("A note without a date, which says enough to stand.\n")
     (stage.journal.directory / MEMORY).write_text("My own memory, which is not condensed again.\n")
 
-    def shown(selection: Selection) -> list[str]:
+    def shown(selection: EntrySelection) -> list[str]:
         entries = compaction(stage).find_work("MEMORY.md", selection).entries
         return [entry.date for entry in entries]
 
-    assert shown(Selection()) == ["", DAY, "2026-11-21"]
-    assert shown(Selection(since="2026-11-21")) == ["2026-11-21"]
-    assert shown(Selection(until=DAY)) == [DAY]
-    assert shown(Selection(path="./.memkit/memory/notes.md")) == [""]
-    assert shown(Selection(since=DAY, path="*/2026-11-21.md")) == ["2026-11-21"]
+    assert shown(EntrySelection()) == ["", DAY, "2026-11-21"]
+    assert shown(EntrySelection(since="2026-11-21")) == ["2026-11-21"]
+    assert shown(EntrySelection(until=DAY)) == [DAY]
+    assert shown(EntrySelection(path="./.memkit/memory/notes.md")) == [""]
+    assert shown(EntrySelection(since=DAY, path="*/2026-11-21.md")) == ["2026-11-21"]
     stage.provider.answer = answers(fact("Something is so.", [1]))
-    compact(stage, Selection(path="*/notes.md"))  # a part only: no day is noted
-    assert shown(Selection()) == ["", DAY, "2026-11-21"]
+    compact(stage, EntrySelection(path="*/notes.md"))  # a part only: no day is noted
+    assert shown(EntrySelection()) == ["", DAY, "2026-11-21"]
     stage.now += timedelta(days=1)
     compact(stage)
     assert compaction(stage).compacted("MEMORY.md") == ""  # the same fact again: nothing was written
     stage.provider.answer = answers(fact("Something else is so.", [2]))
     compact(stage)
-    assert shown(Selection()) == ["2026-11-21"]
+    assert shown(EntrySelection()) == ["2026-11-21"]
     stage.now += timedelta(days=1)
-    assert shown(Selection()) == ["2026-11-21"]
+    assert shown(EntrySelection()) == ["2026-11-21"]
 
 
 def test_nothing_selected_calls_nobody(stage: SummaryStage) -> None:

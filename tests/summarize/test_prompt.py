@@ -11,13 +11,13 @@ import pytest
 from memkit.errors import ConfigError
 from memkit.settings import SummarizeSettings
 from memkit.summarize.prompt import instructions, make_task, turn_numbers
-from memkit.summarize.segments import Segment, TurnText
+from memkit.summarize.segments import Segment, SegmentTurn
 
 NOON = datetime(2026, 11, 20, 12)
 
 
 def segment(*texts: str, context: str = "", first: int = 0) -> Segment:
-    turns = [TurnText(f"t{first + n}", "12:00", NOON, NOON, text) for n, text in enumerate(texts)]
+    turns = [SegmentTurn(f"t{first + n}", "12:00", NOON, NOON, text) for n, text in enumerate(texts)]
     return Segment("s", "2026-11-20", tuple(turns), context)
 
 

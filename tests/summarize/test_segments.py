@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
-from memkit.summarize.segments import Segment, TurnText, cut
+from memkit.summarize.segments import Segment, SegmentTurn, cut
 
 START = datetime(2026, 11, 20, 9, 0)
 
 
 def turn(
     number: int, minutes: float, *, lasts: float = 0, tokens: int = 100, compacted: bool = False
-) -> TurnText:
+) -> SegmentTurn:
     began = START + timedelta(minutes=minutes)
     ended = began + timedelta(minutes=lasts)
     text = f"{number:04d}".ljust(tokens * 4, "x")
-    return TurnText(f"t{number}", began.strftime("%H:%M"), began, ended, text, compacted)
+    return SegmentTurn(f"t{number}", began.strftime("%H:%M"), began, ended, text, compacted)
 
 
-def cuts(turns: list[TurnText], **settings: object) -> list[list[str]]:
+def cuts(turns: list[SegmentTurn], **settings: object) -> list[list[str]]:
     made = cut("s", "2026-11-20", turns, [], SummarizeSettings(**settings))  # type: ignore[arg-type]
     return [[one.id for one in segment.turns] for segment in made]
 

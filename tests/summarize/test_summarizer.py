@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
 from memkit.llm.ledger import Ledger, total
@@ -20,9 +20,9 @@ from memkit.llm.model import (
     RateLimitedError,
     RefusedError,
     Task,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
-    Usage,
 )
 from memkit.summarize.summarizer import AGAIN_SECONDS
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
@@ -55,9 +55,9 @@ def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     # Nothing else of the day has changed but the heading's anchor.
     rest = stage.text.replace(f"\n{line}\n", "").replace(" summary:00000001 ", " ")
     assert rest == before
-    assert not list(WaitingSessions(stage.home)) or stage.run(11).calls == 0
+    assert not list(SummaryQueue(stage.home)) or stage.run(11).calls == 0
     assert stage.run(700).calls == 0
-    assert not WaitingSessions(stage.home)
+    assert not SummaryQueue(stage.home)
 
 
 def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
@@ -68,7 +68,7 @@ def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
     before = stage.text
     assert stage.run(10).calls == 0
     assert not stage.provider.tasks
-    assert not WaitingSessions(stage.home)  # not looked at each minute
+    assert not SummaryQueue(stage.home)  # not looked at each minute
     with pytest.raises(JournalError, match="git tracks"):
         stage.journal.summarize("2026-11-20", [turn], ["- Fact: x <!-- grip:ab12cd34 -->"])
     assert stage.text == before
@@ -105,7 +105,7 @@ def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
         UnavailableError("out of order"),
         NotConfiguredError("no key"),
         RefusedError("no"),
-        UnusableReplyError("empty", Usage(100, 5)),
+        UnusableReplyError("empty", TokenUsage(100, 5)),
     ],
 )
 def test_a_failure_never_becomes_memory_and_is_tried_again(
@@ -140,7 +140,7 @@ def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> 
         assert stage.run(minutes).calls == 1
         minutes += pause / 60 + 1
     assert stage.run(minutes + 48 * HOURS).calls == 0
-    (waiting,) = WaitingSessions(stage.home)
+    (waiting,) = SummaryQueue(stage.home)
     (tried,) = waiting.tries.values()
     assert tried.given_up
     assert tried.reason == "no"
@@ -151,7 +151,7 @@ def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> 
     stage.provider.answer = bullet_for_each
     assert stage.run(minutes + 48 * HOURS).segments == 1
     stage.run(minutes + 49 * HOURS)
-    assert not WaitingSessions(stage.home)
+    assert not SummaryQueue(stage.home)
 
 
 def test_a_day_without_the_provider_gives_nothing_up(stage: SummaryStage) -> None:
@@ -193,7 +193,7 @@ def test_small_talk_is_believed_to_be_such_the_second_time(stage: SummaryStage) 
     assert all(turn.is_summarized for turn in DayFile(stage.text).turns_of(SESSION))
     stage.run(700)
     assert len(stage.provider.tasks) == 2
-    assert not WaitingSessions(stage.home)
+    assert not SummaryQueue(stage.home)
 
 
 def test_a_section_that_a_person_changed_is_kept(stage: SummaryStage) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import WaitingSessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
 from memkit.llm.ledger import Ledger
 from memkit.llm.model import RateLimitedError, UnavailableError
@@ -49,9 +49,9 @@ def test_a_project_that_is_gone_for_good_is_forgotten(stage: SummaryStage) -> No
     stage.add_turn(0)
     shutil.rmtree(stage.project.root)
     stage.run(89 * 24 * HOURS)
-    assert WaitingSessions(stage.home)
+    assert SummaryQueue(stage.home)
     stage.run(91 * 24 * HOURS)
-    assert not WaitingSessions(stage.home)
+    assert not SummaryQueue(stage.home)
 
 
 def test_half_a_letter_in_an_answer_is_no_reason_to_ask_again(stage: SummaryStage) -> None:
@@ -81,7 +81,7 @@ def test_a_turn_that_stands_twice_is_not_asked_about_for_ever(stage: SummaryStag
     section = re.sub(r" summary:\w+", "", text[text.index("## ") :])
     section = re.sub(r"\n- Found.*\n", "", section)
     day_of(stage).write_text(f"{text}\n{section}")
-    WaitingSessions(stage.home).add(
+    SummaryQueue(stage.home).add(
         stage.project.root, SESSION, ["2026-11-20"], START.timestamp()
     )
     for minutes in range(20, 40):
@@ -132,7 +132,7 @@ def test_an_outage_says_nothing_of_segments_that_are_done(stage: SummaryStage) -
     stage.provider.answer = answer
     done = stage.run(300).segments
     assert done > 0
-    (waiting,) = WaitingSessions(stage.home)
+    (waiting,) = SummaryQueue(stage.home)
     open_turns = {
         turn.section.pairs["turn"]
         for turn in DayFile(stage.text).turns_of(SESSION)

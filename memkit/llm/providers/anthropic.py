@@ -11,9 +11,9 @@ from memkit.llm.model import (
     RefusedError,
     Reply,
     Task,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
-    Usage,
 )
 from memkit.llm.providers.failures import PATIENCE_SECONDS, failure, retry_after, too_slow, unusable
 from memkit.llm.providers.keys import find_key
@@ -180,11 +180,11 @@ def _said(error: anthropic.APIStatusError) -> str:
     return error.message
 
 
-def _usage(message: Message) -> Usage:
+def _usage(message: Message) -> TokenUsage:
     usage = message.usage
     read = count(usage.cache_read_input_tokens)
     written = count(usage.cache_creation_input_tokens)
-    return Usage(
+    return TokenUsage(
         tokens_in=count(usage.input_tokens) + read + written,
         tokens_out=count(usage.output_tokens),
         cache_read=read,

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from memkit.llm.model import NotConfiguredError, RefusedError, Reply, Task, UnavailableError, Usage
+from memkit.llm.model import (
+    NotConfiguredError,
+    RefusedError,
+    Reply,
+    Task,
+    TokenUsage,
+    UnavailableError,
+)
 from memkit.llm.providers.failures import PATIENCE_SECONDS, failure, retry_after, too_slow, unusable
 from memkit.llm.providers.keys import find_key
 from memkit.llm.providers.structure import as_structure, count, structure_in
@@ -259,12 +266,12 @@ def _first(items: object) -> dict[str, Any]:
     return {}
 
 
-def _usage(usage: object) -> Usage:
+def _usage(usage: object) -> TokenUsage:
     if not isinstance(usage, dict):
-        return Usage()
+        return TokenUsage()
     read, total = count(usage.get("prompt_tokens")), count(usage.get("total_tokens"))
     details = usage.get("prompt_tokens_details")
     cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
     # Google leaves the tokens of the model's thoughts out of those of its answer, and bills them.
     written = max(count(usage.get("completion_tokens")), total - read)
-    return Usage(tokens_in=read, tokens_out=written, cache_read=min(cached, read))
+    return TokenUsage(tokens_in=read, tokens_out=written, cache_read=min(cached, read))

@@ -16,7 +16,7 @@ from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
 from memkit.llm.model import NotConfiguredError, Reply, Task, UnusableReplyError
-from memkit.llm.providers import child
+from memkit.llm.providers import program as child
 from memkit.llm.providers.claude_result import read_result
 from memkit.llm.providers.failures import too_slow
 from memkit.llm.providers.text import excerpt, sendable

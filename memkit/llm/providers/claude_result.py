@@ -16,12 +16,12 @@ from memkit.llm.model import (
     RateLimitedError,
     RefusedError,
     Reply,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
-    Usage,
 )
-from memkit.llm.providers.child import Ended
 from memkit.llm.providers.failures import failure, unusable
+from memkit.llm.providers.program import Ended
 from memkit.llm.providers.structure import as_structure, count, structure_in
 from memkit.llm.providers.text import excerpt
 from memkit.state import parse_json
@@ -77,7 +77,7 @@ def _result(output: str) -> dict[str, Any] | None:
     return results[-1] if results else None
 
 
-def _problem(result: Mapping[str, Any], text: str, model: str, usage: Usage) -> ModelError | None:
+def _problem(result: Mapping[str, Any], text: str, model: str, usage: TokenUsage) -> ModelError | None:
     """The error that the result is; None if it holds an answer of the model."""
     said = excerpt(text)
     error: ModelError | None = None
@@ -115,14 +115,14 @@ def _model(result: Mapping[str, Any]) -> str:
     return next(iter(models)) if isinstance(models, dict) and len(models) == 1 else ""
 
 
-def _usage(result: Mapping[str, Any]) -> Usage:
+def _usage(result: Mapping[str, Any]) -> TokenUsage:
     usage = result.get("usage")
     if not isinstance(usage, dict):
-        return Usage()
+        return TokenUsage()
     read = count(usage.get("cache_read_input_tokens"))
     written = count(usage.get("cache_creation_input_tokens"))
     cost = result.get("total_cost_usd")
-    return Usage(
+    return TokenUsage(
         tokens_in=count(usage.get("input_tokens")) + read + written,
         tokens_out=count(usage.get("output_tokens")),
         cache_read=read,

@@ -11,9 +11,9 @@ from memkit.llm.model import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
-    Usage,
 )
 
 PATIENCE_SECONDS = 10.0
@@ -72,10 +72,10 @@ def too_slow(name: str, seconds: float, *, was_asked: bool = True) -> Unavailabl
     """The error for an answer that did not come in time. If it `was_asked`, it is paid for all the same."""
     return UnavailableError(
         f"{name} did not answer within {seconds:g} s; raise summarize.timeout_seconds if it needs more",
-        None if was_asked else Usage(),
+        None if was_asked else TokenUsage(),
     )
 
 
-def unusable(name: str, model: str, why: str, usage: Usage) -> UnusableReplyError:
+def unusable(name: str, model: str, why: str, usage: TokenUsage) -> UnusableReplyError:
     """The error for an answer that is not what was asked for; `why` never holds the model's words."""
     return UnusableReplyError(f"{model} at {name} gave no usable answer: {why}", usage)

@@ -10,9 +10,9 @@ import pytest
 
 from memkit.hook.project import Project
 from memkit.ipc.requests import NotHereError
-from memkit.recall.answers import Request
-from memkit.service import warm as warm_module
-from memkit.service.warm import Models, WarmMemories
+from memkit.recall.answers import SearchRequest
+from memkit.service import open_projects as warm_module
+from memkit.service.open_projects import Models, OpenProjects
 from memkit.service.writer import Writer
 from memkit.settings.load import Settings
 from tests.memory import DAYS, Memory, make_memory
@@ -26,7 +26,7 @@ class Held:
         self.watched: list[str] = []
         models = Models(memory.home)
         self.writer = Writer(memory.home, lambda project: memory.settings, models.find)
-        self.warm = WarmMemories(
+        self.warm = OpenProjects(
             memory.home,
             models,
             lambda project: memory.settings,
@@ -39,7 +39,7 @@ class Held:
         chosen = settings or self.memory.settings
         project = self.memory.project
         searcher = self.warm.searcher(project, chosen, chosen.search, **options)
-        results = searcher.answer(Request(query, k=50, minimum=0.0)).results
+        results = searcher.answer(SearchRequest(query, k=50, minimum=0.0)).results
         return [result.chunk.content for result in results if result.lexical > 0]
 
 

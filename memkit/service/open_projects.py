@@ -79,7 +79,7 @@ class Models:
             self._loaded.clear()
 
 
-class WarmMemories:
+class OpenProjects:
     """Searchers over what is held open. Several threads may ask at once."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.hook.project import Project
 from memkit.index.current import (
-    MemoryFiles,
+    CurrentFiles,
     is_in_step,
     open_snapshot,
     project_names,
@@ -133,7 +133,7 @@ class _Opening:
 def _has_work(
     project: Project,
     snapshot: Snapshot | None,
-    files: MemoryFiles,
+    files: CurrentFiles,
     settings: Settings,
     embedder: Embedder | None,
 ) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memkit.capture.live_sessions import LiveSessions
+from memkit.doctor.checks import CHECKS, examine
 from memkit.doctor.finding import Finding, open_subject
-from memkit.doctor.registry import CHECKS, examine
 from memkit.hook.notices import Notice, publish
 from memkit.hook.project import Project
 from memkit.index.current import known_projects
 from memkit.paths import Home
 
 
-def tell_next_session(home: Home) -> int:
+def notify_next_session(home: Home) -> int:
     """Make the cheap checks of a home and its projects; how many findings are still to be said.
 
     Raises `OSError`.

@@ -11,7 +11,7 @@ from memkit.index.scanner import is_hidden, is_markdown, scan
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class WatchedPaths:
     """What has to be watched to see every change of a memory, as the directories are now.
 
     All paths are absolute and without links, but for the last part of a waypoint.
@@ -36,7 +36,7 @@ class Places:
         return False
 
 
-def places(root: str, paths: Sequence[Path]) -> Places:
+def places(root: str, paths: Sequence[Path]) -> WatchedPaths:
     """The places of the memory of the project at `root`; `paths` are absolute or relative to it."""
     trees: set[str] = set()
     shallow: set[str] = set()
@@ -60,7 +60,7 @@ def places(root: str, paths: Sequence[Path]) -> Places:
         for path in sorted(shallow | trees)
         if not any(_is_below(path, tree) for tree in trees)
     }
-    return Places(directories, frozenset(trees), frozenset(waypoints | trees))
+    return WatchedPaths(directories, frozenset(trees), frozenset(waypoints | trees))
 
 
 def _way(root: str, path: str) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ def _is_below(path: str, directory: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class WatchedContents:
     """The memory's files at one moment, told apart by what the file system says of them."""
 
     files: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Contents:
         return path in self.linked or os.path.dirname(path) in self.linked
 
 
-def contents(root: str, paths: Sequence[Path], exclude: Sequence[str]) -> Contents:
+def contents(root: str, paths: Sequence[Path], exclude: Sequence[str]) -> WatchedContents:
     """What the scanner finds, by its own rules."""
     files: dict[str, tuple[int, int, int, int]] = {}
     linked: set[str] = set()
@@ -118,4 +118,4 @@ def contents(root: str, paths: Sequence[Path], exclude: Sequence[str]) -> Conten
         real = os.path.realpath(directory)
         if real != str(directory):
             linked.add(real)
-    return Contents(files, frozenset(linked))
+    return WatchedContents(files, frozenset(linked))

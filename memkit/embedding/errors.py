@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from memkit.embedding.providers import Provider, ollama_place, without_secrets
+from memkit.embedding.providers import EmbeddingService, ollama_place, without_secrets
 from memkit.embedding.vectors import UnusableVectorError
 from memkit.errors import EmbeddingError
 
@@ -17,7 +17,7 @@ _BAD_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)")  # of Goog
 _NOT_A_NUMBER = "NaN"  # what Ollama says, with status 500, when a model gives such a vector
 
 
-def as_embedding_error(provider: Provider, model: str, error: Exception) -> EmbeddingError:
+def as_embedding_error(provider: EmbeddingService, model: str, error: Exception) -> EmbeddingError:
     """The error to raise for `error`: an `UnusableVectorError` if another text may fare better."""
     # Chroma's function for Google puts whatever happens into a ValueError.
     if isinstance(error, ValueError) and isinstance(error.__cause__, Exception):

@@ -17,7 +17,7 @@ from memkit.doctor import (
     processes,
     summaries,
     transcripts,
-    watches,
+    watch_limit,
 )
 from memkit.doctor.finding import Finding, Subject
 from memkit.errors import MemkitError
@@ -55,8 +55,8 @@ CHECKS = (
     Check(processes.check_left_behind),
     Check(processes.check_locks),
     Check(processes.check_long_lock, is_cheap=True),
-    Check(watches.check_watches),
-    Check(watches.check_file_system, of_project=True),
+    Check(watch_limit.check_watches),
+    Check(watch_limit.check_file_system, of_project=True),
     Check(hooks.check_hooks, of_project=True, is_cheap=True),
     Check(hooks.check_hook_log, is_cheap=True),
     Check(hooks.check_failed_events, is_cheap=True),
@@ -163,14 +163,14 @@ def _run(check: Check, subject: Subject) -> Iterator[Finding]:
         )
 
 
-class Mended(NamedTuple):
+class Repair(NamedTuple):
     """What one step of mending did, or, if it failed, why."""
 
     said: str
     failed: bool
 
 
-def mend(subject: Subject, findings: Iterable[Finding]) -> Iterator[Mended]:
+def mend(subject: Subject, findings: Iterable[Finding]) -> Iterator[Repair]:
     """Do what mends those findings that are fixable, each step once; yields when each is done."""
     codes = {finding.code for finding in findings if finding.fixable}
     for step, mended in _MENDING.items():
@@ -178,10 +178,10 @@ def mend(subject: Subject, findings: Iterable[Finding]) -> Iterator[Mended]:
             continue
         if subject.problem is not None and step in _NEED_SETTINGS:
             said = f"nothing is done for {', '.join(codes & set(mended))}: {subject.problem}"
-            yield Mended(" ".join(said.split()), failed=True)
+            yield Repair(" ".join(said.split()), failed=True)
             continue
         try:
-            yield Mended(step(subject), failed=False)
+            yield Repair(step(subject), failed=False)
         except (MemkitError, OSError) as error:
             logger.warning("%s failed: %s", step.__name__, error)
-            yield Mended(" ".join(str(error).split()), failed=True)
+            yield Repair(" ".join(str(error).split()), failed=True)

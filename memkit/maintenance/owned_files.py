@@ -49,7 +49,7 @@ _OF_A_PROJECT = ("memory", "off", "off-times", ".gitignore", "journal.lock", _TE
 
 
 @dataclass(frozen=True, slots=True)
-class Belongings:
+class OwnedFiles:
     """What is to be removed, in this order; the directories that are, once they are empty; and what is left:
     a path, and why.
     """
@@ -103,13 +103,13 @@ def _user_directories() -> list[str]:
 
 def belongings(
     home: Home, projects: Sequence[Project], *, keep_memory: bool, everything: bool
-) -> Belongings:
+) -> OwnedFiles:
     """What memkit has on this machine.
 
     By default that is all under the home but the user's memory, and those of projects whose directory is
     gone; with `keep_memory` only what is derived; with `everything` also the memories of all `projects`.
     """
-    found = Belongings()
+    found = OwnedFiles()
     wanted = _DERIVED if keep_memory else {**_KEPT, **_DERIVED}
     memories = {Path(project.memory) for project in projects}
     for project in projects:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.service.places import Places, contents, places
+from memkit.service.watched_paths import WatchedPaths, contents, places
 
 MEMORY = Path(".memkit", "memory")
 
@@ -17,7 +17,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def directories(root: Path, found: Places) -> dict[str, bool]:
+def directories(root: Path, found: WatchedPaths) -> dict[str, bool]:
     return {os.path.relpath(path, root): deep for path, deep in found.directories.items()}
 
 

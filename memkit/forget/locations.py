@@ -15,10 +15,10 @@ from memkit.archive.archive import Archive
 from memkit.capture.known_projects import remembered_projects
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.turn import turn_id
-from memkit.forget.facts import FactHolding, find_facts
+from memkit.forget.facts import FactLocation, find_facts
 from memkit.forget.old_versions import old_versions
 from memkit.forget.periods import is_of_period
-from memkit.forget.selection import Passage, Selection
+from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index.sections import is_iso_date
@@ -31,7 +31,7 @@ from memkit.privacy.tombstones import Forgotten, Ids
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ForgottenEntry:
     """A turn or a note of the journal: its day, its heading without anchor, and its id."""
 
     day: str
@@ -40,19 +40,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class DayHolding:
+class DayLocation:
     """What of one day goes; `whole` says that nothing of the file is to stay."""
 
     project: Project
     day: str
-    turns: tuple[Entry, ...]
-    notes: tuple[Entry, ...]
+    turns: tuple[ForgottenEntry, ...]
+    notes: tuple[ForgottenEntry, ...]
     bullets: int
     whole: bool
 
 
 @dataclass(slots=True)
-class Holdings:
+class Locations:
     """All that is to go: `forgotten` names every turn of it.
 
     `archived` are turns by session; `files` are markdown files that go whole; `old_versions` those that were
@@ -63,9 +63,9 @@ class Holdings:
 
     forgotten: Forgotten
     passages: list[Passage]
-    days: list[DayHolding] = field(default_factory=list)
+    days: list[DayLocation] = field(default_factory=list)
     files: list[tuple[Project, Path]] = field(default_factory=list)
-    facts: list[FactHolding] = field(default_factory=list)
+    facts: list[FactLocation] = field(default_factory=list)
     old_versions: list[Path] = field(default_factory=list)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
@@ -83,12 +83,12 @@ class Holdings:
         return found
 
     @property
-    def turns(self) -> list[Entry]:
+    def turns(self) -> list[ForgottenEntry]:
         """The turns of the journal."""
         return [entry for day in self.days for entry in day.turns]
 
     @property
-    def notes(self) -> list[Entry]:
+    def notes(self) -> list[ForgottenEntry]:
         """The notes of the journal."""
         return [entry for day in self.days for entry in day.notes]
 
@@ -104,14 +104,14 @@ class Holdings:
         )  # fmt: skip
 
 
-def find_holdings(home: Home, project: Project, selection: Selection) -> Holdings:
+def find_locations(home: Home, project: Project, selection: ForgetSelection) -> Locations:
     """All that is kept of `selection` in the memory home, in every project. Reads only.
 
     Raises `ArchiveError`, `JournalError`.
     """
     found = _Search(home, project, selection).run()
     if selection.everywhere:  # with all ids that this has found
-        whole = Selection(found.forgotten, selection.passages, everywhere=True)
+        whole = ForgetSelection(found.forgotten, selection.passages, everywhere=True)
         found = _Search(home, project, whole).run()
     return found
 
@@ -122,11 +122,11 @@ def named_turn(session: str, prompt_id: str) -> str:
 
 
 class _Search:
-    def __init__(self, home: Home, project: Project, selection: Selection) -> None:
+    def __init__(self, home: Home, project: Project, selection: ForgetSelection) -> None:
         self._home = home
         self._everywhere = selection.everywhere
         self._forgotten = selection.forgotten
-        self._found = Holdings(selection.forgotten, selection.passages)
+        self._found = Locations(selection.forgotten, selection.passages)
         self._turns = set(selection.forgotten.turns)
         self._minutes = set(selection.forgotten.minutes)
         self._grips = set(selection.forgotten.grips)
@@ -139,7 +139,7 @@ class _Search:
         self._projects = {project, *remembered_projects(home)}
         self._add_projects(selection.forgotten.roots)
 
-    def run(self) -> Holdings:
+    def run(self) -> Locations:
         self._look_into_archive()
         journals = [Journal(one) for one in sorted(self._projects, key=lambda one: one.root)]
         covered = {
@@ -347,7 +347,7 @@ class _Search:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             noted = tuple(_entry(day, section, "note") for section in notes)
             self._found.days.append(
-                DayHolding(journal.project, day, entries, noted, len(found), whole)
+                DayLocation(journal.project, day, entries, noted, len(found), whole)
             )
 
     def _look_into_states(self) -> None:
@@ -384,6 +384,6 @@ def _began(date: str, section: Section) -> datetime | None:
     return datetime.fromisoformat(f"{date} {section.minute or '00:00'}").astimezone()
 
 
-def _entry(day: str, section: Section, key: str) -> Entry:
+def _entry(day: str, section: Section, key: str) -> ForgottenEntry:
     heading = anchors.strip(section.heading).lstrip("#").strip()
-    return Entry(day, heading, section.pairs[key])
+    return ForgottenEntry(day, heading, section.pairs[key])

@@ -71,7 +71,7 @@ class CollectionUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class IndexUsage:
     """What an index takes, and what it holds: bytes of all files, bytes of text in its rows, and the share of
     the database's pages that are free.
     """
@@ -87,7 +87,7 @@ class Usage:
         return sum(one.rows for one in self.collections)
 
 
-def usage_of(path: Path) -> Usage | None:
+def usage_of(path: Path) -> IndexUsage | None:
     """What the index in the directory `path` takes and holds; None if there is none.
 
     Raises `OSError`, `sqlite3.Error`.
@@ -101,7 +101,7 @@ def usage_of(path: Path) -> Usage | None:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     found = tuple(CollectionUsage(*one) for one in collections)
-    return Usage(size, text, free / max(1, pages), found)
+    return IndexUsage(size, text, free / max(1, pages), found)
 
 
 def erase_deleted_rows(path: Path) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memkit.llm.providers import child
+from memkit.llm.providers import program
 from tests.e2e.waiting import wait_until
 
 
-def run(code: str, directory: Path, timeout: float = 60.0, **options: str) -> child.Ended:
+def run(code: str, directory: Path, timeout: float = 60.0, **options: str) -> program.Ended:
     command = [sys.executable, "-c", code]
     environ: Mapping[str, str] = {**os.environ, "MARK": "seen"}
-    return child.run(command, environ=environ, directory=str(directory), timeout=timeout, **options)
+    return program.run(command, environ=environ, directory=str(directory), timeout=timeout, **options)
 
 
 def is_gone(pid_file: Path) -> bool:
@@ -31,7 +31,7 @@ def test_output_and_status(tmp_path: Path) -> None:
         "import sys, os; print(sys.stdin.read(), os.environ['MARK'], os.getcwd()); sys.exit('no')"
     )
     ended = run(code, tmp_path, given="Which port?\udc80")
-    assert ended == child.Ended(1, f"Which port?? seen {tmp_path}\n", "no\n")
+    assert ended == program.Ended(1, f"Which port?? seen {tmp_path}\n", "no\n")
 
 
 def test_long_input_that_is_not_read(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_too_slow(tmp_path: Path) -> None:
         "open('child' if child == 0 else 'parent', 'w').write(str(os.getpid()))\n"
         "time.sleep(600)\n"
     )
-    with pytest.raises(child.TooSlowError):
+    with pytest.raises(program.TooSlowError):
         run(code, tmp_path, timeout=2.0)
     wait_until(lambda: is_gone(tmp_path / "parent") and is_gone(tmp_path / "child"))
 
@@ -69,10 +69,10 @@ def test_what_it_leaves_behind_is_killed(tmp_path: Path) -> None:
 
 def test_too_much_output(tmp_path: Path) -> None:
     for stream in ("stdout", "stderr"):
-        with pytest.raises(child.TooMuchOutputError):
+        with pytest.raises(program.TooMuchOutputError):
             run(f"import sys\nwhile True: sys.{stream}.write('x' * 65536)", tmp_path)
 
 
 def test_no_such_program(tmp_path: Path) -> None:
     with pytest.raises(OSError):
-        child.run([str(tmp_path / "none")], environ={}, directory=str(tmp_path), timeout=1.0)
+        program.run([str(tmp_path / "none")], environ={}, directory=str(tmp_path), timeout=1.0)

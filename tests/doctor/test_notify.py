@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from memkit.capture.live_sessions import LiveSessions
-from memkit.doctor import registry
+from memkit.doctor import checks
+from memkit.doctor.checks import CHECKS, Check, examine, mend
 from memkit.doctor.finding import Finding, Subject, open_subject
-from memkit.doctor.registry import CHECKS, Check, examine, mend
-from memkit.doctor.telling import tell_next_session
+from memkit.doctor.notify import notify_next_session
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
 from tests.doctor.conftest import Patient
@@ -37,26 +37,26 @@ def session_start(patient: Patient, project: str | None = None) -> dict[str, obj
 
 
 def test_a_healthy_home_says_nothing(bare: Patient) -> None:
-    assert tell_next_session(bare.home) == 0
+    assert notify_next_session(bare.home) == 0
     assert "systemMessage" not in session_start(bare)
 
 
 def test_a_finding_is_said_once_until_it_comes_back(bare: Patient) -> None:
     bare.configure("[search]\nbest_relevence = 0.1\n")
-    assert tell_next_session(bare.home) == 1
+    assert notify_next_session(bare.home) == 1
     said = session_start(bare)["systemMessage"]
     assert isinstance(said, str)
     assert "unknown setting search.best_relevence" in said
     assert "rename it to search.best_relevance" in said
     assert said.count("\n") == 0
     assert "systemMessage" not in session_start(bare)
-    assert tell_next_session(bare.home) == 0
+    assert notify_next_session(bare.home) == 0
     assert "systemMessage" not in session_start(bare)
     bare.configure("")
-    assert tell_next_session(bare.home) == 0
+    assert notify_next_session(bare.home) == 0
     assert list(Path(bare.home.run, "notices").iterdir()) == []
     bare.configure("[search]\nbest_relevence = 0.1\n")
-    assert tell_next_session(bare.home) == 1
+    assert notify_next_session(bare.home) == 1
     assert "systemMessage" in session_start(bare)
 
 
@@ -64,7 +64,7 @@ def test_a_project_hears_of_its_own(bare: Patient, tmp_path: Path) -> None:
     for path in Path(bare.home.sessions).iterdir():
         path.unlink()
     LiveSessions(bare.home).begin("s", bare.memory.project.root, os.getpid())
-    assert tell_next_session(bare.home) == 1
+    assert notify_next_session(bare.home) == 1
     (tmp_path / "other").mkdir()
     assert "systemMessage" not in session_start(bare, str(tmp_path / "other"))
     assert "no hook of memkit has ever fired" in str(session_start(bare)["systemMessage"])
@@ -122,4 +122,4 @@ def test_no_home_is_no_fault(bare: Patient, tmp_path: Path) -> None:
     (finding,) = examine(open_subject(home, bare.memory.project))
     assert (finding.code, finding.level) == ("no-home", "note")
     assert not Path(home.root).exists()
-    assert registry.CHECKS
+    assert checks.CHECKS

@@ -22,7 +22,7 @@ _TERM = re.compile(r"[^\W_]{2,}(?:[./_-][^\W_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Grip:
+class Citation:
     """A bullet with its proof.
 
     `source` says where the excerpt is from: "transcript", "archive", "journal" if only the digest is
@@ -76,7 +76,7 @@ def find_grip(
     redact: Callable[[str], str],
     *,
     other_projects: bool = True,
-) -> Grip:
+) -> Citation:
     """The bullet whose grip's id begins with `prefix`, with `context` events before and after its proof.
 
     What was said passes `redact`. Without `other_projects` no session is read that memkit's own records
@@ -107,7 +107,7 @@ def find_grip(
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     events = messages[first : place + context + 1] if place >= 0 else []
-    return Grip(
+    return Citation(
         id=line.id,
         bullet=bullet,
         day=line.day,
