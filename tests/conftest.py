@@ -38,9 +38,9 @@ def model_home() -> Home:
 
 
 @pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Run every test in UTC."""
-    with monkeypatch.context() as patch:
+def utc() -> Iterator[None]:
+    """Run every test in UTC. Not through `monkeypatch`, which tests may want undone before their fixtures."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
         time.tzset()
         yield

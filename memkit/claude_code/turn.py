@@ -72,8 +72,8 @@ class Turn:
     sent during the turn, such as the news that a background task has finished. `entries` are the
     byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
     transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
-    `lost_parent` is as for `TranscriptEntry`. `is_private` says that the user left a `<private>` open in what they
-    typed.
+    `lost_parent` is as for `TranscriptEntry`. `is_private` says that the user left a
+    `<private>` open in what they typed.
     `commit` begins the hash that was checked out when the turn ended, known of live sessions only:
     transcripts do not tell.
     """
