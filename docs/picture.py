@@ -50,7 +50,8 @@ def main() -> None:
         ]
         if turn:
             name = turn[1] or turn[2]
-            commands.append((f"memkit transcript --turn {name}", _memkit(project, "transcript", "--turn", name)))
+            exchange = _memkit(project, "transcript", "--turn", name)
+            commands.append((f"memkit transcript --turn {name}", exchange))
     PICTURE.write_text(_draw(commands), encoding="utf-8")
 
 
