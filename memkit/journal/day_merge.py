@@ -1,4 +1,4 @@
-"""Brings together what a person made of a day and what memkit wrote into it meanwhile."""
+"""Merge a user's edit of a day with what memkit wrote into the file meanwhile."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _Key = tuple[str, str, int]
 
 
 def merge(before: str, edited: str, present: str) -> str:
-    """`edited`, which a person made of `before`, with what `present` has otherwise than `before`.
+    """Return `edited`, a user's edit of `before`, plus the changes between `before` and `present`.
 
-    By sections: those that came are put where they stand, those that went go, those that changed are
-    taken over unless the person changed or removed them too.
+    Works by sections. New sections go to their place, removed ones go, and changed ones are taken over
+    unless the user changed or removed them too.
     """
     if present == before:
         return edited
@@ -33,7 +33,7 @@ def merge(before: str, edited: str, present: str) -> str:
 
 
 def _pieces(text: str) -> dict[_Key, str]:
-    """The text before the first section and each section, in order, by what names it."""
+    """Return the text before the first section and each section, in order, by key."""
     content = DayFile(text)
     sections = content.sections
     first = sections[0].start if sections else len(content.lines)

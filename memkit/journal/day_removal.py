@@ -1,4 +1,4 @@
-"""Takes sections and bullets out of a day of the journal, and leaves every other line as it is."""
+"""Remove sections and bullets from a day, and leave every other line unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memkit import anchors
 from memkit.journal.day_file import DayFile, Section
 
 FORGOTTEN_TITLE = "(forgotten)"
-"""The title of a session whose own one repeated a forgotten turn, if no other turn is below it."""
+"""The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
 _TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
 _DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
@@ -19,7 +19,7 @@ _INDENTED = re.compile(r"^[ \t]+\S")
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to go: turns with the bullets that rest on them, bullets by their grips, notes."""
+    """What to remove: turns with the bullets that rest on them, bullets by ID, and notes."""
 
     turns: Collection[str] = ()
     grips: Collection[str] = ()
@@ -27,14 +27,14 @@ class Removal:
 
 
 def remove(content: DayFile, removal: Removal) -> bool:
-    """Take what `removal` names out of a day; return whether anything was there.
+    """Remove what `removal` names from a day. Return whether anything was there.
 
-    A session's heading loses a title that repeats a forgotten turn, and goes with the last of what stands
-    below it. `content` is empty afterwards (see `is_empty`) if nothing else was there.
+    A session's heading loses a title that repeats a forgotten turn. It goes with the last text below it.
+    Afterwards `content` may be empty (see `is_empty`).
     """
     gone = set(_bullet_lines(content, removal))
     sections = content.sections
-    kept: list[Section] = []  # the turns that stay below the heading in hand
+    kept: list[Section] = []  # turns that stay below the current heading
     heading: Section | None = None
     forgotten: list[Section] = []
     headings: dict[int, str] = {}
@@ -51,7 +51,7 @@ def remove(content: DayFile, removal: Removal) -> bool:
             gone.update(range(section.start, section.end))
     if heading is not None:
         _close(content, heading, kept, forgotten, gone, headings)
-    else:  # turns that a person moved above every heading
+    else:  # turns that the user moved above every heading
         gone.update(_lines_of(forgotten))
     if not gone and not headings:
         return False
@@ -60,7 +60,7 @@ def remove(content: DayFile, removal: Removal) -> bool:
 
 
 def remove_lines(content: DayFile, start: int, end: int) -> bool:
-    """Take the lines `start` to `end` (from 1, inclusive) out, but for what bounds sections and bullets."""
+    """Remove the lines `start` to `end` (from 1, inclusive), except headings of sections and bullets."""
     bounds = {section.start for section in content.sections}
     gone = {
         number
@@ -75,12 +75,12 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
 
 
 def is_empty(content: DayFile) -> bool:
-    """Whether nothing stands in a day but its own date."""
+    """Return whether a day holds nothing but its date."""
     return all(not line.strip() or _DAY_TITLE.match(line) for line in content.lines)
 
 
 def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
-    """The numbers, from 0, of the lines whose anchors are of bullets that `removal` names."""
+    """Yield the numbers, from 0, of lines with the anchor of a bullet that `removal` names."""
     for number, line in enumerate(content.lines):
         if "grip:" not in line:
             continue
@@ -91,7 +91,7 @@ def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
 
 
 def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
-    """All lines of those bullets: a person may have broken one into several."""
+    """Yield all lines of those bullets. The user may have wrapped one over several lines."""
     lines = content.lines
     for number in bullets(content, removal):
         first = number
@@ -111,7 +111,7 @@ def _close(
     gone: set[int],
     headings: dict[int, str],
 ) -> None:
-    """Note what becomes of a heading and of the turns below it."""
+    """Record what happens to a heading and the turns below it."""
     gone.update(_lines_of(forgotten))
     below = range(heading.start + 1, heading.end)
     was_touched = bool(forgotten) or any(number in gone for number in below)
@@ -135,7 +135,7 @@ def _close(
 def _pairs_without(
     heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
 ) -> dict[str, str]:
-    """The heading's pairs, `summary` naming the last turn that is left of those it stands for."""
+    """Return the heading's pairs, with `summary` naming the last remaining turn that it covers."""
     last = heading.pairs.get("summary")
     marked = next((turn for turn in forgotten if turn.pairs["turn"] == last), None)
     if marked is None:
@@ -155,7 +155,7 @@ def _title(section: Section) -> str:
 
 
 def _repeats(heading: Section, text: str) -> bool:
-    """Whether the title of `heading` stands in the text of a turn."""
+    """Return whether a turn's text contains the title of `heading`."""
     title = _folded(_title(heading)).removesuffix("…").strip()
     return bool(title) and title in _folded(text)
 

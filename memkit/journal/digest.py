@@ -1,4 +1,4 @@
-"""A turn as markdown: deterministic, written at once, and without any model.
+"""Render a turn as Markdown, without a model. The same turn always gives the same text.
 
 ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 **Asked** Which port does the staging gateway use?
@@ -25,14 +25,14 @@ TITLE_CHARACTERS = 80
 INPUT_CHARACTERS = 120
 OUTCOME_CHARACTERS = 100
 INLINE_CHARACTERS = 200
-"""Up to so many characters what was done stands in one line, beyond it in a list."""
+"""Tool calls longer than this together become a list."""
 
 _MAIN_INPUT = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
     "description", "prompt", "subject", "name",
 )  # fmt: skip
 FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
-"""Tools whose main input is a path; it stands in the digest as it is."""
+"""Tools whose main input is a path, shown without backticks."""
 
 _QUIET = FILE_TOOLS | {"Glob", "Grep"}
 _AGENTS = frozenset({"Agent", "Task"})
@@ -50,8 +50,8 @@ _TAG = re.compile(
 class Digest:
     """A turn ready for the journal.
 
-    `day` is its local date (ISO), `minute` the local time (`HH:MM`) that begins its heading, `section` the
-    markdown from the heading on, without a final line end.
+    `day` is its local date (ISO). `minute` is the local time (`HH:MM`) that begins its heading. `section` is
+    the Markdown from the heading on, without a final newline.
     """
 
     turn: str
@@ -64,10 +64,10 @@ class Digest:
 
 
 def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
-    """The digest of `turn`. All text passes `redact` first, and again after each change to it: folding
-    blanks, taking tags out, or cutting can join what was apart.
+    """Return the digest of `turn`.
 
-    Paths below `root`, or below the directory the turn ran in, are shown relative.
+    All text passes through `redact` first, and again after each change to it: folding spaces, removing tags,
+    or cutting can join what was separate. Paths below `root` or the turn's directory are shown as relative.
     """
     when = local_time(turn.time)
     prompt, answer = redact(turn.prompt), redact(turn.answer)
@@ -97,7 +97,7 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
 
 
 def local_time(time: datetime | None) -> datetime:
-    """`time` in the zone of this machine; a turn without a time counts as the epoch's."""
+    """Return `time` in this machine's time zone. A turn without a time gets the epoch."""
     return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
 
 
@@ -105,10 +105,10 @@ def _prose(
     label: str, text: str, limit: int, turn: str, redact: Callable[[str], str]
 ) -> str:
     text = cut_middle(text, limit, f"`memkit transcript --turn {turn}`").lstrip("\r\n")
-    # What must begin a line (a fence, list, table, quote, indented code) cannot follow the label.
+    # A fence, list, table, quote, or indented code must begin a line, so it cannot follow the label.
     if _OWN_LINE.match(text):
         return f"{label}\n\n{_safe(text, redact)}"
-    # Made safe where it stands: the label changes what a line is.
+    # Escaped together with the label, which changes how the line parses.
     return _safe(f"{label} {text}", redact)
 
 
@@ -119,7 +119,7 @@ def _safe(text: str, redact: Callable[[str], str]) -> str:
 
 
 def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    """What was done, a line a tool; agents' own calls count but are left to depth L3 beyond the limit."""
+    """Return one line per tool call. Calls by subagents count, but only the first `MAX_TOOLS` are shown."""
     lines = [_tool_line(call, roots, redact) for call in calls[:MAX_TOOLS]]
     if len(calls) > MAX_TOOLS:
         lines.append(f"… and {len(calls) - MAX_TOOLS} more")
@@ -146,7 +146,7 @@ def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str
 
 
 def _code(text: str) -> str:
-    """`text` as inline code, whatever backticks it holds."""
+    """Return `text` as inline code, whatever backticks it contains."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     if not longest:
         return f"`{text}`"
@@ -155,7 +155,9 @@ def _code(text: str) -> str:
 
 
 def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
-    """The line of a result that tells how it went: the first of an error or report, else the last."""
+    """Return the line of a result that tells how it went: the first of an error or report, otherwise the
+    last.
+    """
     if call.result is None:
         return "no result"
     lines = [

@@ -1,7 +1,7 @@
-"""Reads back what `digest` wrote: how many words were said in a turn, and on which files it worked.
+"""Read a digest back: how many words a turn has, and which files it worked on.
 
-By searching for strings alone, so that years of days take a second. A person or a conversation can write a
-label as well; then the first one counts.
+Plain string searches, so that years of days take a second. A user or a conversation can write a label too;
+the first one counts.
 """
 
 from __future__ import annotations
@@ -16,24 +16,21 @@ _DID = "\n**Did**"
 
 
 class FileCall(NamedTuple):
-    """A call of a tool on a file: the path as the digest shows it, and whether the file was edited."""
+    """A tool call on a file: the path as the digest shows it, and whether the call edited the file."""
 
     path: str
     is_edit: bool
 
 
 class DigestText(NamedTuple):
-    """What stands below a turn's heading: the words asked and answered, the calls on files in order.
-
-    Words are what stands between blanks. A digest shows the first `digest.MAX_TOOLS` tools only.
-    """
+    """The words and file calls of a turn. A digest shows only the first `digest.MAX_TOOLS` tools."""
 
     words: int
     calls: list[FileCall]
 
 
 def read_turn(section: str) -> DigestText:
-    """Read the section of a turn, its heading included."""
+    """Read the section of a turn, including its heading."""
     start = section.find("\n")
     if start < 0:
         return DigestText(0, [])
@@ -46,12 +43,12 @@ def read_turn(section: str) -> DigestText:
 
 
 def _word_count(text: str) -> int:
-    """The words in whole lines, each with the line end before it; not the labels that begin them."""
+    """Count the words in whole lines, without the labels that begin them."""
     return len(text.split()) - sum(map(text.count, _SAID))
 
 
 def _tool_lines(section: str, start: int) -> tuple[int, list[str]]:
-    """The tools named from `start` on, behind the label, and where their list ends."""
+    """Return the end of the list of tools that begins at `start`, behind the label, and its entries."""
     end = _line_end(section, start)
     inline = section[start:end].strip()
     if inline:
@@ -77,5 +74,5 @@ def _file_call(line: str) -> FileCall | None:
     path, outcome, _ = rest.partition(" → ")
     if not path or path.startswith("→ "):
         return None
-    # Of a call on a file that went well the digest tells no outcome.
+    # The digest shows no outcome for a file call that succeeded.
     return FileCall(path, name in _EDITING and not outcome)

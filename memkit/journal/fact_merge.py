@@ -1,4 +1,4 @@
-"""Takes the facts of one memory file over into another's section."""
+"""Move the facts of one memory file into another file's section."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from memkit.privacy.tombstones import Forgotten
 
 
 def remembered_text(text: str, name: str, forgotten: Forgotten) -> str:
-    """The text of the file `name` without the facts that are forgotten."""
+    """Return the text of the file `name` without forgotten facts."""
     file = FactFile(text, name)
     gone = set()
     for _, one in file.everywhere():
@@ -19,10 +19,11 @@ def remembered_text(text: str, name: str, forgotten: Forgotten) -> str:
 
 
 def taken_facts(own: str, other: str, name: str) -> tuple[FactChange, str]:
-    """The change that adds the facts of `other` to the file `name`, which reads `own`; and `other` without.
+    """Return the change that adds the facts of `other` to the file `name`, which reads `own`, and the rest
+    of `other`.
 
-    A fact that a person edited is text of theirs, and stays in `other`. Where both were condensed, what
-    one of them has not condensed yet is still to be. The rest is "" if it says nothing.
+    A fact that the user edited is their text and stays in `other`. The earlier `compacted` day wins, so that
+    nothing is left uncondensed. The rest is "" if it holds no text.
     """
     file, target = FactFile(other, name), FactFile(own, name)
     facts = [one.fact for one in file.facts() if not one.is_own]
@@ -38,5 +39,5 @@ def taken_facts(own: str, other: str, name: str) -> tuple[FactChange, str]:
 
 
 def holds_lines(own: str, rest: str) -> bool:
-    """Whether every line of `rest` that is not blank stands in `own`."""
+    """Return whether every non-blank line of `rest` is in `own`."""
     return {line.strip() for line in rest.split("\n")} <= {"", *map(str.strip, own.split("\n"))}
