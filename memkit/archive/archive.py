@@ -27,7 +27,7 @@ SUFFIX = ".jsonl.zst"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSize:
-    """How many sessions are archived, and the bytes of their files."""
+    """The number of archived sessions, and the bytes of their files."""
 
     sessions: int
     bytes: int

@@ -65,7 +65,7 @@ class _Content:
 class ArchiveFile:
     """The file of one session. It need not exist.
 
-    Remembers its content from the last append while nobody else writes to it.
+    Remembers its content from the last append while no other process writes to it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,7 +119,7 @@ class ArchiveFile:
         present = self._present_state()
         if present and present[0] > content.end:
             torn = present[0] - content.end
-            logger.warning("%s: %d bytes of an unfinished write are cut off", self.path, torn)
+            logger.warning("%s: cut off %d bytes of an unfinished write", self.path, torn)
         made = b"".join(frame)
         self._write(content.end, made)
         content.end += len(made)
@@ -199,10 +199,10 @@ class ArchiveFile:
                 ) from error
 
     def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
-        """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
+        """Rewrite the file with each turn as `change` returns it, without replaced lines.
 
-        A turn for which `change` gives None is left out; the file goes with the last one. Raises
-        `ArchiveError`; then the file is as it was.
+        A turn for which `change` returns None is dropped. The file goes with its last turn. Raise
+        `ArchiveError`; the file is then unchanged.
         """
         changed = [made for turn in self.turns() if (made := change(turn)) is not None]
         try:
@@ -218,7 +218,7 @@ class ArchiveFile:
             ) from error
 
     def session(self) -> str:
-        """The session that the first line names. Raises `ArchiveError`."""
+        """Return the session named in the first line. Raise `ArchiveError`."""
         for _, _, text in _frames(self._read()):
             header = _decode(text.partition(b"\n")[0])
             if header.get("format") == _FORMAT:
@@ -226,13 +226,13 @@ class ArchiveFile:
                 return str(header.get("session"))
             break
         raise ArchiveError(
-            f"the archive {self.path} does not say whose it is: its start is damaged"
+            f"the archive {self.path} is damaged at its start, so its session is unknown"
         )
 
     def last_time(self) -> float | None:
-        """When the last turn ended, in seconds since the epoch; None if no turn tells.
+        """Return when the last turn ended, in seconds since the epoch, or None if no turn has a time.
 
-        Raises `ArchiveError`.
+        Raise `ArchiveError`.
         """
         times = [
             said.timestamp()
@@ -261,9 +261,9 @@ class ArchiveFile:
     def _lines(
         self, data: bytes, content: _Content | None = None
     ) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
-        """Id, line and value of each turn in `data`; `content` is told where the frames lie.
+        """Yield ID, line, and value of each turn in `data`, and record in `content` where the frames are.
 
-        Raises `ArchiveVersionError`.
+        Raise `ArchiveVersionError`.
         """
         content = content or _Content()
         for start, end, text in _frames(data):
@@ -276,9 +276,9 @@ class ArchiveFile:
                 elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
                     yield value["id"], line, value
                 else:
-                    logger.warning("%s: a line that is no turn is passed over", self.path)
+                    logger.warning("%s: skipped a line that is no turn", self.path)
         if content.damaged:
-            logger.warning("%s: %d damaged bytes are passed over", self.path, content.damaged)
+            logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
 
     def _check_version(self, header: dict[str, Any]) -> None:
         try:
@@ -288,13 +288,13 @@ class ArchiveFile:
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    import zstandard  # 10 ms, only where an archive is read or written
+    import zstandard  # 10 ms; only readers and writers of an archive need it
 
     return zstandard.ZstdCompressor(_LEVEL, write_checksum=True)
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The whole frames in `data`: where each begins and ends, and what it holds."""
+    """Yield the whole frames in `data`: start, end, and content."""
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor()
@@ -305,7 +305,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         end = start
         parts = []
         try:
-            # In pieces: what lies behind the frame is copied.
+            # In pieces, because the decompressor copies what follows the frame.
             while not frame.eof and end < len(data):
                 piece = view[end : end + _READ_BYTES]
                 parts.append(frame.decompress(piece))
@@ -327,19 +327,19 @@ def _header(session: str) -> bytes:
 
 def _turn_line(turn: ArchivedTurn) -> bytes:
     value = msgspec.to_builtins(turn)
-    if not turn.commit:  # as from before there was one: an archive of then is not written anew
+    if not turn.commit:  # earlier archives had no such field; do not rewrite them
         del value["commit"]
     return _json_line(value)
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    # Not msgspec's JSON: it refuses integers of more than 64 bits, and a tool's input can hold any.
+    # Not msgspec's JSON, which refuses integers of more than 64 bits: a tool's input may contain them.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace") + b"\n"
 
 
 def _decode(line: bytes) -> dict[str, Any]:
-    """The object in a line; empty if there is none."""
+    """Return the JSON object in a line, or an empty one."""
     try:
         value = parse_json(line)
     except ValueError:

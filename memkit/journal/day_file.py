@@ -27,7 +27,7 @@ from memkit.journal.digest import Digest
 from memkit.journal.note import Note
 
 _OPENING = frozenset({"session", "note"})
-"""An anchor of a level-2 heading has one of these keys."""
+"""Keys of anchors on level-2 headings; each heading has one."""
 
 _TIME = re.compile(r"^#{2,3} ((?:[01][0-9]|2[0-3]):[0-5][0-9]) ")
 
@@ -167,7 +167,7 @@ class DayFile:
         A piece is the text before the first section, a heading without its anchor, or the text below a
         heading. In a section that may grow (`growing` maps its turn to hashes, see `written_lines`), the
         lines that memkit wrote are a piece of their own. Return the new hashes of growing sections that
-        nobody edited, by turn.
+        are unedited, by turn.
         """
         hashes = {}
         for section in reversed(self.sections):
@@ -235,7 +235,7 @@ class DayFile:
     def keep(self, gone: Collection[int], others: Mapping[int, str]) -> None:
         """Drop the lines numbered `gone` (from 0), and replace some with `others`.
 
-        Where a removed line was, several blank lines in a row become one.
+        Blank lines in a row become one next to a removed line.
         """
         lines: list[str] = []
         was_cut = False

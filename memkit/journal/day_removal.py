@@ -19,7 +19,7 @@ _INDENTED = re.compile(r"^[ \t]+\S")
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What to remove: turns with the bullets that rest on them, bullets by ID, and notes."""
+    """Turns to remove with the bullets that rest on them, bullets by ID, and notes."""
 
     turns: Collection[str] = ()
     grips: Collection[str] = ()

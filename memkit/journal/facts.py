@@ -43,7 +43,7 @@ _NO_DAY = "-"
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """What a fact rests on: bullets, turns, and chunks of other text, by the IDs users see."""
+    """The sources of a fact: bullets, turns, and chunks of other text, by the IDs users see."""
 
     grips: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()

@@ -34,13 +34,13 @@ from memkit.paths import MEMORY_DIRECTORY, Home
 logger = logging.getLogger(__name__)
 
 MOST_TRIES = 10
-"""How often a change is applied again after someone else changed the file."""
+"""Attempts to apply a change to a file that others keep changing."""
 
 LEFTOVER_SECONDS = 60.0
 """Age at which a temporary file can no longer belong to a live writer, under the lock."""
 
 LOCK_SECONDS = 30.0
-"""How long to wait for another process that writes to the same journal."""
+"""Seconds to wait for another process that writes to the same journal."""
 
 _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"

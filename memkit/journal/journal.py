@@ -40,7 +40,7 @@ _TURN = re.compile(r"turn:(\S+) ")
 class Growing(NamedTuple):
     """A turn that may have been written before it was complete.
 
-    `hashes` are the hashes its section may have. `is_written` says that it certainly was written.
+    `hashes` are the hashes its section may have. `is_written` is set once it certainly was written.
     """
 
     hashes: tuple[str, ...]
@@ -76,7 +76,7 @@ class Journal(MemoryFiles):
     ) -> int:
         """Apply `change` to a day and return its result. Durable on return. Raise `JournalError`.
 
-        What it adds counts as written by this home if `own` contains it (see `own_entries`).
+        Its additions count as written by this home if `own` contains it (see `own_entries`).
         """
         results: list[int] = []
 
@@ -105,7 +105,7 @@ class Journal(MemoryFiles):
     ) -> bool:
         """Pass the text of a day through `redact`, piece by piece. Return whether the file changed.
 
-        Keeps anchors and everything that `redact` returns unchanged. A `growing` section that nobody edited
+        Keeps anchors and everything that `redact` returns unchanged. An unedited `growing` section
         stays one: `will_write` gets its turn and its new hash before the write. Durable on return. Raise
         `JournalError`.
         """
