@@ -27,8 +27,8 @@ from memkit.hook.own_entries import note_own
 from memkit.hook.project import Project
 from memkit.hook.session_facts import DAY_FILE
 from memkit.hook.session_facts import days as days_of
+from memkit.journal.day_edits import is_empty
 from memkit.journal.day_file import DayFile, encoded
-from memkit.journal.day_removal import is_empty
 from memkit.paths import MEMORY_DIRECTORY, Home
 
 logger = logging.getLogger(__name__)

@@ -24,9 +24,8 @@ from typing import NamedTuple
 
 from memkit.errors import JournalError
 from memkit.hook.own_entries import note_own, note_redacted
+from memkit.journal.day_edits import Removal, is_empty, merge, remove, remove_lines
 from memkit.journal.day_file import DayFile
-from memkit.journal.day_merge import merge
-from memkit.journal.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.journal.digest import Digest
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryFiles

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memkit.privacy.redact import visible
+from memkit.text import shorten
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -127,15 +128,6 @@ def one_line(text: str, limit: int) -> str:
     lines = (_LIST_MARKS.sub("", line).strip() for line in lines)
     line = next((line for line in lines if line and not _FENCE.match(line)), "")
     return shorten(line.replace("<!--", "&lt;!--").replace("-->", "--&gt;"), limit)
-
-
-def shorten(line: str, limit: int) -> str:
-    """`line` cut at a word, with ` …`, to at most `limit` characters."""
-    if len(line) <= limit:
-        return line
-    head = line[: limit - 2]
-    space = head.rfind(" ")
-    return (head[:space] if space > limit // 2 else head) + " …"
 
 
 def cut_middle(text: str, limit: int, hint: str) -> str:

@@ -5,7 +5,6 @@ Written before anything is removed, so that neither capture nor an import brings
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 import msgspec
 
 from memkit import anchors
-from memkit.errors import TombstoneError
-from memkit.files import make_private_directory, write_durably
+from memkit.errors import DamagedFileError, TombstoneError
+from memkit.files import make_private_directory
 from memkit.paths import Home
-from memkit.state import check_version, parse_json
+from memkit.state import read_state, write_state
 
 VERSION = 1
 """The format version. A file of a newer version is neither read nor written."""
@@ -195,8 +194,7 @@ class Tombstones:
 
     def _write(self, content: _Content) -> None:
         make_private_directory(str(self.path.parent))
-        data = json.dumps(msgspec.to_builtins(content, order="deterministic"))
-        write_durably(str(self.path), data.encode("ascii") + b"\n")
+        write_state(self.path, VERSION, msgspec.to_builtins(content, order="deterministic"))
 
 
 def read_forgotten(path: Path) -> Forgotten:
@@ -209,14 +207,16 @@ def read_forgotten(path: Path) -> Forgotten:
 
 def _read(path: Path) -> _Content:
     try:
-        value: Any = parse_json(path.read_bytes())
-        check_version(path, value, VERSION)
-        return msgspec.convert(value, _Content)
-    except FileNotFoundError:
-        return _Content()
-    except (OSError, ValueError, AttributeError, msgspec.ValidationError) as error:
-        # A validation error names types, never values.
+        return read_state(path, VERSION, _content) or _Content()
+    except (OSError, DamagedFileError) as error:
         raise TombstoneError(
-            f"cannot read what was forgotten from {path} ({type(error).__name__}), and "
+            f"cannot read what was forgotten from {path} ({type(error.__cause__ or error).__name__}), and "
             "without it might come back; restore that file from a backup, or remove it"
         ) from error
+
+
+def _content(value: dict[str, Any]) -> _Content:
+    try:
+        return msgspec.convert(value, _Content)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error  # names types, never values
