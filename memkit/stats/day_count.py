@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memkit import anchors
 from memkit.journal.day_file import DayFile
-from memkit.journal.digest_reader import read_turn
+from memkit.journal.digest import read_turn
 
 
 @dataclass(frozen=True, slots=True)
