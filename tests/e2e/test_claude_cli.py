@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.claude_cli import ClaudeCliProvider
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -16,7 +17,6 @@ from memkit.llm.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.claude_cli import ClaudeCliProvider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.e2e.client import ClaudeHome

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.anthropic import AnthropicProvider
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -17,7 +18,6 @@ from memkit.llm.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.anthropic import AnthropicProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
@@ -34,8 +34,10 @@ def api() -> Iterator[MessagesApi]:
 
 
 def provider(api: MessagesApi, **options: Any) -> AnthropicProvider:
-    options = {"key": KEY, "base_url": api.url, "timeout": 30.0, **options}
-    return AnthropicProvider("claude-haiku-4-5", **options)
+    settings = SummarizeSettings(
+        base_url=options.pop("base_url", api.url), timeout_seconds=options.pop("timeout", 30.0)
+    )
+    return AnthropicProvider(settings, {"ANTHROPIC_API_KEY": KEY}, **options)
 
 
 def failed(api: MessagesApi, *replies: Reply, **options: Any) -> ModelError:
@@ -198,13 +200,13 @@ def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError])
 def test_settings(api: MessagesApi) -> None:
     api.script = lambda request: CALL
     environ = {"ANTHROPIC_AUTH_TOKEN": "a-token", "ANTHROPIC_BASE_URL": api.url}
-    chosen = AnthropicProvider.configured(SummarizeSettings(provider="anthropic"), environ)
+    chosen = AnthropicProvider(SummarizeSettings(provider="anthropic"), environ)
     assert (chosen.name, chosen.model) == ("anthropic", "claude-haiku-4-5")
     chosen.ask(TASK)
     assert sent_key(api.requests[-1]) == "a-token"
 
     settings = SummarizeSettings(provider="anthropic", model="claude-sonnet-5", base_url=api.url)
     environ = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
-    AnthropicProvider.configured(settings, environ).ask(TASK)
+    AnthropicProvider(settings, environ).ask(TASK)
     assert sent_key(api.requests[-1]) == KEY
     assert api.requests[-1].body["model"] == "claude-sonnet-5"

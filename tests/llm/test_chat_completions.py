@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -20,7 +21,6 @@ from memkit.llm.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.chat_completions import SERVICES, ChatCompletionsProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.chat_server import (
     Answer,
@@ -44,9 +44,13 @@ def server() -> Iterator[ChatServer]:
 
 
 def provider(server: ChatServer, name: str = "openai", **options: Any) -> ChatCompletionsProvider:
-    options = {"key": KEY, "timeout": 30.0, "pause": 0.0, **options}
-    url = options.pop("url", server.url)
-    return ChatCompletionsProvider(SERVICES[name], url, "a-model", **options)
+    settings = SummarizeSettings(
+        model="a-model",
+        base_url=options.pop("url", server.url),
+        timeout_seconds=options.pop("timeout", 30.0),
+    )
+    environ = dict.fromkeys(SERVICES[name].keys, KEY)
+    return ChatCompletionsProvider(SERVICES[name], settings, environ, pause=0.0, **options)
 
 
 def failed(server: ChatServer, *answers: Answer, **options: Any) -> ModelError:
@@ -238,13 +242,13 @@ def test_services(name: str) -> None:
     """What each is asked for at its own address, where no test can go."""
     service = SERVICES[name]
     environ = dict.fromkeys(service.keys, KEY)
-    found = ChatCompletionsProvider.configured(service, SummarizeSettings(), environ)
+    found = ChatCompletionsProvider(service, SummarizeSettings(), environ)
     assert (found.name, found.model) == (name, service.model)
     request = found._request(TASK)
     assert request[service.limit] == TASK.max_tokens
     assert request.get("reasoning_effort") == service.extra.get("reasoning_effort")
     other = SummarizeSettings(model="another")
-    found = ChatCompletionsProvider.configured(service, other, environ)
+    found = ChatCompletionsProvider(service, other, environ)
     assert found.model == "another"
     assert "reasoning_effort" not in found._request(TASK)
 
@@ -253,16 +257,16 @@ def test_key_is_needed_only_at_the_usual_address(server: ChatServer) -> None:
     server.script = lambda received: CALL
     service = SERVICES["openai"]
     with pytest.raises(NotConfiguredError, match="set the environment variable OPENAI_API_KEY"):
-        ChatCompletionsProvider.configured(service, SummarizeSettings(), {"OPENAI_API_KEY": " "})
+        ChatCompletionsProvider(service, SummarizeSettings(), {"OPENAI_API_KEY": " "})
     with pytest.raises(NotConfiguredError, match="more than a key"):
-        ChatCompletionsProvider.configured(service, SummarizeSettings(), {"OPENAI_API_KEY": "a b"})
+        ChatCompletionsProvider(service, SummarizeSettings(), {"OPENAI_API_KEY": "a b"})
     settings = SummarizeSettings(base_url=server.url + "/")
-    ChatCompletionsProvider.configured(service, settings, {}).ask(TASK)
+    ChatCompletionsProvider(service, settings, {}).ask(TASK)
     assert "authorization" not in server.requests[-1].headers
 
 
 def test_ollama_is_where_its_own_variable_says(server: ChatServer) -> None:
     server.script = lambda received: CALL
     environ = {"OLLAMA_HOST": server.url.removeprefix("http://").removesuffix("/v1")}
-    found = ChatCompletionsProvider.configured(SERVICES["ollama"], SummarizeSettings(), environ)
+    found = ChatCompletionsProvider(SERVICES["ollama"], SummarizeSettings(), environ)
     assert found.ask(TASK).value == BULLETS

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm.model import ModelError, NotConfiguredError, Provider
-from memkit.llm.providers import claude_cli, find_provider
+from memkit.llm import claude_cli, find_provider
+from memkit.llm.errors import ModelError, NotConfiguredError
+from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import TASK
@@ -17,7 +18,7 @@ from tests.llm.tasks import TASK
 @pytest.fixture(autouse=True)
 def no_program_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine may have Claude Code."""
-    monkeypatch.setattr(claude_cli, "_PLACES_FOR_ALL", ())
+    monkeypatch.setattr(claude_cli, "_SYSTEM_PROGRAMS", ())
 
 
 def find(name: str, home: Path, model: str = "", **environ: str) -> Provider:

@@ -7,10 +7,10 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from memkit.llm.model import TokenUsage
-from memkit.llm.prices import _table, price, prices_as_of
-from memkit.llm.providers.anthropic import USUAL_MODEL
-from memkit.llm.providers.chat_completions import SERVICES
+from memkit.llm.anthropic import DEFAULT_MODEL
+from memkit.llm.chat_completions import SERVICES
+from memkit.llm.errors import TokenUsage
+from memkit.llm.ledger import _prices, price, prices_as_of
 from memkit.settings import SummarizeSettings
 
 MILLION = 1_000_000
@@ -69,16 +69,16 @@ def test_other_addresses(url: str, dollars: float | None) -> None:
 
 
 def test_usual_models_have_a_price() -> None:
-    assert price("anthropic", USUAL_MODEL, BOTH) is not None
+    assert price("anthropic", DEFAULT_MODEL, BOTH) is not None
     for service in SERVICES.values():
         assert price(service.name, service.model, BOTH) is not None
 
 
-def test_table() -> None:
+def test_prices() -> None:
     """Every entry is whole, of a provider there is, and no cheaper to write than to read."""
     assert prices_as_of() > date(2026, 1, 1)
     (names, _) = get_args(get_type_hints(SummarizeSettings, include_extras=True)["provider"])
-    for provider, table in _table().items():
+    for provider, table in _prices().items():
         if provider == "as_of":
             continue
         assert provider in get_args(names)

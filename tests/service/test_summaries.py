@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memkit.llm import providers
+from memkit import llm
 from memkit.service import summaries
 from memkit.service.summaries import Summaries
 from tests.summarize.stage import SummaryStage
@@ -43,7 +43,7 @@ class Service:
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(**settings: Any) -> Service:
         service = Service(tmp_path, **settings)
-        monkeypatch.setattr(providers, "find_provider", lambda *_, **__: service.stage.provider)
+        monkeypatch.setattr(llm, "find_provider", lambda *_, **__: service.stage.provider)
 
         def thread_time() -> float:
             service.worked += service.effort

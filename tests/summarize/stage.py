@@ -20,7 +20,8 @@ from memkit.hook.project import Project
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.llm.calls import Calls, calls_lock
-from memkit.llm.model import ModelError, Reply, Task, TokenUsage
+from memkit.llm.errors import ModelError, TokenUsage
+from memkit.llm.model import Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
@@ -144,7 +145,7 @@ class SummaryStage:
         self.now = START + timedelta(minutes=minutes)
         report = SummaryReport()
         with calls_lock(self.home):
-            self.summarizer.run_due(report, lambda: False)
+            self.summarizer.run(report, lambda: False)
         return report
 
     @property

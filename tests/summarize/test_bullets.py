@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.llm.model import UnusableReplyError
+from memkit.llm.errors import UnusableReplyError
 from memkit.privacy.redact import redact
 from memkit.summarize.bullets import Bullet, claims, is_proved, read_bullets
 from tests.summarize.stage import bullet
@@ -17,12 +17,13 @@ from tests.summarize.stage import bullet
 TURNS = {
     "t1": "The gateway listens on 7443, see deploy/gateway.yaml. Commit 3fa9c1d. It took 1.5 s.",
     "t2": "We agreed: `pytest -q tests/unit` must pass; ERR_404 came from PolicyController.",
+    "t3": "",
 }
 NUMBERS = {1: (0, "t1"), 2: (0, "t2"), 3: (1, "t3")}
 
 
 def read(*bullets: Any) -> dict[int, list[Bullet]]:
-    return read_bullets({"bullets": list(bullets)}, NUMBERS, lambda turn: TURNS.get(turn, ""), redact)
+    return read_bullets({"bullets": list(bullets)}, NUMBERS, TURNS, redact)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_what_rests_on_nothing_is_dropped(item: Any) -> None:
 @pytest.mark.parametrize("value", [{}, {"bullets": "none"}, {"bullets": []}, {"bullets": None}])
 def test_an_answer_of_another_form(value: dict[str, Any]) -> None:
     with pytest.raises(UnusableReplyError):
-        read_bullets(value, NUMBERS, TURNS.__getitem__, redact)
+        read_bullets(value, NUMBERS, TURNS, redact)
 
 
 def test_a_bullet_said_twice_stands_once() -> None:

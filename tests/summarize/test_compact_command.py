@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from memkit import anchors, cli
+from memkit import anchors, cli, llm
 from memkit.index.current import open_chunks
-from memkit.llm import providers
 from tests.cli.conftest import Outcome, clean_environment
 from tests.summarize.stage import SummaryStage
 
@@ -37,7 +36,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
         "MEMKIT_EMBEDDING_PROVIDER": "none",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(providers, "find_provider", lambda settings: made.provider)
+    monkeypatch.setattr(llm, "find_provider", lambda settings: made.provider)
     monkeypatch.chdir(made.project.root)
     return made
 
@@ -83,7 +82,7 @@ def test_a_change_is_shown_and_written_when_it_is_wanted(run: Any, stage: Summar
     assert run(typed="n\n").status == 130
     assert len(stage.provider.tasks) == 1
     agreed = run(typed="y\ny\n")
-    assert agreed.output.endswith("1 fact added, 0 taken out, in 1 call.\n")
+    assert agreed.output.endswith("1 fact added, 0 removed, in 1 call.\n")
     assert anchors.strip(path.read_text()).endswith("- Decided: The port is 7443. (2026-11-20)\n")
     chunks = open_chunks(stage.project, stage.home, stage.settings)
     assert chunks is not None
@@ -110,11 +109,11 @@ def test_more_than_the_budget_has_is_not_begun(
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")
     refused = run("--yes")
     assert refused.status == 1
-    assert "of today's budget 500 are left" in refused.errors
+    assert "today's budget has 500 left" in refused.errors
     assert stage.provider.tasks == []
 
 
 def test_nothing_selected(run: Any, stage: SummaryStage) -> None:
     assert run("--since", "2026-11-21", "--yes").output.startswith("Nothing new to condense")
     assert run("--path", "docs", "--yes", "--json").json["entries"] == 0
-    assert run("--into", "elsewhere").status == 2
+    assert run("--into", "journal").status == 2

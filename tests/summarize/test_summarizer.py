@@ -14,17 +14,17 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
-from memkit.llm.ledger import Ledger, total
-from memkit.llm.model import (
+from memkit.llm.errors import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
-    Task,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.summarize.summarizer import AGAIN_SECONDS
+from memkit.llm.ledger import Ledger, total
+from memkit.llm.model import Task
+from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
 
 HOURS = 60
@@ -77,9 +77,9 @@ def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
 def test_what_was_imported_waits_for_a_persons_word(stage: SummaryStage) -> None:
     stage.add_turn(0, is_live=False)
     assert stage.run(3 * 24 * HOURS).calls == 0
-    assert [len(one.segment.turns) for one in stage.summarizer.asked_for(stage.project, "2026-11-20")] == [1]
-    assert stage.summarizer.asked_for(stage.project, "2026-11-21") == []
-    assert stage.summarizer.asked_for(stage.project, "") == []
+    assert [len(one.segment.turns) for one in stage.summarizer.select(stage.project, "2026-11-20")] == [1]
+    assert stage.summarizer.select(stage.project, "2026-11-21") == []
+    assert stage.summarizer.select(stage.project, "") == []
 
 
 def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
@@ -116,9 +116,9 @@ def test_a_failure_never_becomes_memory_and_is_tried_again(
     stage.provider.answer = error  # type: ignore[assignment]
     assert stage.run(10).failures == [str(error)]
     assert stage.text == before
-    assert stage.run(10 + AGAIN_SECONDS[0] / 60 - 1).calls == 0
+    assert stage.run(10 + RETRY_SECONDS[0] / 60 - 1).calls == 0
     stage.provider.answer = bullet_for_each
-    assert stage.run(10 + AGAIN_SECONDS[0] / 60 + 1).segments == 1
+    assert stage.run(10 + RETRY_SECONDS[0] / 60 + 1).segments == 1
     assert len(stage.bullets) == 1
     outcomes = [call.outcome for call in Ledger(stage.home).calls()]
     assert outcomes == [error.outcome, "ok"]  # type: ignore[attr-defined]
@@ -136,7 +136,7 @@ def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> 
     stage.add_turn(0)
     stage.provider.answer = RefusedError("no")
     minutes = 10.0
-    for pause in (*AGAIN_SECONDS, 0.0):
+    for pause in (*RETRY_SECONDS, 0.0):
         assert stage.run(minutes).calls == 1
         minutes += pause / 60 + 1
     assert stage.run(minutes + 48 * HOURS).calls == 0
@@ -146,8 +146,8 @@ def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> 
     assert tried.reason == "no"
     # Asked for by a person it is tried once more, and nothing is left of the mark.
     summarizer = stage.summarizer
-    candidates = summarizer.asked_for(stage.project, "")
-    summarizer.keep(candidates)
+    candidates = summarizer.select(stage.project, "")
+    summarizer.requeue(candidates)
     stage.provider.answer = bullet_for_each
     assert stage.run(minutes + 48 * HOURS).segments == 1
     stage.run(minutes + 49 * HOURS)

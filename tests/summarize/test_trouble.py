@@ -15,9 +15,8 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
+from memkit.llm.errors import RateLimitedError, UnavailableError, timeout_error
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import RateLimitedError, UnavailableError
-from memkit.llm.providers.failures import too_slow
 from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
@@ -240,7 +239,7 @@ def test_an_end_is_told_by_how_long_a_turn_took(
     try:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
-        found = stage.summarizer.asked_for(stage.project, "2026-11-20")
+        found = stage.summarizer.select(stage.project, "2026-11-20")
         assert [len(one.segment.turns) for one in found] == [1, 1]
     finally:
         monkeypatch.undo()
@@ -249,13 +248,13 @@ def test_an_end_is_told_by_how_long_a_turn_took(
 
 def test_what_a_call_used_that_ran_out_of_time_counts_as_estimated(stage: SummaryStage) -> None:
     stage.add_turn(0)
-    stage.provider.answer = too_slow("anthropic", 60)
+    stage.provider.answer = timeout_error("anthropic", 60)
     stage.run(30)
     (call,) = Ledger(stage.home).calls()
     assert (call.outcome, call.tokens_out) == ("unavailable", 4000)
     assert call.tokens_in > 300
     assert call.usd
-    stage.provider.answer = too_slow("anthropic", 60, was_asked=False)
+    stage.provider.answer = timeout_error("anthropic", 60, was_sent=False)
     stage.run(60)
     assert Ledger(stage.home).calls()[-1].tokens == 0
 
