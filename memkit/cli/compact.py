@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -56,27 +57,29 @@ def compact_command(
         return
     selection = EntrySelection(iso_day_named(since), iso_day_named(until), path)
     calls = Calls(context.home, find_provider)
-    compaction = Compaction(context.project, context.home, settings, calls, date.today())
-    work = compaction.find_work(selection)
-    plan = compaction.plan(work)
+    compaction = Compaction(
+        context.project, context.home, settings, calls, date.today(), selection
+    )
+    entries = compaction.entries
+    plan = compaction.plan()
     if context.as_json:
-        if dry_run or not work.entries:
-            counts = {"entries": len(work.entries), "facts": len(work.known)}
-            context.print_json({**counts, **plan.as_dict()})
-    elif not work.entries:
+        if dry_run or not entries:
+            counts = {"entries": len(entries), "facts": len(compaction.known)}
+            context.print_json({**counts, **asdict(plan)})
+    elif not entries:
         click.echo("Nothing new to condense; `--since DAY` or `--path PATH` includes older memory.")
     else:
         click.echo(
-            f"{plural(len(work.entries), 'entry', 'entries')} and {plural(len(work.known), 'known fact')}: "
+            f"{plural(len(entries), 'entry', 'entries')} and {plural(len(compaction.known), 'known fact')}: "
             f"about {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
             f"{about_dollars(plan.usd)}."
         )
-    if dry_run or not work.entries:
+    if dry_run or not entries:
         return
     compaction.check_budget(plan)
     confirm("Start?", yes)
     with calls_lock(context.home, WAIT_SECONDS):
-        change = compaction.condense(work)
+        change = compaction.condense()
     target = str(compaction.path)
     diff = list(compaction.preview(change))
     if change and not context.as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from memkit.cli.context import Context, about_dollars, command, confirm, iso_day_named
@@ -47,7 +49,7 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
     turns = sum(len(one.segment.turns) for one in candidates)
     if context.as_json:
         if dry_run or not candidates:
-            context.print_json({"segments": len(candidates), "turns": turns, **plan.as_dict()})
+            context.print_json({"segments": len(candidates), "turns": turns, **asdict(plan)})
     elif not candidates:
         click.echo("Nothing is waiting for a summary; `--since DAY` includes older days.")
     else:

@@ -7,8 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
@@ -51,10 +50,6 @@ class Plan:
     provider: str
     model: str
     left: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as `--dry-run --json` prints them."""
-        return asdict(self)
 
 
 class Calls:

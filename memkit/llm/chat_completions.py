@@ -8,18 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from memkit.llm.errors import (
-    PATIENCE_SECONDS,
-    NotConfiguredError,
-    RefusedError,
-    TokenUsage,
-    UnavailableError,
-    excerpt,
-    http_error,
-    retry_after,
-    timeout_error,
-    unusable,
-)
+from memkit.llm import errors
+from memkit.llm.errors import TokenUsage
 from memkit.llm.model import Reply, Task, as_structure, find_key, structure_in, token_count
 from memkit.settings import SummarizeSettings
 from memkit.state import parse_json
@@ -96,7 +86,7 @@ class ChatCompletionsProvider:
         self.model = settings.model or service.model
         self._key = find_key(environ, *service.keys)
         if service.keys and not self._key and not settings.base_url:
-            raise NotConfiguredError(
+            raise errors.NotConfiguredError(
                 f"the provider {service.name} needs a key; set the environment variable "
                 f"{' or '.join(service.keys)}"
             )
@@ -122,9 +112,9 @@ class ChatCompletionsProvider:
                 response = self._post(client, self._request(task))
         except httpx.TimeoutException as error:
             was_sent = not isinstance(error, httpx.ConnectTimeout)
-            raise timeout_error(self.name, self._timeout, was_sent=was_sent) from None
+            raise errors.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError) as error:
-            raise NotConfiguredError(
+            raise errors.NotConfiguredError(
                 f"{self.name} has no usable address ({self._reason(error)}); set summarize.base_url"
             ) from None
         except httpx.RequestError as error:
@@ -132,19 +122,19 @@ class ChatCompletionsProvider:
             advice = "memkit tries again later"
             if self.name == "ollama" and self._is_default_url:
                 advice = "start it with `ollama serve`"
-            raise UnavailableError(
+            raise errors.UnavailableError(
                 f"{self.name} at {host} cannot be reached ({self._reason(error)}); {advice}"
             ) from None
         if not response.is_success:
             advice = f"set {' or '.join(self._service.keys) or 'summarize.base_url'} to a valid one"
-            reason = excerpt(_error_message(response), self._key)
-            wait = retry_after(response.headers)
-            raise http_error(self.name, self.model, response.status_code, reason, advice, wait)
+            reason = errors.excerpt(_error_message(response), self._key)
+            wait = errors.retry_after(response.headers)
+            raise errors.http_error(self.name, self.model, response.status_code, reason, advice, wait)
         body = _json(response)
         return self._reply(task, body if isinstance(body, dict) else {})
 
     def _reason(self, error: Exception) -> str:
-        return excerpt(str(error) or type(error).__name__, self._key)
+        return errors.excerpt(str(error) or type(error).__name__, self._key)
 
     def _post(self, client: httpx.Client, request: dict[str, Any]) -> httpx.Response:
         import httpx
@@ -159,8 +149,8 @@ class ChatCompletionsProvider:
                     raise
             else:
                 is_temporary = response.status_code in _RETRIED or response.status_code >= 500
-                wait = retry_after(response.headers)
-                if is_last or not is_temporary or (wait or 0) > PATIENCE_SECONDS:
+                wait = errors.retry_after(response.headers)
+                if is_last or not is_temporary or (wait or 0) > errors.PATIENCE_SECONDS:
                     return response
                 pause = pause if wait is None else wait
             time.sleep(pause)
@@ -188,18 +178,18 @@ class ChatCompletionsProvider:
         choice = _first(body.get("choices"))
         message = choice.get("message")
         if not isinstance(message, dict):
-            raise unusable(self.name, self.model, "it is empty or unreadable", usage)
+            raise errors.unusable(self.name, self.model, "it is empty or unreadable", usage)
         if message.get("refusal") or choice.get("finish_reason") == "content_filter":
-            raise RefusedError(f"{self.model} at {self.name} declined to answer", usage)
+            raise errors.RefusedError(f"{self.model} at {self.name} declined to answer", usage)
         if choice.get("finish_reason") == "length":
-            raise unusable(self.name, self.model, "it was cut short", usage)
+            raise errors.unusable(self.name, self.model, "it was cut short", usage)
         call = _first(message.get("tool_calls")).get("function")
         answer = call.get("arguments") if isinstance(call, dict) else message.get("content")
         # Some servers send the arguments as an object, not as its JSON.
         value = structure_in(answer, task.schema) or as_structure(answer, task.schema)
         if value is None:
             why = "it has the wrong structure" if call else "it does not call the function"
-            raise unusable(self.name, self.model, why, usage)
+            raise errors.unusable(self.name, self.model, why, usage)
         return Reply(value, usage, str(body.get("model") or self.model))
 
 

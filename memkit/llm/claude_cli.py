@@ -21,19 +21,8 @@ from memkit import processes
 from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
-from memkit.llm.errors import (
-    ModelError,
-    NotConfiguredError,
-    RateLimitedError,
-    RefusedError,
-    TokenUsage,
-    UnavailableError,
-    UnusableReplyError,
-    excerpt,
-    http_error,
-    timeout_error,
-    unusable,
-)
+from memkit.llm import errors
+from memkit.llm.errors import TokenUsage
 from memkit.llm.model import Reply, Task, as_structure, structure_in, token_count
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
@@ -133,14 +122,14 @@ class ClaudeCliProvider:
         try:
             ended = self._run(task)
         except subprocess.TimeoutExpired:
-            raise timeout_error(self.name, self._timeout) from None
+            raise errors.timeout_error(self.name, self._timeout) from None
         except processes.TooMuchOutputError:
-            raise UnusableReplyError(
+            raise errors.UnusableReplyError(
                 f"{self._program} wrote far more than an answer", usage=None
             ) from None
         except (OSError, ValueError) as error:
-            raise NotConfiguredError(
-                f"{self._program} does not start ({excerpt(str(error))}); reinstall Claude Code"
+            raise errors.NotConfiguredError(
+                f"{self._program} does not start ({errors.excerpt(str(error))}); reinstall Claude Code"
             ) from None
         return read_result(ended, task.schema, self.model)
 
@@ -171,7 +160,7 @@ class ClaudeCliProvider:
                 f"\n\nAnswer with one JSON object of this schema and nothing else:\n{schema}"
             )
         if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
-            raise NotConfiguredError(
+            raise errors.NotConfiguredError(
                 f"the instructions are too long for {self._program}; shorten summarize.prompt_file to "
                 f"{_MAX_INSTRUCTIONS_BYTES} bytes"
             )
@@ -188,7 +177,7 @@ class ClaudeCliProvider:
         known = _options_in_help(self._program, version, environ, self._directory)
         missing = [option for option in _REQUIRED if option not in known]
         if missing:
-            raise NotConfiguredError(
+            raise errors.NotConfiguredError(
                 f"{self._program} does not know {', '.join(missing)}; update Claude Code with "
                 "`claude update`"
             )
@@ -212,8 +201,8 @@ def read_result(
     """Return the answer that Claude Code printed. Raise a `ModelError` if there is none."""
     result = _result(ended.stdout)
     if result is None:
-        reason = excerpt(ended.stderr or f"status {ended.returncode}")
-        raise UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
+        reason = errors.excerpt(ended.stderr or f"status {ended.returncode}")
+        raise errors.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
     usage = _usage(result)
     text = result.get("result")
     error = _error(result, text if isinstance(text, str) else "", model, usage)
@@ -224,7 +213,7 @@ def read_result(
     value = as_structure(result.get("structured_output"), schema) or structure_in(text, schema)
     if value is None:
         why = "it has the wrong structure" if text else "it is empty"
-        raise unusable(NAME, model, why, usage)
+        raise errors.unusable(NAME, model, why, usage)
     models = result.get("modelUsage")
     if isinstance(models, dict) and len(models) == 1:
         model = next(iter(models))  # its full name
@@ -245,28 +234,28 @@ def _result(output: str) -> dict[str, Any] | None:
 
 def _error(
     result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
-) -> ModelError | None:
+) -> errors.ModelError | None:
     """Return the error that the result reports, or None if it holds an answer of the model."""
-    reason = excerpt(text)
+    reason = errors.excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):
-        return RefusedError(f"{model} at {NAME} declined to answer")
+        return errors.RefusedError(f"{model} at {NAME} declined to answer")
     if _CUT_SHORT.match(text):
-        return unusable(NAME, model, "it was cut short", usage)
+        return errors.unusable(NAME, model, "it was cut short", usage)
     if _TOO_LONG.match(text):
-        return ModelError(f"{NAME} rejects the request: {reason}")
+        return errors.ModelError(f"{NAME} rejects the request: {reason}")
     if isinstance(status, int) and status >= 400:
-        return http_error(NAME, model, status, reason, _LOGIN_ADVICE)
+        return errors.http_error(NAME, model, status, reason, _LOGIN_ADVICE)
     if _NO_LOGIN.match(text):
-        return NotConfiguredError(
+        return errors.NotConfiguredError(
             f"claude cannot be used ({reason}); {_LOGIN_ADVICE}, or set summarize.model"
         )
     if _LIMIT.match(text):
-        return RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
+        return errors.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
     if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
-        return unusable(NAME, model, "it has the wrong structure", usage)
+        return errors.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
-        return UnavailableError(f"{NAME} is out of order: {reason or result.get('subtype')}")
+        return errors.UnavailableError(f"{NAME} is out of order: {reason or result.get('subtype')}")
     return None
 
 

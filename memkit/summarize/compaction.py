@@ -7,7 +7,6 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -35,8 +34,8 @@ from memkit.privacy.redact import redact
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.facts import (
+    EVERYTHING,
     EntrySelection,
-    FactAnswer,
     Source,
     SourceEntry,
     Statement,
@@ -63,29 +62,6 @@ _Piece = TypeVar("_Piece", Source, SourceEntry, Statement)
 
 class CompactionError(MemkitError):
     """A compaction failed before it was complete. Nothing has changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The selected `entries`, and the facts already in the file.
-
-    `compacted` is the day up to which the memory is then condensed, "" if only a part was selected.
-    """
-
-    entries: tuple[SourceEntry, ...]
-    known: tuple[Statement, ...]
-    compacted: str
-
-    @property
-    def batches(self) -> list[list[SourceEntry]]:
-        """The entries of each call."""
-        return batched(self.entries)
-
-    @property
-    def is_one_call(self) -> bool:
-        """Whether the facts and the entries fit into one call."""
-        pieces: list[Source] = [*self.known, *self.entries]
-        return len(batched(pieces)) <= 1
 
 
 def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
@@ -154,10 +130,9 @@ def _compact(
 ) -> None:
     today = datetime.fromtimestamp(calls.now()).date()
     first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
-    compaction = Compaction(project, home, settings, calls, today)
-    work = compaction.find_work(EntrySelection(), since=first)
-    compaction.check_budget(compaction.plan(work))
-    change = compaction.condense(work)
+    compaction = Compaction(project, home, settings, calls, today, since=first)
+    compaction.check_budget(compaction.plan())
+    change = compaction.condense()
     report.calls += compaction.asked
     if change:
         compaction.write(change)
@@ -165,10 +140,21 @@ def _compact(
 
 
 class Compaction:
-    """Compactions of one project. The caller of `condense` holds `calls_lock`."""
+    """One compaction of a project's memory. The caller of `condense` holds `calls_lock`.
+
+    An empty `selection` means everything since the day of the last such compaction, or without one from
+    the day `since` (ISO) on.
+    """
 
     def __init__(
-        self, project: Project, home: Home, settings: Settings, calls: Calls, today: date
+        self,
+        project: Project,
+        home: Home,
+        settings: Settings,
+        calls: Calls,
+        today: date,
+        selection: EntrySelection = EVERYTHING,
+        since: str = "",
     ) -> None:
         self.asked = 0
         """The model calls that were answered so far."""
@@ -177,48 +163,46 @@ class Compaction:
         self._settings = settings
         self._calls = calls
         self._today = today.isoformat()
+        self._selection = selection
+        self._since = since
         self._journal = Journal(project, shared=settings.memory.shared, home=home)
         patterns = settings.capture.compiled_patterns()
         self._redact: Callable[[str], str] = lambda text: redact(text, patterns)
 
     @functools.cached_property
-    def name(self) -> str:
-        """The name of the file with the facts: another one if git tracks `MEMORY.md`."""
-        return f"{self._journal.day_for(MEMORY_FILE.removesuffix('.md'))}.md"
-
-    @property
     def path(self) -> Path:
-        """The file with the facts."""
-        return self._journal.directory / self.name
+        """The file with the facts: another one if git tracks `MEMORY.md`."""
+        name = self._journal.day_for(MEMORY_FILE.removesuffix(".md"))
+        return self._journal.directory / f"{name}.md"
 
-    def find_work(self, selection: EntrySelection, since: str = "") -> Work:
-        """Return the memory to condense. Raise `JournalError`.
+    @functools.cached_property
+    def known(self) -> list[Statement]:
+        """The facts in the file. Raise `JournalError`."""
+        return [Statement.written(one) for one in self._file(self.path.name).facts()]
 
-        An empty selection means everything since the day of the last such compaction, or without one
-        from `since` on.
-        """
-        is_all = selection == EntrySelection()
-        if is_all:
-            selection = EntrySelection(since=self.compacted() or since)
-        known = tuple(Statement.written(one) for one in self._file(self.name).facts())
-        entries = find_entries(self._project, self._home, self._settings, selection, self._redact)
-        return Work(tuple(entries), known, self._today if is_all else "")
+    @functools.cached_property
+    def entries(self) -> list[SourceEntry]:
+        """The memory to condense. Raise `JournalError`."""
+        selection = self._selection
+        if self._is_all:
+            selection = EntrySelection(since=self.compacted() or self._since)
+        return find_entries(self._project, self._home, self._settings, selection, self._redact)
 
     def compacted(self) -> str:
         """Return the day (ISO) of the last compaction of all memory, or ""."""
-        return self._file(self.name).compacted or self._file(MEMORY_FILE).compacted
+        return self._file(self.path.name).compacted or self._file(MEMORY_FILE).compacted
 
-    def plan(self, work: Work) -> Plan:
-        """Estimate the calls for `work`. Raise `NotConfiguredError`."""
-        entries = sum(one.tokens + ENTRY_TOKENS for one in work.entries)
-        known = sum(one.tokens + ENTRY_TOKENS for one in work.known)
+    def plan(self) -> Plan:
+        """Estimate the calls. Raise `JournalError`, `NotConfiguredError`."""
+        entries = sum(one.tokens + ENTRY_TOKENS for one in self.entries)
+        known = sum(one.tokens + ENTRY_TOKENS for one in self.known)
         calls, material = 1, entries + known
-        if not work.entries:
+        if not self.entries:
             calls = material = 0
-        elif not work.is_one_call:
+        elif not self._is_one_call:
             # All new facts are read a second time, together with the known ones.
             new = round(entries * ANSWER_SHARE)
-            calls = len(work.batches) + 1 + (known + new) // CALL_TOKENS
+            calls = len(batched(self.entries)) + 1 + (known + new) // CALL_TOKENS
             material += new
         return self._calls.plan(calls, material, instructions(), self._settings.summarize)
 
@@ -230,29 +214,29 @@ class Compaction:
                 "and a part is no use: take less with --since or --path, or raise summarize.daily_tokens"
             )
 
-    def condense(self, work: Work) -> FactChange:
+    def condense(self) -> FactChange:
         """Make the calls and return the change of facts, which is false if there is none.
 
         Raise `CompactionError` if a call fails or the budget is reached: then nothing changes.
         """
-        if not work.entries:
+        if not self.entries:
             return FactChange(frozenset(), ())
         try:
-            facts = self._condense(work)
+            facts = self._condense()
         except MemkitError as error:
             raise CompactionError(
                 f"{error}; nothing is changed (calls answered before: {self.asked})"
             ) from error
         after = {one.fact.id for one in facts}
-        before = {one.fact.id for one in work.known}
-        removed = {one.fact.id for one in work.known if not one.is_own} - after
+        before = {one.fact.id for one in self.known}
+        removed = {one.fact.id for one in self.known if not one.is_own} - after
         added = tuple(one.fact for one in facts if one.fact.id not in before)
-        return FactChange(frozenset(removed), added, work.compacted)
+        return FactChange(frozenset(removed), added, self._today if self._is_all else "")
 
     def preview(self, change: FactChange) -> Iterator[str]:
         """Yield `change` as a unified diff of the current file."""
-        before = self._journal.text(self.name)
-        after = change.apply(before, self.name)
+        before = self._journal.text(self.path.name)
+        after = change.apply(before, self.path.name)
         path = str(self.path)
         return difflib.unified_diff(
             before.splitlines(), after.splitlines(), path, path, lineterm=""
@@ -263,7 +247,7 @@ class Compaction:
 
         Applying it twice is the same as once. Raise `JournalError` or `ArchiveError` without a change.
         """
-        name = self.name
+        name = self.path.name
         kept: list[Path | None] = []
 
         def keep(text: str) -> None:
@@ -274,31 +258,39 @@ class Compaction:
         self._journal.change_facts(name, change, keep)
         return kept[0] if kept else None
 
+    @property
+    def _is_all(self) -> bool:
+        return self._selection == EVERYTHING
+
+    @property
+    def _is_one_call(self) -> bool:
+        sources: list[Source] = [*self.known, *self.entries]
+        return len(batched(sources)) <= 1
+
     def _file(self, name: str) -> FactFile:
         return FactFile(self._journal.text(name), name)
 
-    def _condense(self, work: Work) -> list[Statement]:
-        if work.is_one_call:
-            return merged(work.known, self._ask(work.known, work.entries))
+    def _condense(self) -> list[Statement]:
+        if self._is_one_call:
+            return merged(self.known, self._ask(self.known, self.entries))
         made: list[Statement] = []
-        for batch in work.batches:
+        for batch in batched(self.entries):
             made = merged(made, self._ask((), batch))
-        known = list(work.known)
         if not made:
-            return known
-        facts = [*known, *made]
+            return self.known
+        facts = [*self.known, *made]
         new = {one.fact.id for one in made}
         # The newest known facts first: if not all fit next to the new ones, the oldest are left out.
-        for group in batched([*made, *reversed(known)]):
+        for group in batched([*made, *reversed(self.known)]):
             if any(one.fact.id in new for one in group):
                 facts = merged(facts, self._ask(group, ()))
         return facts
 
-    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[FactAnswer]:
+    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[Statement]:
         """Make one call. Raise `BudgetReachedError`, `ModelError`."""
         task = make_facts_task(known, entries)
         chosen = self._settings.summarize
         with self._calls.ask(task, chosen, PURPOSE, self._project.root) as reply:
-            answers = read_facts(reply.value, [*known, *entries], self._redact)
+            facts = read_facts(reply.value, [*known, *entries], self._redact)
         self.asked += 1
-        return answers
+        return facts

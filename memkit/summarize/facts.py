@@ -70,6 +70,9 @@ class EntrySelection:
         return not self.path or is_at(chunk.source, self.path.removeprefix("./").rstrip("/"))
 
 
+EVERYTHING = EntrySelection()
+
+
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
     """A piece of memory: its redacted text with its place before it, its date (ISO or ""), and its ids.
@@ -97,12 +100,14 @@ class SourceEntry:
 class Statement:
     """A fact with its `evidence`: one from the file, or one that a model just made.
 
-    `is_own` marks a fact that the user edited: it stays, whatever a model says.
+    `is_own` marks a fact that the user edited: it stays, whatever a model says. `replaces` are the ids of
+    the facts that it replaces.
     """
 
     fact: Fact
     evidence: str
     is_own: bool = False
+    replaces: frozenset[str] = frozenset()
 
     @classmethod
     def written(cls, found: WrittenFact) -> Statement:
@@ -128,14 +133,6 @@ class Statement:
 
 
 Source = Statement | SourceEntry
-
-
-@dataclass(frozen=True, slots=True)
-class FactAnswer:
-    """A fact that a model made, and the ids of the facts that it replaces."""
-
-    statement: Statement
-    replaces: frozenset[str]
 
 
 def find_entries(
@@ -227,7 +224,7 @@ def make_facts_task(known: Sequence[Statement], entries: Sequence[SourceEntry]) 
 
 def read_facts(
     value: Mapping[str, Any], sources: Sequence[Source], redact: Callable[[str], str]
-) -> list[FactAnswer]:
+) -> list[Statement]:
     """Return the facts in a model's answer. `sources` are the known facts and entries of the task.
 
     A fact without an existing source is dropped. A fact that its sources do not prove is marked
@@ -238,8 +235,8 @@ def read_facts(
     if not isinstance(given, list):
         raise UnusableReplyError("the model's answer has no list of facts")
     numbered = dict(enumerate(sources, start=1))
-    answers = [_read_fact(item, numbered, redact) for item in given]
-    found = [answer for answer in answers if answer is not None]
+    read = [_read_fact(item, numbered, redact) for item in given]
+    found = [one for one in read if one is not None]
     if given and not found:
         raise UnusableReplyError(
             f"none of the {len(given)} facts in the model's answer names a source that proves it"
@@ -249,7 +246,7 @@ def read_facts(
 
 def _read_fact(
     item: Any, sources: Mapping[int, Source], redact: Callable[[str], str]
-) -> FactAnswer | None:
+) -> Statement | None:
     if not isinstance(item, dict) or item.get("kind") not in LABELS:
         return None
     if not isinstance(item.get("text"), str):
@@ -268,7 +265,7 @@ def _read_fact(
     gone: frozenset[str] = frozenset()
     if is_verified and len(replaced) <= MAX_REPLACED:
         gone = frozenset(one.fact.id for one in replaced if not one.is_own)
-    return FactAnswer(Statement(fact, evidence), gone)
+    return Statement(fact, evidence, replaces=gone)
 
 
 def _named(numbers: Any, sources: Mapping[int, Source]) -> list[Source]:
@@ -277,21 +274,13 @@ def _named(numbers: Any, sources: Mapping[int, Source]) -> list[Source]:
     return [sources[n] for n in dict.fromkeys(numbers) if isinstance(n, int) and n in sources]
 
 
-def merged(facts: Sequence[Statement], answers: Sequence[FactAnswer]) -> list[Statement]:
-    """Return `facts` without those that the answers replace, and with the new ones at the end.
+def merged(facts: Sequence[Statement], made: Sequence[Statement]) -> list[Statement]:
+    """Return `facts` without those that the `made` ones replace, followed by the `made` ones.
 
-    A new fact with the same words as another is left out.
+    A fact with the same words as an earlier one is left out.
     """
-    gone = {name for answer in answers for name in answer.replaces}
-    kept = [one for one in facts if one.fact.id not in gone]
-    seen = {_key(one.fact) for one in kept}
-    for answer in answers:
-        made = answer.statement
-        if _key(made.fact) not in seen:
-            seen.add(_key(made.fact))
-            kept.append(made)
-    return kept
-
-
-def _key(fact: Fact) -> tuple[str, str]:
-    return fact.kind, fact.text.casefold()
+    gone = {name for one in made for name in one.replaces}
+    found: dict[tuple[str, str], Statement] = {}
+    for one in [*(one for one in facts if one.fact.id not in gone), *made]:
+        found.setdefault((one.fact.kind, one.fact.text.casefold()), one)
+    return list(found.values())

@@ -6,6 +6,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -45,7 +46,7 @@ LONGEST_PAUSE = 24 * HOUR
 """The longest pause, whatever a provider asks for and however wrong the clock was."""
 
 GONE_SECONDS = 90 * 24 * HOUR
-"""How long a missing day stays queued: its disk may be unplugged, or another branch checked out."""
+"""A missing day stays queued this long: its disk may be unplugged, or another branch checked out."""
 
 OUTAGE_SECONDS = 72 * HOUR
 """The least time before memkit gives a segment up if its provider is at fault."""
@@ -78,14 +79,10 @@ def run_summaries(
     The caller updates the index of the report's projects.
     """
     report = SummaryReport()
-    if not SummaryQueue(home):
-        return report
-    try:
-        with calls_lock(home):
-            calls = Calls(home, find_provider, clock)
+    if SummaryQueue(home):
+        calls = Calls(home, find_provider, clock)
+        with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
             Summarizer(home, settings_of, calls, clock).run(report, should_stop)
-    except BusyError:  # the other process finds the same segments
-        pass
     return report
 
 

@@ -25,8 +25,8 @@ from memkit.llm.ledger import Ledger
 from memkit.llm.model import Task
 from memkit.service.summaries import Summaries
 from memkit.summarize import compaction as compaction_module
-from memkit.summarize.compaction import Compaction, CompactionError, run_compactions
-from memkit.summarize.facts import EntrySelection
+from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
+from memkit.summarize.facts import EVERYTHING, EntrySelection
 from tests.summarize.stage import START, SummaryStage, bullet
 
 DAY = "2026-11-20"
@@ -43,17 +43,16 @@ def git(directory: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def compaction(stage: SummaryStage) -> Compaction:
+def compaction(stage: SummaryStage, selection: EntrySelection = EVERYTHING) -> Compaction:
     calls = Calls(stage.home, lambda settings: stage.provider, lambda: stage.now.timestamp())
-    return Compaction(stage.project, stage.home, stage.settings, calls, stage.now.date())
+    return Compaction(stage.project, stage.home, stage.settings, calls, stage.now.date(), selection)
 
 
-def compact(stage: SummaryStage, selection: EntrySelection | None = None) -> FactChange:
+def compact(stage: SummaryStage, selection: EntrySelection = EVERYTHING) -> FactChange:
     """Make a compaction like the command, with every question answered yes."""
-    one = compaction(stage)
-    work = one.find_work(selection or EntrySelection())
+    one = compaction(stage, selection)
     with calls_lock(stage.home):
-        change = one.condense(work)
+        change = one.condense()
     if change:
         one.write(change)
     return change
@@ -129,7 +128,7 @@ def test_a_file_that_git_tracks_gets_no_facts(stage: SummaryStage) -> None:
     assert "listens on 7443" in local.read_text()
     assert local.read_text().startswith("# Memory\n")
     assert compaction(stage).compacted() == DAY
-    assert len(compaction(stage).find_work(EntrySelection()).known) == 1
+    assert len(compaction(stage).known) == 1
     git(stage.project.root, "add", "-A")
     assert "7443, because" not in git(stage.project.root, "diff", "--cached")
 
@@ -224,9 +223,8 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
 
     stage.provider.answer = answer
     one = compaction(stage)
-    work = one.find_work(EntrySelection())
     with calls_lock(stage.home):
-        change = one.condense(work)
+        change = one.condense()
     diff = list(one.preview(change))
     assert memory(stage) == first
     path = one.write(change)
@@ -384,8 +382,7 @@ def test_long_memory_goes_in_batches_and_is_merged(stage: SummaryStage) -> None:
 
     stage.provider.answer = answer
     one = compaction(stage)
-    work = one.find_work(EntrySelection())
-    plan = one.plan(work)
+    plan = one.plan()
     compact(stage)
     assert len(merges) == 1
     assert len(stage.provider.tasks) == plan.calls >= 4
@@ -405,7 +402,7 @@ def test_more_facts_than_a_call_takes_are_merged_in_parts(
     stage.provider.answer = lambda task: answers(
         *(fact(f"{n} " + "lorem ipsum dolor " * 25, [1]) for n in ("Some thing is so", "It is"))
     )
-    calls = len(compaction(stage).find_work(EntrySelection()).batches)
+    calls = len(batched(compaction(stage).entries))
     compact(stage)
     assert calls < len(stage.provider.tasks) < 3 * calls
 
@@ -432,7 +429,7 @@ def test_the_budget_holds_and_a_part_is_not_written(stage: SummaryStage) -> None
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
     one = compaction(stage)
     with pytest.raises(BudgetReachedError, match="a part is no use"):
-        one.check_budget(one.plan(one.find_work(EntrySelection())))
+        one.check_budget(one.plan())
     before = snapshot(stage)
     with pytest.raises(CompactionError, match=r"daily budget of 30,000 tokens.*nothing is changed .*: [12]\)"):
         compact(stage)
@@ -446,9 +443,8 @@ def prepared(stage: SummaryStage) -> tuple[Compaction, FactChange]:
     (stage.journal.directory / MEMORY).write_text("# Memory\n\nMy own text.\n")
     stage.provider.answer = said("7443", "The port is 7443.")
     one = compaction(stage)
-    work = one.find_work(EntrySelection())
     with calls_lock(stage.home):
-        return one, one.condense(work)
+        return one, one.condense()
 
 
 def test_killed_between_keeping_and_writing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -521,8 +517,7 @@ def test_selection(stage: SummaryStage) -> None:
     (stage.journal.directory / MEMORY).write_text("My own memory, which is not condensed again.\n")
 
     def shown(selection: EntrySelection) -> list[str]:
-        entries = compaction(stage).find_work(selection).entries
-        return [entry.date for entry in entries]
+        return [entry.date for entry in compaction(stage, selection).entries]
 
     assert shown(EntrySelection()) == ["", DAY, "2026-11-21"]
     assert shown(EntrySelection(since="2026-11-21")) == ["2026-11-21"]
