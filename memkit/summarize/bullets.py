@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +12,12 @@ from memkit import anchors
 from memkit.anchors import UNVERIFIED
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.errors import ArchiveError
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
 from memkit.llm.errors import UnusableReplyError
 from memkit.summarize.prompt import KINDS
-from memkit.summarize.segments import Segment
+from memkit.summarize.segments import Segment, archived_turns
 from memkit.text import encodable
-
-logger = logging.getLogger(__name__)
 
 MAX_CHARACTERS = 500
 """A longer bullet is cut."""
@@ -148,7 +144,7 @@ def read_evidence(
     archived: dict[str, dict[str, ArchivedTurn]] = {}
     for segment in segments:
         if segment.session not in archived:
-            archived[segment.session] = _archived_turns(archive, segment.session)
+            archived[segment.session] = archived_turns(archive, segment.session)
         content = journal.day(segment.day)
         for turn in segment.turns:
             parts = [segment.day]
@@ -160,14 +156,6 @@ def read_evidence(
                 parts += [text for message in exchange.messages for text in message.texts()]
             evidence[turn.id] = "\n".join(parts)
     return evidence
-
-
-def _archived_turns(archive: Archive, session: str) -> dict[str, ArchivedTurn]:
-    try:
-        return {turn.id: turn for turn in archive.turns(session)}
-    except ArchiveError as error:  # digests alone are a stricter proof
-        logger.warning("%s", error)
-        return {}
 
 
 def clean_sentence(text: str, redact: Callable[[str], str]) -> str:

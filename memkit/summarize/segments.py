@@ -108,11 +108,7 @@ def read_segments(
     turns = content.turns_of(session)
     if all(turn.is_summarized for turn in turns):
         return []
-    archived: dict[str, ArchivedTurn] = {}
-    try:
-        archived = {turn.id: turn for turn in archive.turns(session)}
-    except ArchiveError as error:  # the headings have the times too
-        logger.warning("%s", error)
+    archived = archived_turns(archive, session)
     compacted = _compacted_turns(archived.values(), {turn.section.pairs["turn"] for turn in turns})
     read = [
         _read_turn(content, turn.section, day, archived, compacted, open_prompts) for turn in turns
@@ -129,6 +125,15 @@ def read_segments(
             found[-1] = replace(found[-1], is_followed=True)
         segments += found
     return segments
+
+
+def archived_turns(archive: Archive, session: str) -> dict[str, ArchivedTurn]:
+    """Return the archived turns of a session by id, or none if they cannot be read: the journal will do."""
+    try:
+        return {turn.id: turn for turn in archive.turns(session)}
+    except ArchiveError as error:
+        logger.warning("%s", error)
+        return {}
 
 
 def _compacted_turns(archived: Iterable[ArchivedTurn], turns: Collection[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Chat completions against a stand-in on the loopback."""
+"""Chat completions against a fake server on loopback."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def test_answer(server: ChatServer) -> None:
     "content", [json.dumps(BULLETS), f"```json\n{json.dumps(BULLETS, indent=1)}\n```\n"]
 )
 def test_json_in_place_of_a_call(server: ChatServer, content: str) -> None:
-    """Servers that know no functions answer like this."""
+    """Servers without function calls answer like this."""
     server.script = lambda received: completion({"content": content})
     assert provider(server, "ollama").ask(TASK).value == BULLETS
 
 
-def test_thoughts_are_written_tokens(server: ChatServer) -> None:
+def test_thoughts_count_as_output_tokens(server: ChatServer) -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 620}
     server.script = lambda received: completion(called(BULLETS), usage=usage)
     assert provider(server, "google").ask(TASK).usage.tokens_out == 520
@@ -114,14 +114,14 @@ def test_rate_limit(server: ChatServer) -> None:
     assert len(server.requests) == 4
 
 
-def test_wait_until_a_date(server: ChatServer) -> None:
+def test_retry_after_as_a_date(server: ChatServer) -> None:
     past = Answer({}, 503, {"retry-after": formatdate(0, usegmt=True)})
     assert failed(server, past).retry_after == 0
     assert failed(server, Answer({}, 503, {"retry-after": "soon"})).retry_after is None
 
 
 @pytest.mark.parametrize("status", [500, 529])
-def test_out_of_order(server: ChatServer, status: int) -> None:
+def test_server_error(server: ChatServer, status: int) -> None:
     found = failed(server, error(status, "Overloaded"))
     assert type(found) is UnavailableError
     assert "Overloaded" in str(found)
@@ -134,7 +134,7 @@ def test_another_try_succeeds(server: ChatServer) -> None:
     assert provider(server).ask(TASK).value == BULLETS
 
 
-def test_no_answer_in_time(server: ChatServer) -> None:
+def test_timeout(server: ChatServer) -> None:
     is_over = threading.Event()
 
     def wait(received: Received) -> Answer:
@@ -149,7 +149,7 @@ def test_no_answer_in_time(server: ChatServer) -> None:
         is_over.set()
 
 
-def test_nobody_listens(server: ChatServer) -> None:
+def test_unreachable(server: ChatServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://someone:{KEY}@127.0.0.1:{closed.getsockname()[1]}/v1"
     found = failed(server, CALL, url=url)
@@ -183,13 +183,13 @@ def test_truncated(server: ChatServer) -> None:
     ],
     ids=["401", "403", "400 of Google", "404", "429 for good", "402", "307"],
 )
-def test_somebody_has_to_act(server: ChatServer, answer: Answer, advice: str) -> None:
+def test_errors_that_the_user_must_fix(server: ChatServer, answer: Answer, advice: str) -> None:
     found = failed(server, answer)
     assert type(found) is NotConfiguredError
     assert advice in str(found)
 
 
-def test_request_is_not_taken(server: ChatServer) -> None:
+def test_rejected_request(server: ChatServer) -> None:
     found = failed(server, error(400, f"context length\nexceeded {KEY} " + "x" * 1000))
     assert type(found) is ModelError
     assert "context length exceeded [redacted:key]" in str(found)
@@ -225,7 +225,7 @@ def test_request_is_not_taken(server: ChatServer) -> None:
     ],
 )
 def test_unusable_answer(server: ChatServer, answer: Answer, kind: type[ModelError]) -> None:
-    """It has been paid for all the same."""
+    """It costs tokens like any other answer."""
     found = failed(server, answer)
     assert type(found) is kind
     assert found.usage.tokens_in == 100
@@ -239,7 +239,7 @@ def test_unreadable_answer(server: ChatServer) -> None:
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_services(name: str) -> None:
-    """What each is asked for at its own address, where no test can go."""
+    """The request of each service to its default address, which no test can reach."""
     service = SERVICES[name]
     environ = dict.fromkeys(service.keys, KEY)
     found = ChatCompletionsProvider(service, SummarizeSettings(), environ)
@@ -265,7 +265,7 @@ def test_key_is_needed_only_at_the_usual_address(server: ChatServer) -> None:
     assert "authorization" not in server.requests[-1].headers
 
 
-def test_ollama_is_where_its_own_variable_says(server: ChatServer) -> None:
+def test_ollama_host_variable(server: ChatServer) -> None:
     server.script = lambda received: CALL
     environ = {"OLLAMA_HOST": server.url.removeprefix("http://").removesuffix("/v1")}
     found = ChatCompletionsProvider(SERVICES["ollama"], SummarizeSettings(), environ)

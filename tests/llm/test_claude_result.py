@@ -83,7 +83,7 @@ def test_verbose_output_is_a_list_of_events() -> None:
 )
 @pytest.mark.parametrize("is_error", [True, False])
 def test_error_texts(text: str, kind: type[ModelError], is_error: bool) -> None:
-    """Some versions give them as answers."""
+    """Some versions report them as answers."""
     error = failed(result=text, is_error=is_error)
     assert type(error) is kind
     assert text.split("|")[0].split("{")[0].strip()[:20] in str(error)

@@ -1,4 +1,4 @@
-"""The ledger: durable, readable after an accident, and added up."""
+"""The ledger: durable records, damaged lines, and sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(Home(str(tmp_path / "home")))
 
 
-def test_the_end_takes_the_place_of_the_estimate(ledger: Ledger) -> None:
+def test_the_end_of_a_call_replaces_its_estimate(ledger: Ledger) -> None:
     ledger.record(CALL)
     assert ledger.today(NOW).tokens == 5000
     ledger.record(replace(CALL, tokens_out=300, usd=0.0025, outcome="ok", seconds=1.5))
@@ -30,7 +30,7 @@ def test_the_end_takes_the_place_of_the_estimate(ledger: Ledger) -> None:
     assert ledger.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_unknown_price_is_not_nothing(ledger: Ledger) -> None:
+def test_an_unknown_price_is_not_zero(ledger: Ledger) -> None:
     ledger.record(replace(CALL, usd=None))
     ledger.record(replace(CALL, id="c2", usd=0.5))
     added = total(ledger.calls())
@@ -38,7 +38,7 @@ def test_an_unknown_price_is_not_nothing(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"{half a line", b"\xff\xfe\n", b"[1, 2]\n", b'{"id": 7}\n', b"\n\n"])
-def test_a_damaged_line_costs_that_line_alone(ledger: Ledger, damage: bytes) -> None:
+def test_a_damaged_line_loses_only_that_line(ledger: Ledger, damage: bytes) -> None:
     ledger.record(CALL)
     with ledger.path.open("ab") as file:
         file.write(damage)

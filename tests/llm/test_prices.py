@@ -1,4 +1,4 @@
-"""What calls cost."""
+"""Prices of calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_price(provider: str, model: str, dollars: float | None) -> None:
     assert price(provider, model, BOTH) == pytest.approx(dollars)
 
 
-def test_what_a_cache_held_costs_less() -> None:
+def test_cached_tokens_cost_less() -> None:
     usage = TokenUsage(tokens_in=10 * MILLION, cache_read=4 * MILLION, cache_written=2 * MILLION)
     dollars = price("anthropic", "claude-haiku-4-5", usage)
     assert dollars == pytest.approx(4 * 1.0 + 4 * 0.1 + 2 * 1.25)
@@ -47,7 +47,7 @@ def test_what_a_cache_held_costs_less() -> None:
     assert price("openai", "gpt-4o", read) == pytest.approx(1.25)
 
 
-def test_what_the_provider_says_counts() -> None:
+def test_the_price_of_the_provider_counts() -> None:
     usage = TokenUsage(tokens_in=MILLION, usd=0.25)
     assert price("claude-cli", "claude-haiku-4-5", usage) == 0.25
     assert price("openai", "no such model", usage) == 0.25
@@ -68,14 +68,14 @@ def test_other_addresses(url: str, dollars: float | None) -> None:
     assert price("openai", "gpt-5-mini", BOTH, url) == dollars
 
 
-def test_usual_models_have_a_price() -> None:
+def test_default_models_have_a_price() -> None:
     assert price("anthropic", DEFAULT_MODEL, BOTH) is not None
     for service in SERVICES.values():
         assert price(service.name, service.model, BOTH) is not None
 
 
 def test_prices() -> None:
-    """Every entry is whole, of a provider there is, and no cheaper to write than to read."""
+    """Every entry is complete, names a known provider, and costs at least as much to write as to read."""
     assert prices_as_of() > date(2026, 1, 1)
     (names, _) = get_args(get_type_hints(SummarizeSettings, include_extras=True)["provider"])
     for provider, table in _prices().items():

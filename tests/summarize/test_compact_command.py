@@ -1,4 +1,4 @@
-"""`memkit compact`: what it says, when it asks, and what it leaves alone."""
+"""`memkit compact`: its output, its questions, and the files it leaves alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["clean_environment"]
 
 
 class Terminal(io.StringIO):
-    """A stdin with somebody at it."""
+    """A stdin that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -55,14 +55,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sta
     return run_here
 
 
-def test_off_is_a_line_and_no_error(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_prints_a_line_and_is_no_error(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
     done = run()
     assert (done.status, done.output.count("\n"), done.errors) == (0, 1, "")
     assert run("--json").json == {"off": True}
 
 
-def test_count_and_price_come_first(run: Any, stage: SummaryStage) -> None:
+def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -> None:
     told = run("--dry-run")
     assert told.status == 0
     assert told.output.startswith("1 entry and 0 known facts: about ")
@@ -73,7 +73,7 @@ def test_count_and_price_come_first(run: Any, stage: SummaryStage) -> None:
     assert stage.provider.tasks == []
 
 
-def test_a_change_is_shown_and_written_when_it_is_wanted(run: Any, stage: SummaryStage) -> None:
+def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) -> None:
     path = Path(stage.project.memory, "MEMORY.md")
     declined = run(typed="y\nn\n")
     assert "+- Decided: The port is 7443. (2026-11-20) <!-- fact:" in declined.output
@@ -103,7 +103,7 @@ def test_json(run: Any, stage: SummaryStage) -> None:
     assert (again["written"], again["diff"]) == (False, [])
 
 
-def test_more_than_the_budget_has_is_not_begun(
+def test_a_plan_over_budget_makes_no_call(
     run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")

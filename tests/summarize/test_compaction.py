@@ -1,4 +1,4 @@
-"""Compactions: what is shown to the model, what becomes of its answers, and that nothing else changes."""
+"""Compactions: the material for the model, its answers, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def answers(*facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def number_of(task: Task, words: str) -> int:
-    """The number under which the model is shown what holds these words; facts come before entries."""
+    """Return the number of the fact or entry with these words in the prompt."""
     pieces = re.findall(r'<(?:entry|fact) number="(\d+)"[^>]*>\n(.*?)\n</(?:entry|fact)>', task.material, re.DOTALL)
     return next(int(number) for number, text in pieces if words in text)
 
 
 def said(words: str, text: str, kind: str = "fact", *replaced: str) -> Callable[[Task], dict[str, Any]]:
-    """An answer of one fact that rests on what holds `words`, in the place of what holds `replaced`."""
+    """Answer with one fact that cites the source with `words` and replaces those with `replaced`."""
     return lambda task: answers(
         fact(text, [number_of(task, words)], kind, tuple(number_of(task, one) for one in replaced))
     )
@@ -89,7 +89,7 @@ def facts(stage: SummaryStage) -> list[str]:
 
 
 def snapshot(stage: SummaryStage) -> dict[str, bytes]:
-    """All memory files, and what is kept of replaced ones."""
+    """Return all memory files and the kept copies of replaced ones."""
     roots = (Path(stage.project.memory), Path(stage.home.replaced))
     return {str(path): path.read_bytes() for root in roots for path in root.rglob("*.md")}
 
@@ -133,7 +133,7 @@ def test_a_file_that_git_tracks_gets_no_facts(stage: SummaryStage) -> None:
     assert "7443, because" not in git(stage.project.root, "diff", "--cached")
 
 
-def test_bullets_stand_for_their_turns_and_lend_their_grips(stage: SummaryStage) -> None:
+def test_bullets_replace_their_turns_and_give_their_grips(stage: SummaryStage) -> None:
     turn = stage.add_turn(0, "Which port?", "Long talk about ports.")
     stage.provider.answer = {"bullets": [bullet("The gateway's port was chosen.", [1], "decision")]}
     stage.run(10)
@@ -157,7 +157,7 @@ def test_other_text_is_cited_by_its_chunk(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Prefers: Releases go out on Tuesdays."]
 
 
-def test_facts_are_found_each_by_itself(stage: SummaryStage) -> None:
+def test_each_fact_is_its_own_chunk(stage: SummaryStage) -> None:
     turn = stage.add_turn(0, "Which port?", "Port 7443 it is.")
     stage.provider.answer = lambda task: answers(
         fact("The gateway listens on 7443.", [1]), fact("The gateway was moved to 8443.", [1])
@@ -167,7 +167,7 @@ def test_facts_are_found_each_by_itself(stage: SummaryStage) -> None:
     assert [(one.kind, one.turns) for one in chunks if one.turns] == [("fact", (turn,)), ("unverified", (turn,))]
 
 
-def test_what_no_source_proves_is_dropped_or_marked(stage: SummaryStage) -> None:
+def test_an_unproved_fact_is_dropped_or_marked(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "Port 7443, in `deploy/gateway.yaml`.")
     stage.provider.answer = answers(
         fact("The gateway listens on 7443.", [1]),
@@ -187,7 +187,7 @@ def test_what_no_source_proves_is_dropped_or_marked(stage: SummaryStage) -> None
     ]
 
 
-def test_what_is_itself_not_proved_proves_nothing(stage: SummaryStage) -> None:
+def test_an_unverified_source_proves_nothing(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "That one.")
     stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1])]}
     stage.run(10)
@@ -247,7 +247,7 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
     assert len(kept(stage)) == 1
 
 
-def test_a_persons_lines_stay_whatever_the_model_says(stage: SummaryStage) -> None:
+def test_lines_of_the_user_stay_whatever_the_model_answers(stage: SummaryStage) -> None:
     stage.add_turn(0, "Ports?", "The gateway is on 443. Tests run with `bin/test`.")
     stage.provider.answer = answers(
         fact("The gateway listens on 443.", [1]), fact("Tests run with `bin/test`.", [1])
@@ -278,7 +278,7 @@ def test_a_persons_lines_stay_whatever_the_model_says(stage: SummaryStage) -> No
     assert len(facts(stage)) == 2
 
 
-def test_one_answer_cannot_sweep_the_facts_away(stage: SummaryStage) -> None:
+def test_one_fact_cannot_replace_all_others(stage: SummaryStage) -> None:
     stage.add_turn(0, "What?", "Everything about alpha.")
     stage.provider.answer = lambda task: answers(*(fact(f"Alpha has property {w}.", [1]) for w in "abcdefghij"))
     compact(stage)
@@ -467,7 +467,7 @@ def test_killed_between_keeping_and_writing(stage: SummaryStage, monkeypatch: py
     assert [path.read_text() for path in kept(stage)] == [before]
 
 
-def test_what_cannot_be_kept_or_written_changes_nothing(
+def test_a_full_disk_changes_nothing(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, change = prepared(stage)
@@ -485,7 +485,7 @@ def test_what_cannot_be_kept_or_written_changes_nothing(
     assert memory(stage) == before
 
 
-def test_what_a_person_wrote_meanwhile_stays(stage: SummaryStage) -> None:
+def test_an_edit_during_the_calls_stays(stage: SummaryStage) -> None:
     one, change = prepared(stage)
     path = stage.journal.directory / MEMORY
     path.write_text("# Memory\n\nMy own text, said better.\n")
@@ -537,7 +537,7 @@ def test_selection(stage: SummaryStage) -> None:
     assert shown(EntrySelection()) == ["2026-11-21"]
 
 
-def test_nothing_selected_calls_nobody(stage: SummaryStage) -> None:
+def test_an_empty_selection_makes_no_call(stage: SummaryStage) -> None:
     assert not compact(stage)
     assert stage.provider.tasks == []
 
@@ -550,7 +550,7 @@ def run_due(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
     )  # fmt: skip
 
 
-def test_by_itself_only_where_it_was_asked_for(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_automatic_compaction_only_with_compact_days(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add_turn(-40 * 24 * 60, "Long ago?", "Imported from long ago.", name="aaaaaaaa")
     stage.add_turn(0, "Which port?", "Port 7443.")
     assert not run_due(stage, monkeypatch).projects
@@ -575,7 +575,7 @@ def test_by_itself_only_where_it_was_asked_for(stage: SummaryStage, monkeypatch:
     assert len(facts(stage)) == 2
 
 
-def test_said_again_it_is_not_written_again(stage: SummaryStage) -> None:
+def test_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "Port 7443.")
     stage.provider.answer = said("Port 7443", "The port is 7443.")
     compact(stage)
@@ -585,7 +585,7 @@ def test_said_again_it_is_not_written_again(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
-def test_the_service_condenses_in_its_thread_for_summaries(
+def test_the_service_runs_compactions(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     when = datetime.now() - START
@@ -604,7 +604,7 @@ def test_the_service_condenses_in_its_thread_for_summaries(
     assert f"turns:{turn} -->" in memory(stage)
 
 
-def test_by_itself_never_without_room_in_the_budget(
+def test_automatic_compaction_stays_within_the_budget(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long_memory(stage)
