@@ -255,7 +255,7 @@ def _error(
     if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
         return errors.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
-        return errors.UnavailableError(f"{NAME} is out of order: {reason or result.get('subtype')}")
+        return errors.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
     return None
 
 

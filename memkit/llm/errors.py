@@ -114,7 +114,7 @@ def http_error(
         return RateLimitedError(f"{name} wants fewer calls for now (429): {reason}", retry_after=wait)
     if status in (408, 409) or status >= 500:
         return UnavailableError(
-            f"{name} is out of order ({status}): {reason}; memkit tries again later", retry_after=wait
+            f"{name} is unavailable ({status}): {reason}; memkit tries again later", retry_after=wait
         )
     if status < 400:
         return NotConfiguredError(

@@ -97,7 +97,7 @@ def run_compactions(
             break
         try:
             settings = settings_of(project)
-            if not project.is_off and is_due(project, home, settings.summarize, clock()):
+            if not project.is_off and should_compact(project, home, settings.summarize, clock()):
                 with calls_lock(home):
                     _compact(project, home, settings, Calls(home, find_provider, clock), report)
         except BusyError:  # the next round tries again
@@ -108,7 +108,7 @@ def run_compactions(
     return report
 
 
-def is_due(project: Project, home: Home, settings: SummarizeSettings, now: float) -> bool:
+def should_compact(project: Project, home: Home, settings: SummarizeSettings, now: float) -> bool:
     """Whether it is time to condense the memory of `project`.
 
     That is `compact_days` after the last call in the ledger that was answered, or a day after one that

@@ -74,7 +74,7 @@ def run_summaries(
     should_stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
-    """Make the model calls that are due in all projects, or none if another process makes some.
+    """Make the model calls whose time has come in all projects, or none if another process makes some.
 
     The caller updates the index of the report's projects.
     """
@@ -104,11 +104,11 @@ class Summarizer:
         self._archive = Archive(home)
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
-        """Make the calls that are due now, and put the results and errors into `report`."""
+        """Make the calls whose time has come, and put the results and errors into `report`."""
         for root, candidates in self._queued_candidates().items():
-            due = self._due(root, candidates)
-            if due:
-                self.summarize(root, due, report, should_stop)
+            ready = self._ready(root, candidates)
+            if ready:
+                self.summarize(root, ready, report, should_stop)
             if report.is_out_of_budget:
                 return
 
@@ -241,7 +241,7 @@ class Summarizer:
             if segment.is_closed(now, settings.summarize, is_live=is_live)
         ]
 
-    def _due(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates to summarize now.
 
         That is all of them after `wait_minutes`, or if no more turns are to come soon. Otherwise only

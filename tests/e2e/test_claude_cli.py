@@ -153,7 +153,7 @@ def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
             ModelError,
             "too long",
         ),
-        (Truncated([text(PROSE)]), UnavailableError, "out of order"),
+        (Truncated([text(PROSE)]), UnavailableError, "unavailable"),
         (Stopped([text("")], "refusal"), RefusedError, "declined"),
         (Stopped([text(PROSE)], "max_tokens"), UnusableReplyError, "cut short"),
         ([text("")], UnusableReplyError, "no usable answer"),

@@ -542,7 +542,7 @@ def test_an_empty_selection_makes_no_call(stage: SummaryStage) -> None:
     assert stage.provider.tasks == []
 
 
-def run_due(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
+def compact_all(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(compaction_module, "known_projects", lambda home: [stage.project])
     return run_compactions(
         stage.home, lambda project: stage.settings, lambda settings: stage.provider,
@@ -553,25 +553,25 @@ def run_due(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_automatic_compaction_only_with_compact_days(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add_turn(-40 * 24 * 60, "Long ago?", "Imported from long ago.", name="aaaaaaaa")
     stage.add_turn(0, "Which port?", "Port 7443.")
-    assert not run_due(stage, monkeypatch).projects
+    assert not compact_all(stage, monkeypatch).projects
     stage.change(compact_days=7)
     stage.provider.answer = RefusedError("no")
-    assert run_due(stage, monkeypatch).failures == [
+    assert compact_all(stage, monkeypatch).failures == [
         f"{stage.project.root}: no; nothing is changed (calls answered before: 0)"
     ]
     stage.provider.answer = said("7443", "The port is 7443.")
-    assert run_due(stage, monkeypatch).calls == 0  # not again on the same day
+    assert compact_all(stage, monkeypatch).calls == 0  # not again on the same day
     stage.now += timedelta(days=1, minutes=1)
-    report = run_due(stage, monkeypatch)
+    report = compact_all(stage, monkeypatch)
     assert (report.calls, report.projects) == (1, {stage.project.root})
     assert "long ago" not in stage.provider.tasks[-1].material
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
     stage.add_turn(6 * 24 * 60, "New?", "New it is.")
     stage.now += timedelta(days=6)
-    assert run_due(stage, monkeypatch).calls == 0
+    assert compact_all(stage, monkeypatch).calls == 0
     stage.now += timedelta(days=2)
     stage.provider.answer = said("New it is", "It is new.")
-    assert run_due(stage, monkeypatch).calls == 1
+    assert compact_all(stage, monkeypatch).calls == 1
     assert len(facts(stage)) == 2
 
 
@@ -609,5 +609,5 @@ def test_automatic_compaction_stays_within_the_budget(
 ) -> None:
     long_memory(stage)
     stage.change(compact_days=7, daily_tokens=30_000)
-    assert "a part is no use" in run_due(stage, monkeypatch).failures[0]
+    assert "a part is no use" in compact_all(stage, monkeypatch).failures[0]
     assert stage.provider.tasks == []
