@@ -6,10 +6,8 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.utils import mktime_tz, parsedate_tz
 
 from memkit.errors import MemkitError
-from memkit.privacy.redact import redact
 from memkit.text import one_line
 
 PATIENCE_SECONDS = 10.0
@@ -142,12 +140,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         return max(0.0, float(value))
     except ValueError:
+        from email.utils import mktime_tz, parsedate_tz  # 5 ms, only for a date
+
         date = parsedate_tz(value)
         return None if date is None else max(0.0, mktime_tz(date) - time.time())
 
 
 def excerpt(reason: str, *secrets: str) -> str:
     """Return the start of a provider's message as one line, redacted and without `secrets`."""
+    from memkit.privacy.redact import redact  # 10 ms, only for an error
+
     for secret in filter(None, secrets):
         reason = reason.replace(secret, "[redacted:key]")
     printable = "".join(c if c.isprintable() else " " for c in redact(reason))

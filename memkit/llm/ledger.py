@@ -6,7 +6,6 @@ only the first line (its process was killed) counts as estimated.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
@@ -17,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -202,6 +200,8 @@ def _dollars(prices: dict[str, Any], usage: TokenUsage) -> float:
 
 
 def _is_loopback(url: str) -> bool:
+    import ipaddress
+
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -216,6 +216,6 @@ def _prices() -> dict[str, Any]:
     else:
         import tomli as tomllib
 
-    text = files("memkit.llm").joinpath("prices.toml").read_text("utf-8")
-    table: dict[str, Any] = tomllib.loads(text)
+    path = Path(__file__).with_name("prices.toml")
+    table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     return table
