@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from memkit.embedding import load_embedder
-from memkit.embedding.providers import PROVIDERS
-from memkit.embedding.remote import RemoteEmbedder
-from memkit.embedding.vectors import UnusableVectorError
+from memkit.embedding.errors import UnusableVectorError
+from memkit.embedding.remote import PROVIDERS, RemoteEmbedder
 from memkit.embedding.windows import rough_tokens
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
@@ -143,7 +142,7 @@ def test_the_text_to_blame_is_known_across_requests(home: Home, service: Service
 @PROVIDERS_HERE
 def test_another_length_is_an_error(home: Home, service: Service, load: type) -> None:
     service.give("bad", [1.0] * 12)
-    with pytest.raises(UnusableVectorError, match="12 dimensions where the others have 8") as caught:
+    with pytest.raises(UnusableVectorError, match="12 dimensions, but the others have 8") as caught:
         load(home).embed(["good", "bad"])
     assert (caught.value.position, caught.value.is_general) == (1, True)
     embedder = load(home)
@@ -174,7 +173,7 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
         (openai, 401, "openai refuses the key (401); set OPENAI_API_KEY to a valid one"),
         (openai, 403, "openai refuses the key (403); set OPENAI_API_KEY to a valid one"),
         (openai, 404, "openai has no model text-embedding-3-small (404); set embedding.model"),
-        (openai, 429, "openai says that a limit of the account is reached (429); try again later"),
+        (openai, 429, "openai reports that the account's limit is reached (429); try again later"),
         (openai, 503, "openai cannot embed at the moment (503); try again later"),
         (ollama, 404, "ollama has no model nomic-embed-text (404); run `ollama pull "
                       "nomic-embed-text` or set embedding.model"),
@@ -205,9 +204,9 @@ def test_a_refused_text_is_the_texts_error(
     home: Home, service: Service, load: type, status: int, message: str
 ) -> None:
     service.refuse(status, message)
-    with pytest.raises(UnusableVectorError, match=f"refuses the text \\({status}\\)") as caught:
+    with pytest.raises(UnusableVectorError, match=f"rejects the text \\({status}\\)") as caught:
         load(home).embed(["a"])
-    assert message.replace(KEY, "[OPENAI_API_KEY]") in str(caught.value)
+    assert message.replace(KEY, "[redacted:key]") in str(caught.value)
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
@@ -277,7 +276,7 @@ def test_a_key_with_something_behind_it(
     home: Home, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY holds more than a key") as caught:
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY has more in it than a key") as caught:
         openai(home)
     assert KEY not in str(caught.value)
 

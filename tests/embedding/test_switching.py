@@ -183,7 +183,7 @@ def test_many_texts_may_be_refused_if_others_are_not(tmp_path: Path, service: Se
     service.refuse(400, "no", "odd")
     report = memory.sync(embedder=None)
     assert (report.missing, report.embedded) == (6, 6)
-    assert report.degraded.count("refuses the text") == 3
+    assert report.degraded.count("rejects the text") == 3
 
 
 def test_a_service_that_gives_no_usable_vector_is_not_asked_on_and_on(
@@ -221,7 +221,7 @@ def test_vectors_of_another_length_than_the_indexs(tmp_path: Path, service: Serv
     report = memory.sync(embedder=None)
     assert (report.missing, report.embedded) == (1, 0)
     assert report.degraded.startswith(".memkit/memory/new.md:3: ")
-    assert "12 dimensions where the others have 8" in report.degraded
+    assert "12 dimensions, but the others have 8" in report.degraded
     assert vectors(memory) == before
     assert memory.sync(embedder=None, rebuild=True).missing == 0
     assert {row.vectors.shape[1] for row in memory.snapshot.rows() if row.vectors is not None} == {12}

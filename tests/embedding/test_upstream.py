@@ -25,7 +25,7 @@ def test_other_weights_than_the_upstream_ones_are_refused(home: Home) -> None:
     directory.mkdir(parents=True)
     for name in sources.FILE_NAMES:
         (directory / name).write_bytes(b"{}")
-    with pytest.raises(WeightsUnavailableError, match="not the upstream one, refused"):
+    with pytest.raises(WeightsUnavailableError, match="not the upstream file"):
         ensure_weights(home, allow_download=False)
 
 

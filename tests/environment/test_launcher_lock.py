@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from memkit import environment
-from memkit.embedding.providers import PROVIDERS
+from memkit.embedding.remote import PROVIDERS
 from memkit.environment.commands import CommandRunner
 from memkit.environment.install import ADDED, locked_versions
 from memkit.environment.progress import Progress
