@@ -13,8 +13,7 @@ from packaging.requirements import Requirement
 from memkit import environment
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment.commands import CommandRunner
-from memkit.environment.install import ADDED, locked_versions
-from memkit.environment.progress import Progress
+from memkit.environment.install import EXTRA_PACKAGES, locked_versions
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUPS = ("dev", "docs")
@@ -86,7 +85,7 @@ def test_variables_that_say_where_packages_come_from(tmp_path, monkeypatch, with
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "a-repository" / "stranger.pem"))
     monkeypatch.setenv("PIP_CERT", "/etc/ssl/company.pem")
     with open(tmp_path / "log", "w+") as file, open(tmp_path / "lock", "w") as lock:
-        runner = CommandRunner(tmp_path, Progress("testing"), file, lock.fileno())
+        runner = CommandRunner(tmp_path, file, lock.fileno())
         show = "import json, os; print(json.dumps(sorted(os.environ)))"
         runner.run([sys.executable, "-I", "-c", show], without_index)
     seen = set(json.loads((tmp_path / "log").read_text().splitlines()[-1]))
@@ -125,8 +124,8 @@ def test_what_cannot_be_installed_again_is_named(stand_in):
 
 
 def test_all_packages_of_providers_are_installed_again():
-    assert {provider.package for provider in PROVIDERS.values()} <= set(ADDED)
-    assert not set(ADDED) & set(locked_versions(environment.lock_path(str(REPOSITORY))))
+    assert {provider.package for provider in PROVIDERS.values()} <= set(EXTRA_PACKAGES)
+    assert not set(EXTRA_PACKAGES) & set(locked_versions(environment.lock_path(str(REPOSITORY))))
 
 
 def test_the_lock_is_that_of_the_declared_requirements():

@@ -35,7 +35,7 @@ def test_the_one_from_before_goes_on_and_that_is_said_once(updated: StandIn) -> 
     assert first.returncode == 0, first.stderr
     assert prefix(first.stdout) == old
     said = first.stderr.splitlines()[-1]
-    assert said.endswith("It goes on with the environment from before the update.")
+    assert said.endswith("memkit uses the environment from before the update.")
     builds = len(updated.builds)
     second = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     assert (second.returncode, second.stderr) == (0, "")
@@ -64,4 +64,4 @@ def test_one_that_is_not_whole_is_not_used(updated: StandIn, lack: str) -> None:
         shutil.rmtree(updated.home / "env" / old / "lib")
     done = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     assert done.returncode == 1
-    assert "goes on" not in done.stderr
+    assert "from before" not in done.stderr
