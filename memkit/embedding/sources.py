@@ -180,5 +180,5 @@ def _run(
                 kill_group(process)
     if process.returncode:
         last_line = output.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        logger.warning("%s: %s", failed, last_line)
+        logger.info("%s: %s", failed, last_line)
         raise SourceError(failed)
