@@ -128,6 +128,6 @@ def _known(key: str) -> tuple[str, str]:
 
 
 def _text(value: object) -> str:
-    from memkit.cli import json_line
+    from memkit.cli.output import json_line
 
     return plain(value) if isinstance(value, str) and value else json_line(value)
