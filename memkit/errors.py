@@ -14,7 +14,15 @@ class MemkitError(Exception):
 
 
 class ConfigError(MemkitError):
-    """A setting is unknown, has a bad value, or is not allowed where it stands."""
+    """A setting is unknown or has a bad value, or a settings file cannot be read."""
+
+
+class SettingError(ValueError):
+    """A value that is not allowed; `name` is the field's, or "" if several fields do not fit together."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.name = name
 
 
 class TranscriptError(MemkitError):

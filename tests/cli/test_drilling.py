@@ -284,7 +284,7 @@ class TestConfig:
         found = run(fresh, "config")
         assert found.output == run(fresh, "config", "list").output
         lines = {text.split()[0]: text for text in found.output.splitlines()}
-        assert lines["search.k"].endswith(f"how many results  [{fresh.home.config_file}:2]")
+        assert lines["search.k"].endswith(f"how many results  [{fresh.home.config_file}]")
         assert lines["search.mode"].endswith("[MEMKIT_SEARCH_MODE]")
         assert lines["index.uri"].split()[1] == '""'
         value = run(fresh, "config", "--json").json["settings"]
