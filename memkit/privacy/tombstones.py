@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from memkit import anchors
-from memkit.errors import TombstoneError
+from memkit.errors import DamagedFileError
 from memkit.files import make_private_directory, write_durably
 from memkit.paths import Home
 from memkit.state import check_version, parse_json
@@ -151,7 +151,7 @@ class Tombstones:
     def forgotten(self) -> Forgotten:
         """All that was ever forgotten.
 
-        Raises `TombstoneError`, `NewerFileError`: read as empty, it would all come back.
+        Raises `DamagedFileError`, `NewerFileError`: read as empty, it would all come back.
         """
         return self._read().all
 
@@ -202,7 +202,7 @@ class Tombstones:
 def read_forgotten(path: Path) -> Forgotten:
     """What a file like that of a memory home, as in a backup, says was forgotten.
 
-    Raises `TombstoneError`, `NewerFileError`.
+    Raises `DamagedFileError`, `NewerFileError`.
     """
     return _read(path).all
 
@@ -216,7 +216,7 @@ def _read(path: Path) -> _Content:
         return _Content()
     except (OSError, ValueError, AttributeError, msgspec.ValidationError) as error:
         # The error of a validation names types, never values.
-        raise TombstoneError(
+        raise DamagedFileError(
             f"what was forgotten cannot be read from {path} ({type(error).__name__}), and "
             "without it might come back; restore that file from a backup, or remove it"
         ) from error

@@ -261,7 +261,7 @@ class TestRemovedSettings:
         ]  # fmt: skip
 
     def test_cannot_be_set(self, home: Home) -> None:
-        with pytest.raises(ConfigError, match="^search.old was removed: use search.k$"):
+        with pytest.raises(ConfigError, match=r"^search\.old was removed: use search\.k$"):
             settings_file.save(home, ("search", "old"), "1")
 
     def test_stands_in_no_way(self, home: Home) -> None:
