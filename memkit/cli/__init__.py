@@ -57,7 +57,7 @@ _GROUPS = {
         "audit": ("audit", "Search the memory for secrets."),
     },
     "Maintain": {
-        "config": ("configure", "Show and change settings."),
+        "config": ("config", "Show and change settings."),
         "index": ("index", "Update the search index."),
         "watch": ("watch", "Update the search index whenever a file changes."),
         "work": ("work", "Process pending events."),

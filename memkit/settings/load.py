@@ -48,6 +48,7 @@ __all__ = [
     "Settings",
     "Value",
     "allowed",
+    "check_known",
     "describe",
     "every_key",
     "parse_text",
