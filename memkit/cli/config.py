@@ -22,7 +22,7 @@ ARGUMENTS = {
 }
 
 NOTIFY_SECONDS = 1.0
-"""How long to wait for the service when it is notified of a change."""
+"""The time limit for notifying the service of a change."""
 
 
 def _complete_setting(

@@ -1,4 +1,4 @@
-"""What a command starts with: its common options, home, project, settings, and access to the memory."""
+"""The start of every command: common options, home, project, settings, and access to the memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 LOCK_SECONDS = 600.0
-"""How long a command waits for the index lock. Embedding a large memory takes minutes."""
+"""The longest wait for the index lock. Embedding a large memory takes minutes."""
 
 # Old names of what is in `memkit.cli.output` now.
 counted = plural
@@ -103,10 +103,10 @@ class Context:
         return not in_session() or self.settings_of(self.project).recall.other_projects
 
     def stay_in_project(self, leaves: bool = False) -> None:
-        """Raise `MemkitError` if the command reads another project's memory and may not.
+        """Raise `MemkitError` if the command reads another project's memory without permission.
 
-        `leaves` says that it does; `--project` may name another project, too. Claude may run commands that
-        read without asking the user.
+        `leaves` means that it does, whatever `--project` names. Claude can run commands that read without
+        asking the user.
         """
         named = self.names_project and self.project != Project.remembering(os.getcwd(), self.home)
         if (leaves or named) and not self.may_leave_project:

@@ -162,7 +162,7 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise MemkitError("this needs confirmation, but nobody can be asked here; run it in a terminal")
+        raise MemkitError("this needs confirmation, and there is no terminal to ask on; run it in a terminal")
     click.confirm(plain(question), abort=True, err=True)
 
 

@@ -13,7 +13,7 @@ from memkit.errors import IndexBusyError, MemkitError
 from memkit.hook.events import DISABLE_VARIABLE
 
 INDEX_SECONDS = 1.0
-"""How long to wait for the service to index the note. It usually takes 0.3 s."""
+"""The longest wait for the service to index the note. It usually takes 0.3 s."""
 
 
 @command("remember")

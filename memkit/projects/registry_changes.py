@@ -11,7 +11,7 @@ from memkit.hook.registry import Registry, path_of
 from memkit.paths import Home
 
 LOCK_SECONDS = 30.0
-"""How long to wait for another process."""
+"""The longest wait for another process."""
 
 
 @contextmanager

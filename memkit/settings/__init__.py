@@ -1,7 +1,7 @@
 """All settings: types, bounds, defaults, and descriptions.
 
-Making one of these classes converts nothing and checks only what `__post_init__` checks.
-`memkit.settings.load.validate` does the rest.
+A class made directly checks only what its `__post_init__` checks. `memkit.settings.load.validate` checks
+and converts everything.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DEFAULT_MODELS = {
 
 
 class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which Markdown files are the memory."""
+    """The Markdown files of the memory."""
 
     paths: Annotated[
         list[str], Meta(description="files and directories to index, relative to the project")
@@ -68,7 +68,7 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is kept of a session."""
+    """Redaction and exclusion while sessions are captured."""
 
     redact: Annotated[
         list[str], Meta(description="your own regular expressions; text that matches is redacted")
@@ -99,7 +99,7 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The original exchanges, kept after Claude Code deletes its transcripts."""
+    """Original exchanges, kept after Claude Code deletes its transcripts."""
 
     enabled: Annotated[bool, Meta(description="keep the original exchanges, redacted")] = True
     keep_days: Annotated[
@@ -108,7 +108,7 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How Markdown is split into chunks."""
+    """Splitting Markdown into chunks."""
 
     max_characters: Annotated[int, Meta(ge=200, le=100_000, description="longest chunk")] = 1500
     min_characters: Annotated[
@@ -153,7 +153,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the vectors are stored."""
+    """Storage of the vectors."""
 
     uri: Annotated[
         str,
@@ -178,7 +178,7 @@ def _is_index_uri(uri: str) -> bool:
 
 
 class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What Claude gets from the memory."""
+    """Text that Claude gets from the memory."""
 
     budget_tokens: Annotated[
         int, Meta(ge=100, le=100_000, description="most tokens of the skill's first search")

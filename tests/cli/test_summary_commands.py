@@ -58,7 +58,7 @@ def test_a_dry_run_tells_and_does_nothing(run: Run, fresh: Memory, model: Script
 def test_nobody_is_asked_without_a_terminal(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
     found = summarize(run, fresh)
     assert found.status == 1
-    assert found.errors == "memkit: this needs confirmation, but nobody can be asked here; run it in a terminal\n"
+    assert found.errors == "memkit: this needs confirmation, and there is no terminal to ask on; run it in a terminal\n"
     assert model.tasks == []
 
 

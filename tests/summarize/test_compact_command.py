@@ -70,7 +70,7 @@ def test_count_and_price_come_first(run: Any, stage: SummaryStage) -> None:
     assert "in 1 call of claude-haiku-4-5, about $0.00" in told.output
     plan = run("--dry-run", "--json").json
     assert (plan["entries"], plan["calls"], plan["left"]) == (1, 1, 200_000)
-    assert "nobody can be asked here" in run().errors
+    assert "there is no terminal to ask on" in run().errors
     assert stage.provider.tasks == []
 
 
