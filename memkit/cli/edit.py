@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from memkit.cli.context import Context, command
+from memkit.cli.context import Context, command, iso_day_named
 from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
 
@@ -31,16 +31,15 @@ def edit_command(context: Context, day: str | None) -> None:
     """
     from memkit.cli.index import index_project
     from memkit.ipc import unindexed
-    from memkit.recall.dates import parse_day
 
-    today = date.today()
-    chosen = (parse_day(day, today) if day else today).isoformat()
+    today = date.today().isoformat()
+    chosen = iso_day_named(day) or today
     journal = context.journal()
     # memkit adds to the .local file of a day whose own file is in git, but users edit that one, too.
     present = [name for name in (f"{chosen}.local", chosen) if journal.read(name)]
     name = present[0] if present else journal.day_for(chosen)
     before = journal.read(name)
-    if not before and chosen != today.isoformat():
+    if not before and chosen != today:
         raise NotFoundError(f"{context.project.root} has no memory of {chosen}")
     shown = before or f"# {chosen}\n".encode()
     edited = _edit(f"{name}.md", shown)

@@ -116,7 +116,7 @@ def select(
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
     """Import and index; what was done, and the roots of the projects that were touched."""
     from memkit.capture.importer import Importer
-    from memkit.cli.output import counting, reading
+    from memkit.cli.progress import counting, reading
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
     from memkit.ipc import launch, unindexed
@@ -150,7 +150,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
 
 def _forecast(context: Context, selection: ImportSelection) -> ImportPreview:
     from memkit.capture.import_preview import preview_import
-    from memkit.cli.output import reading
+    from memkit.cli.progress import reading
 
     with reading(context, "reading sessions", selection.size) as progress:
         return preview_import(selection, progress)

@@ -98,7 +98,7 @@ def index_here(
     Raises `IndexBusyError` if another has the lock for `wait_seconds`, by default `LOCK_SECONDS`.
     """
     wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
-    from memkit.cli.output import counting
+    from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
 

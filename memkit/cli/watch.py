@@ -104,7 +104,7 @@ def _try_to_index(context: Context, watcher: Watcher) -> None:
 
 
 def _index(context: Context) -> None:
-    from memkit.cli.output import counting
+    from memkit.cli.progress import counting
     from memkit.index.lock import index_lock
     from memkit.index.sync import sync_project
     from memkit.recall.ask import end_if_hung
