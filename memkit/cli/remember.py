@@ -34,12 +34,12 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     from memkit.privacy.redact import redact, without_private
 
     if os.environ.get(DISABLE_VARIABLE):
-        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it first")
+        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered")
     if user:
         context.turn_to_user_memory()
     project = context.project
     if project.is_off:
-        raise MemkitError(f"memkit is off for {project.root}; turn it on with `memkit on`")
+        raise MemkitError(f"memkit is off for {project.root}; the user can turn it on with `memkit on`")
     if text == "-":
         text = sys.stdin.read()
     patterns = context.settings().capture.compiled_patterns()

@@ -68,7 +68,7 @@ def _archive_line(value: dict[str, Any]) -> str:
 
 def _summaries_line(value: dict[str, Any]) -> str:
     if not value["on"]:
-        return "off; turn them on with `memkit config set summarize.provider auto`"
+        return "off (setting summarize.provider)"
     parts = [f"by {value['provider']}", f"{plural(value['waiting'], 'segment')} pending"]
     if value["reached"]:
         parts.append("today's budget is used up; they continue tomorrow")

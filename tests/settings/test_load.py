@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def shown(value: object) -> str:
-    """A parameter as a part of a test's name."""
+    """Return a parameter as part of a test's name."""
     return repr(value)[:40]
 
 
@@ -103,7 +103,7 @@ def test_words_for_yes_and_no(home: Home, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1000", " 1000 ", "1_000", "1000.0", "+1000"])
 def test_numbers_from_text(home: Home, text: str) -> None:
-    """In every layer: a number in quotes means the number."""
+    """A number in quotes is a number, in every layer."""
     assert load(home, MEMKIT_SEARCH_K=text).settings.search.k == 1000
     assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
     write_own(home, f"search.k = '{text}'")
@@ -114,7 +114,7 @@ def test_a_path_need_not_be_utf8(home: Home) -> None:
     assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ["\udcff"]
 
 
-def test_variables_that_are_no_settings(home: Home) -> None:
+def test_other_memkit_variables_are_ignored(home: Home) -> None:
     for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
         load(home, **{f"MEMKIT_{name}": "1"})
 
@@ -166,7 +166,7 @@ def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -
     ],
     ids=shown,
 )
-def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> None:
+def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> None:
     write_own(home, text)
     with pytest.raises(ConfigError) as caught:
         load(home)
@@ -183,7 +183,7 @@ def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> No
     ),
 )  # fmt: skip
 def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
-    """It is right, and means the same when it was written and read again, or an error of one line."""
+    """Any value either survives writing and reading, or is a one-line error."""
     try:
         settings = settings_file.validate({key: settings_file.Value(value, "here")})
     except ConfigError as error:
@@ -198,7 +198,7 @@ def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
 @pytest.mark.parametrize(
     "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
 )
-def test_places_of_the_index(home: Home, uri: str) -> None:
+def test_index_uris(home: Home, uri: str) -> None:
     assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
 
 
@@ -237,7 +237,7 @@ def test_a_file_that_is_not_utf8(home: Home) -> None:
         load(home)
 
 
-def test_a_directory_is_no_file_of_settings(home: Home) -> None:
+def test_a_directory_in_place_of_the_file(home: Home) -> None:
     os.mkdir(home.config_file)
     with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
         load(home)
@@ -264,7 +264,7 @@ class TestRemovedSettings:
         with pytest.raises(ConfigError, match=r"^search\.old was removed: use search\.k$"):
             settings_file.save(home, ("search", "old"), "1")
 
-    def test_stands_in_no_way(self, home: Home) -> None:
+    def test_does_not_block_changes(self, home: Home) -> None:
         write_own(home, "search.old = 1\n")
         settings_file.save(home, ("search", "k"), "7")
         assert load(home).settings.search.k == 7
@@ -275,7 +275,7 @@ class TestRemovedSettings:
 class TestFileOfAProject:
     """`.memkit.toml` may come from strangers."""
 
-    def test_may_set_what_is_harmless(self, home: Home, project: Project) -> None:
+    def test_may_set_harmless_settings(self, home: Home, project: Project) -> None:
         write_theirs(
             project,
             "memory.exclude = ['drafts/']\n[chunking]\nmax_characters = 800\n"
@@ -349,7 +349,7 @@ class TestFileOfAProject:
         assert len(loaded.refused) == 1
         assert said in loaded.refused[0]
 
-    def test_good_values_stand_beside_bad_ones(self, home: Home, project: Project) -> None:
+    def test_good_values_survive_bad_ones(self, home: Home, project: Project) -> None:
         write_theirs(project, "[search]\nk = 0\nmode = 'lexical'\n")
         assert load(home, project).settings.search.mode == "lexical"
 
@@ -360,7 +360,7 @@ class TestFileOfAProject:
         assert loaded.settings.chunking.max_characters == 300
 
     @pytest.mark.parametrize("layer", ["file", "variable"])
-    def test_a_value_at_odds_with_ones_own_is_refused(
+    def test_a_value_that_conflicts_with_the_users_is_refused(
         self, home: Home, project: Project, layer: str
     ) -> None:
         environ = {}
@@ -374,7 +374,7 @@ class TestFileOfAProject:
         assert loaded.settings.chunking.min_characters == 300
         assert len(loaded.refused) == 1
 
-    def test_is_read_only_if_it_is_a_file_of_fair_size(self, home: Home, project: Project) -> None:
+    def test_only_a_small_regular_file_is_read(self, home: Home, project: Project) -> None:
         path = Path(project.root, settings_file.PROJECT_FILE)
         path.symlink_to("/dev/zero")
         assert "it leads out of" in load(home, project).refused[0]
@@ -385,7 +385,7 @@ class TestFileOfAProject:
         path.write_text("# " + "x" * 2_000_000)
         assert "larger than" in load(home, project).refused[0]
 
-    def test_what_it_says_is_shown_short_and_plain(self, home: Home, project: Project) -> None:
+    def test_messages_are_short_and_printable(self, home: Home, project: Project) -> None:
         write_theirs(
             project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n'
         )
@@ -454,7 +454,7 @@ class TestSave:
         assert said in str(caught.value)
         assert Path(home.config_file).read_text() == before
 
-    def test_one_bad_value_after_the_other_can_be_mended(self, home: Home) -> None:
+    def test_bad_values_can_be_fixed_one_by_one(self, home: Home) -> None:
         write_own(home, "[search]\nk = 'x'\nmode = 'y'\n")
         settings_file.save(home, ("search", "k"), "7")
         settings_file.save(home, ("search", "mode"), "dense")
@@ -504,7 +504,7 @@ def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.M
     assert (published["redact"], published["exclude"], published["inject"]) == (["mine"], [], "pointers")
 
 
-def test_a_byte_order_mark_is_no_setting(home: Home) -> None:
+def test_a_byte_order_mark_is_skipped(home: Home) -> None:
     write_own(home, "\ufeff[search]\nk = 7\n")
     assert load(home).settings.search.k == 7
     settings_file.save(home, ("search", "k"), "8")
