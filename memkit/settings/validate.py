@@ -64,7 +64,7 @@ def name_of(key: Key) -> str:
 
 def check_known(key: Key, origin: str = "") -> None:
     """Raise `UnknownSettingError` if `key` is no setting."""
-    if key in _annotations():
+    if _is_known(key):
         return
     name = name_of(key)
     problem = removed(key) or f"unknown setting {name}; `memkit config list` shows all settings"
@@ -113,7 +113,7 @@ def validate(found: Mapping[Key, Value]) -> Settings:
 
 def parse_text(key: Key, text: str) -> Any:
     """Return the value that `text` stands for: a list from JSON or commas, any other text as it is."""
-    if key not in _annotations() or not isinstance(_type_info(key).type, inspect.ListType):
+    if not _is_known(key) or not isinstance(_type_info(key).type, inspect.ListType):
         return text
     if text.lstrip().startswith("["):
         try:
@@ -129,27 +129,30 @@ def _shown(text: str) -> str:
     return shorten(plain, SHOWN_CHARACTERS)
 
 
-@functools.cache
-def _annotations() -> dict[Key, Any]:
-    return {
-        (section, field.name): field.type
-        for section, made in _SECTIONS.items()
-        for field in msgspec.structs.fields(made)
-    }
+def _is_known(key: Key) -> bool:
+    section, name = key
+    return section in _SECTIONS and name in _SECTIONS[section].__struct_fields__
+
+
+@functools.cache  # by section: reading the types of all takes 2 ms
+def _annotations(section: str) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(_SECTIONS[section])}
 
 
 def _type_info(key: Key) -> inspect.Metadata:
-    found = inspect.type_info(_annotations()[key])
+    section, name = key
+    found = inspect.type_info(_annotations(section)[name])
     assert isinstance(found, inspect.Metadata)  # every setting has a description
     return found
 
 
 def _convert(key: Key, value: Value) -> Any:
+    section, name = key
     raw, kind = value.value, _type_info(key).type
     if isinstance(raw, str):
         raw = _from_text(raw, kind)
     try:
-        return msgspec.convert(raw, _annotations()[key], strict=False)
+        return msgspec.convert(raw, _annotations(section)[name], strict=False)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter for lone surrogates
         raise _bad_value(key, value, f"must be {_allowed(kind)}") from error
 
