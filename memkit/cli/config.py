@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "list": "no argument",
-    "path": "no argument",
     "get": "SECTION.NAME",
     "set": "SECTION.NAME and a value",
+    "path": "no argument",
 }
 
 NOTIFY_SECONDS = 1.0

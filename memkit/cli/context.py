@@ -77,7 +77,7 @@ class Context:
             directory = self._project or os.getcwd()
         except FileNotFoundError as error:
             raise NotFoundError(
-                "the working directory no longer exists; name one with --project"
+                "the working directory is gone; name one with --project"
             ) from error
         if not os.path.isdir(directory):
             raise NotFoundError(f"no such directory: {directory}")
