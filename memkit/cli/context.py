@@ -68,7 +68,7 @@ class Context:
         self.as_json = as_json
         self.home = Home.from_environment()
         self._project = project
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     @functools.cached_property
     def directory(self) -> str:
@@ -127,9 +127,9 @@ class Context:
         log_to_file(self.home)
         loaded = load.load(self.home, project, flags)
         for line in loaded.refused:
-            if line not in self._said:
+            if line not in self._reported:
                 self.say(line)
-                self._said.add(line)
+                self._reported.add(line)
         return loaded.settings
 
     def journal(self) -> Journal:

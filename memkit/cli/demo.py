@@ -75,7 +75,7 @@ class _Demo:
         self.directory = directory
         self.project = str(directory / "shop")
         bundled = resources.files("memkit.cli").joinpath("demo.jsonl").read_text(encoding="utf-8")
-        self.lines = bundled.replace(BUNDLED_ROOT, self.project).splitlines(keepends=True)
+        self.lines = bundled.replace(BUNDLED_ROOT, self.project).splitlines()
         self.session = str(json.loads(self.lines[0])["sessionId"])
         self.transcript = directory / f"{self.session}.jsonl"
         self.environment = {
@@ -130,28 +130,18 @@ class _Demo:
 
     def _play_session(self) -> list[str]:
         """Write the bundled transcript and call the hooks as Claude Code does; return the events."""
+        self.transcript.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        events = ["SessionStart"]
         self._hook("SessionStart", source="startup")
-        played = ["SessionStart"]
-        prompt, prompt_id, message = "", "", ""
-        for line in [*self.lines, "{}"]:
-            entry = json.loads(line)
-            content = entry.get("message", {}).get("content")
-            asked = content if entry.get("type") == "user" and isinstance(content, str) else ""
-            if prompt and (asked or not entry):
-                self._hook("Stop", prompt_id=prompt_id, last_assistant_message=message)
-                played.append("Stop")
-            if asked:
-                prompt, prompt_id = asked, entry["promptId"]
-                self._hook("UserPromptSubmit", prompt=prompt, prompt_id=prompt_id)
-                played.append("UserPromptSubmit")
+        for entry in map(json.loads, self.lines):
+            prompt = entry.get("message", {}).get("content")
+            if entry["type"] == "user" and isinstance(prompt, str):
                 self._print(f"prompt: {prompt}")
-            if entry.get("type") == "assistant":
-                message = "".join(block.get("text", "") for block in content)
-            if entry:
-                with self.transcript.open("a", encoding="utf-8") as file:
-                    file.write(line)
+                self._hook("UserPromptSubmit", prompt=prompt, prompt_id=entry["promptId"])
+                self._hook("Stop", prompt_id=entry["promptId"])
+                events += ["UserPromptSubmit", "Stop"]
         self._hook("SessionEnd", reason="prompt_input_exit")
-        return [*played, "SessionEnd"]
+        return [*events, "SessionEnd"]
 
     def _hook(self, event: str, **fields: str) -> None:
         from memkit.ipc.launch import REPOSITORY
