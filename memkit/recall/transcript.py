@@ -112,7 +112,7 @@ def find_original(home: Home, session: str) -> Original | None:
 
 
 def original_at(home: Home, path: Path) -> Original:
-    """The session whose transcript is the file at `path`. Raises `TombstoneError`."""
+    """The session whose transcript is the file at `path`. Raises `DamagedFileError`."""
     return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
 
 
