@@ -27,8 +27,7 @@ from memkit.index.paths import added_paths
 from memkit.journal import files as memory_files
 from memkit.journal.old_versions import keep_replaced, replaced_files
 from memkit.maintenance import restore
-from memkit.maintenance.backup import back_up
-from memkit.maintenance.backup_file import BackedUpProject, Header, create
+from memkit.maintenance.backup import BackedUpProject, Header, back_up, create
 from memkit.maintenance.restore import open_backup
 from memkit.privacy.tombstones import Tombstones
 from tests.cli.conftest import Run
@@ -165,7 +164,7 @@ def test_a_project_that_moved(run_lexical: Run, memory: Memory, tmp_path: Path) 
 def test_nothing_happens_unasked(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
     backup = tmp_path / "b.tar.zst"
     run_lexical(memory, "backup", str(backup))
-    assert "is there already" in run_lexical(memory, "backup", str(backup)).complaint
+    assert "exists; name another file" in run_lexical(memory, "backup", str(backup)).complaint
     memory.path("2026-11-18.md").unlink()
     asked = run_lexical(memory, "restore", str(backup))
     assert (asked.status, asked.errors) == (1, "memkit: nobody is there to be asked; `--yes` starts it\n")
@@ -404,7 +403,7 @@ def test_session_states_name_no_file_but_transcripts_of_this_user(
     shutil.rmtree(memory.home.root)
     said = run_lexical(memory, "restore", str(backup), "--yes")
     assert said.status == 0, said.errors
-    assert f"Markdown to be indexed as well: {outside}" in said.output
+    assert f"Markdown that would be indexed as well: {outside}" in said.output
     for name, (transcript, _, is_kept) in named.items():
         state = Sessions(memory.home).load(name)
         assert (state.transcript, state.offset) == (transcript if is_kept else "", 7), name

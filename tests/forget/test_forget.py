@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.capture import Capture
-from memkit.capture.sessions import Sessions
+from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.errors import MemkitError, NewerFileError, NotFoundError, TombstoneError
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
@@ -120,13 +120,15 @@ def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
         name = spool.put(stage.home, record)
         Path(stage.home.spool, "new", name).rename(Path(stage.home.spool, folder, name))
     Path(stage.home.spool, "failed", "broken.json").write_text(f'{{"session": "{SESSION}", "prompt": "{WORD}')
-    kept = spool.put(stage.home, stage.record("Stop", message="a turnip", prompt_id=prompt_id(3)))
+    elsewhere = {"session": "another", "project": "/elsewhere"}
+    kept = spool.put(stage.home, {**stage.record("Stop", message="a turnip"), **elsewhere})
     capture = Capture(stage.home, Settings())
     capture.handle(stage.record("UserPromptSubmit", prompt=WORD, prompt_id=prompt_id(2)), NOW)
     state = Sessions(stage.home).load(SESSION)
-    state.prompts["old"] = "a radish"
     state.answers[second] = [f"a {WORD}", "0"]
     Sessions(stage.home).save(state)
+    other = Session("another", project="/elsewhere", prompts={"old": "a radish"})
+    Sessions(stage.home).save(other)
     Path(stage.home.sessions, "damaged.json").write_text(f'{{"id": "{SESSION}", {WORD}')
     Path(stage.home.archive, ".a.tmp").write_text(WORD)
     remembered.day.with_name(".b.tmp").write_text(WORD)
@@ -138,7 +140,7 @@ def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
     remembered.forget(remembered.select(second))
     assert remembered.holders() == []
     assert json.loads(Path(stage.home.spool, "new", kept).read_text())["message"] == "a turnip"
-    assert Sessions(stage.home).load(SESSION).prompts == {"old": "a radish"}
+    assert Sessions(stage.home).load("another") == other
     (waiting,) = SummaryQueue(stage.home)
     assert waiting.tries == {}
     for _, record in spool.stored(stage.home):
@@ -273,8 +275,7 @@ STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_durably",
     "journal": "memkit.journal.journal.Journal._put",
     "archive": "memkit.archive.archive.Archive.rewrite",
-    "state": "memkit.forget.erasing._Eraser._states",
-    "spool": "memkit.forget.erasing._Eraser._spool",
+    "states and events": "memkit.forget.erasing._Eraser._old_text",
     "sync": "memkit.forget.erasing.sync_project",
     "erase": "memkit.forget.erasing.erase_deleted",
     "finish": "memkit.privacy.tombstones.Tombstones.finish",

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from memkit.capture.live_sessions import LiveSessions
 from memkit.doctor import checks
-from memkit.doctor.checks import CHECKS, Check, examine, mend
+from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.doctor.finding import Finding, Subject, open_subject
-from memkit.doctor.notify import notify_next_session
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
 from tests.doctor.conftest import Patient
@@ -67,7 +66,7 @@ def test_a_project_hears_of_its_own(bare: Patient, tmp_path: Path) -> None:
     assert notify_next_session(bare.home) == 1
     (tmp_path / "other").mkdir()
     assert "systemMessage" not in session_start(bare, str(tmp_path / "other"))
-    assert "no hook of memkit has ever fired" in str(session_start(bare)["systemMessage"])
+    assert "no hook of memkit has ever run" in str(session_start(bare)["systemMessage"])
 
 
 def test_not_all_at_once_and_nothing_that_steers(bare: Patient) -> None:
@@ -108,11 +107,11 @@ def test_what_is_mended_when(bare: Patient) -> None:
     waiting = Finding("events-waiting", "warning", "what", "meaning", fixable=True)
     failed = Finding("event-failed", "error", "what", "meaning", fixable=True)
     other = Finding("open-to-others", "error", "what", "meaning")
-    assert [step.said for step in mend(subject, [waiting, other, failed, failed])] == [
-        "0 events put back to be tried again",
-        "0 events taken in",
+    assert [step.message for step in apply_fixes(subject, [waiting, other, failed, failed])] == [
+        "0 events put back",
+        "0 events handled",
     ]
-    assert list(mend(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
+    assert list(apply_fixes(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
 
 
 def test_no_home_is_no_fault(bare: Patient, tmp_path: Path) -> None:

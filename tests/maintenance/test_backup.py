@@ -16,8 +16,8 @@ import pytest
 import zstandard
 
 from memkit.errors import BackupError, NewerFileError
-from memkit.maintenance import backup_file
-from memkit.maintenance.backup_file import BackedUpProject, Header, create, unpack
+from memkit.maintenance import backup
+from memkit.maintenance.backup import BackedUpProject, Header, create, unpack
 
 HEADER = {
     "format": "memkit backup",
@@ -106,7 +106,7 @@ def test_a_backup_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_no_member_leads_anywhere_else(complaint: Try, name: str) -> None:
-    assert "is no name of memkit's" in complaint(whole(name))
+    assert "into a backup" in complaint(whole(name))
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_no_member_leads_anywhere_else(complaint: Try, name: str) -> None:
 def test_links_and_devices_are_refused(complaint: Try, kind: bytes) -> None:
     link = tarfile.TarInfo("home/archive/a")
     link.type, link.linkname = kind, "/etc/passwd"
-    assert "no plain file" in complaint(packed([("memkit-backup.json", json.dumps(HEADER).encode()), link]))
+    assert "is not a regular file" in complaint(packed([("memkit-backup.json", json.dumps(HEADER).encode()), link]))
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "../x", "a\\b"])
 def test_no_project_lies_outside_of_the_home(complaint: Try, name: str) -> None:
     projects = [{"root": "/x", "under_home": name}]
-    assert "no name of a project" in complaint(whole("home/config.toml", projects=projects))
+    assert "not the name of a project" in complaint(whole("home/config.toml", projects=projects))
 
 
 def test_a_newer_one_is_refused_politely(complaint: Try) -> None:
@@ -139,14 +139,14 @@ def test_one_that_is_cut_short_anywhere_or_changed_is_refused(complaint: Try, tm
     one = ("home/config.toml", b"k")
     end = ("checksums.json", json.dumps({"home/config.toml": hashlib.sha256(b"k").hexdigest()}).encode())
     for members, reason in (
-        ([header, one, one, end], "there twice"),
+        ([header, one, one, end], "twice"),
         ([header, one], "its end is missing"),
-        ([header, ("home/config.toml", b"j"), end], "checksums do not fit"),
-        ([header, end], "checksums do not fit"),
-        ([header, one, ("home/ledger.jsonl", b""), end], "checksums do not fit"),
-        ([header, one, end, one], "behind its end"),
-        ([one, end], "does not begin as one"),
-        ([("memkit-backup.json", b"[]"), end], "does not begin as one"),
+        ([header, ("home/config.toml", b"j"), end], "checksums do not match"),
+        ([header, end], "checksums do not match"),
+        ([header, one, ("home/ledger.jsonl", b""), end], "checksums do not match"),
+        ([header, one, end, one], "after its end"),
+        ([one, end], "does not begin as a backup"),
+        ([("memkit-backup.json", b"[]"), end], "does not begin as a backup"),
     ):
         assert reason in complaint(packed(members))
         for path in (tmp_path / "staging").iterdir():
@@ -155,7 +155,7 @@ def test_one_that_is_cut_short_anywhere_or_changed_is_refused(complaint: Try, tm
 
 
 def test_other_files_are_none(complaint: Try, tmp_path: Path) -> None:
-    assert "no backup of memkit's" in complaint(b"# a day\n")
+    assert "not a backup of memkit" in complaint(b"# a day\n")
     with pytest.raises(BackupError, match="No such file"):
         unpack(tmp_path / "missing", tmp_path)
 
@@ -186,9 +186,9 @@ def test_a_bomb_is_refused_before_anything_is_unpacked(refused_unwritten: Try) -
 def test_many_members_together_are_no_larger(
     refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backup_file, "_ALWAYS_BYTES", 10_000)
-    monkeypatch.setattr(backup_file, "_MOST_RATIO", 0)
-    members = [(f"home/archive/{number}", bytes(3000)) for number in range(4)]
+    monkeypatch.setattr(backup, "_ALWAYS_BYTES", 10_000)
+    monkeypatch.setattr(backup, "_MAX_RATIO", 0)
+    members = [(f"home/archive/{number}.jsonl.zst", bytes(3000)) for number in range(4)]
     start = ("memkit-backup.json", json.dumps(HEADER).encode())
     assert "unpacks to more than" in refused_unwritten(packed([start, *members]))
 
@@ -204,19 +204,19 @@ def test_a_sparse_member_is_refused(refused_unwritten: Try) -> None:
     info = tarfile.TarInfo("home/archive/a")
     info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "100000000"}
     start = ("memkit-backup.json", json.dumps(HEADER).encode())
-    assert "no plain file" in refused_unwritten(packed([start, info]))
+    assert "is not a regular file" in refused_unwritten(packed([start, info]))
 
 
 def test_too_many_members_are_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup_file, "_MOST_MEMBERS", 3)
-    members = [(f"home/archive/{number}", b"x") for number in range(4)]
+    monkeypatch.setattr(backup, "_MAX_MEMBERS", 3)
+    members = [(f"home/archive/{number}.jsonl.zst", b"x") for number in range(4)]
     start = ("memkit-backup.json", json.dumps(HEADER).encode())
     assert "more than 3 files" in refused_unwritten(packed([start, *members]))
 
 
 def test_more_than_the_disk_has_is_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     room = shutil.disk_usage("/")._replace(free=10)
-    monkeypatch.setattr(backup_file.shutil, "disk_usage", lambda _: room)
+    monkeypatch.setattr(backup.shutil, "disk_usage", lambda _: room)
     assert "make room" in refused_unwritten(whole("home/config.toml"))
 
 
@@ -228,4 +228,4 @@ def test_a_pipe_is_no_backup(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["projects/0/memory/.git/config", "home/archive/.hidden"])
 def test_no_member_is_hidden(refused_unwritten: Try, name: str) -> None:
-    assert "is no name of memkit's" in refused_unwritten(whole(name))
+    assert "into a backup" in refused_unwritten(whole(name))
