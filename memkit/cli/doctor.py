@@ -48,7 +48,7 @@ def doctor_command(context: Context, fix: bool) -> None:
     if context.as_json:
         context.print_json(
             {
-                "findings": [dataclasses.asdict(finding) for finding in findings],
+                "findings": [{**dataclasses.asdict(one), "fixable": one.fixable} for one in findings],
                 "fixed": [result._asdict() for result in fixed],
                 "last_events": events,
             }

@@ -50,8 +50,8 @@ def forget_command(
 ) -> None:
     """Erase something from journal, archive, and index for good, and never import it again.
 
-    An ID is that of a result of `memkit search`, or of a turn, a bullet, a note, or a fact. A turn goes with
-    all bullets and facts that depend on it. An ID, --session, or --query erases from every project.
+    Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. A turn goes with all
+    bullets and facts that depend on it. An ID, --session, or --query erases from every project.
     --everything, --since, and --until erase from this project only: copies in other projects, after a merge
     or a second import, stay there and in the archive.
 

@@ -87,7 +87,7 @@ CHECKS = (
 
 
 class Fix(NamedTuple):
-    """What fixes the findings of these codes. `run` returns a line about what it did."""
+    """A fix for the findings with these codes. `run` returns a line about what it did."""
 
     run: Callable[[Subject], str]
     codes: frozenset[str]
@@ -158,7 +158,7 @@ def _run(check: Check, subject: Subject) -> Iterator[Finding]:
 
 
 class FixResult(NamedTuple):
-    """What one fix did, or why it failed."""
+    """The result of one fix, or the reason why it failed."""
 
     message: str
     failed: bool

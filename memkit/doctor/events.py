@@ -118,19 +118,18 @@ def _recent_errors(subject: Subject) -> Iterator[str]:
 
 
 def check_failed_events(subject: Subject) -> Iterator[Finding]:
-    """Find events that memkit gave up, or will try again, by reason."""
+    """Find failed events, and events that memkit will try again, by reason."""
     failed = spool.failed(subject.home)
     for reason, count in Counter(map(_reason, failed)).items():
         is_event = any("event" in item.record for item in failed if _reason(item) == reason)
         yield Finding(
             "event-failed",
             "error",
-            f"{plural(count, 'event')} given up: {reason}",
+            f"{plural(count, 'event')} failed for good: {reason}",
             "those turns are not in the memory",
-            "fix the cause, then run `memkit work --retry`"
+            f"fix the cause, then run {FIX}"
             if is_event
             else f"the file is damaged: delete it in {subject.home.spool}/failed",
-            fixable=is_event,
         )
     retried = [item for item in spool.unfinished(subject.home) if item.record.get("attempts")]
     for reason, count in Counter(map(_reason, retried)).items():
@@ -174,8 +173,6 @@ def check_waiting_events(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"a worker was killed while it handled {plural(len(claimed), 'event')}",
             "those turns wait for the next worker",
-            FIX,
-            fixable=True,
         )
     late = [
         item
@@ -192,6 +189,4 @@ def check_waiting_events(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"{plural(len(late), 'event')} waiting since {since}, without a worker",
             "searches do not find those turns yet",
-            FIX,
-            fixable=True,
         )

@@ -1,4 +1,4 @@
-"""What a check returns, and what it examines."""
+"""The result of a check, and the subject that it examines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Finding:
     """One problem.
 
     `code` identifies the problem for programs. `what` describes it in one line, `meaning` its consequence,
-    and `fix` how to fix it. `fixable` means that `checks.apply_fixes` does so without harm.
+    and `fix` how to fix it.
     """
 
     code: str
@@ -33,12 +33,16 @@ class Finding:
     what: str
     meaning: str
     fix: str = FIX
-    fixable: bool = False
+
+    @property
+    def fixable(self) -> bool:
+        """Whether `checks.apply_fixes` fixes it without harm: `fix` then names the command."""
+        return FIX in self.fix
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the checks examine: a memory home and a project, at `now` (seconds since the epoch).
+    """The memory home and the project that the checks examine, at `now` (seconds since the epoch).
 
     `refused` are settings that the project's file may not change. `problem` says why the settings cannot be
     read, if so.

@@ -137,7 +137,7 @@ def _reason(path: str, root: str) -> str:
     if stat.S_ISDIR(status.st_mode):
         return ""
     if not stat.S_ISREG(status.st_mode):
-        return "it is not a regular file"
+        return "it is no regular file"
     return f"it is larger than {MOST_BYTES:,} bytes" if status.st_size > MOST_BYTES else ""
 
 
@@ -206,7 +206,6 @@ def check_owner(subject: Subject) -> Iterator[Finding]:
             f"{others[0]}",
             "memkit cannot read or replace them; this happens after running it with sudo",
             f"`sudo chown -R {owner} {home.root}`" if user else FIX,
-            fixable=not user,
         )
 
 
@@ -234,8 +233,6 @@ def check_permissions(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"other users may read or change {plural(len(found), 'file')} in {subject.home.root}: {found[0]}",
             "other users can read your conversations with Claude",
-            FIX,
-            fixable=True,
         )
 
 

@@ -27,7 +27,7 @@ from memkit.index.store import directory
 from memkit.text import one_line, plural
 
 WAIT_SECONDS = 10.0
-"""How long a check waits for another process that uses the index."""
+"""The time that a check waits for another process that uses the index."""
 
 _REBUILT = "the next search rebuilds it first, and takes longer"
 
@@ -37,15 +37,15 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
     try:
         snapshot = inspect_snapshot(subject.project, subject.home, subject.settings)
     except ForeignSnapshotError as error:
-        yield Finding("snapshot-foreign", "error", str(error), _REBUILT, FIX, fixable=True)
+        yield Finding("snapshot-foreign", "error", str(error), _REBUILT)
         return
     except StaleSnapshotError as error:
-        yield Finding("snapshot-damaged", "error", str(error), _REBUILT, FIX, fixable=True)
+        yield Finding("snapshot-damaged", "error", str(error), _REBUILT)
         return
     place = snapshot_directory(subject.home, _collection_name(subject))
     if snapshot is None and place.is_dir() and any(place.iterdir()):
         what = f"the snapshot in {place} is half-written, so searches do not use it"
-        yield Finding("snapshot-damaged", "error", what, _REBUILT, FIX, fixable=True)
+        yield Finding("snapshot-damaged", "error", what, _REBUILT)
 
 
 def check_edits(subject: Subject) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
     if snapshot is None:
         if files:
             what = f"{plural(len(files), 'memory file')} of {root} are not indexed"
-            yield Finding("not-indexed", "warning", what, _REBUILT, FIX, fixable=True)
+            yield Finding("not-indexed", "warning", what, _REBUILT)
         return
     if not is_in_step(snapshot, files, subject.settings):
         yield Finding(
@@ -73,8 +73,6 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"the memory of {root} has changed since it was indexed",
             "the next search indexes the changes first; until then searches do not find them",
-            FIX,
-            fixable=True,
         )
     if snapshot.missing and subject.settings.embedding.provider != "none":
         yield Finding(
@@ -82,8 +80,6 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"{snapshot.missing} of {len(snapshot)} chunks of {root} have no vector",
             "searches find them only by their words",
-            FIX,
-            fixable=True,
         )
 
 
@@ -112,7 +108,6 @@ def check_store(subject: Subject) -> Iterator[Finding]:
             f"the index {path} cannot be read: {contents.damage}",
             "memkit can index nothing new",
             f"{FIX} sets it aside and rebuilds it from the Markdown",
-            fixable=True,
         )
         return
     if contents.failure:
@@ -131,8 +126,6 @@ def check_store(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"a process was killed while it had the index {path} open",
             "the index is intact; the next process that writes it checks it first",
-            FIX,
-            fixable=True,
         )
     collection = contents.collections.get(_collection_name(subject))
     if collection is not None:
@@ -173,8 +166,6 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
             "error",
             f"the snapshot that searches read differs from the index in {count}",
             "searches miss some entries, or find deleted ones",
-            FIX,
-            fixable=True,
         )
 
 
@@ -187,7 +178,6 @@ def _to_rebuild(subject: Subject, code: str, what: str) -> Finding:
         what,
         "searches fail or miss entries",
         "`memkit index --rebuild`, which embeds everything again" if is_paid else FIX,
-        fixable=not is_paid,
     )
 
 

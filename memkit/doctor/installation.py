@@ -136,7 +136,7 @@ def check_versions(subject: Subject) -> Iterator[Finding]:
             "versions-differ",
             "warning",
             f"several versions of memkit are installed: {shown}",
-            "the service of the newest one answers all of them, and ends that of an older one",
+            "the newest version's service answers all of them, and ends an older version's service",
             "`claude plugin update memkit@memkit`, and remove or update the others",
         )
 

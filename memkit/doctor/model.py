@@ -1,4 +1,4 @@
-"""Check the models: the one that embeds text, and the one that writes summaries."""
+"""Check the embedding model, and the model that writes summaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memkit.llm.model import NotConfiguredError, RateLimitedError, UnavailableEr
 from memkit.text import plural
 
 ANSWER_SECONDS = 10.0
-"""How long to wait for the provider of vectors."""
+"""The time to wait for the provider of vectors."""
 
 _NO_VECTORS = "searches use words only, and new text gets no vectors"
 _NO_BULLETS = "segments keep their digests and get no bullets; nothing is lost"
@@ -36,7 +36,6 @@ def check_weights(subject: Subject) -> Iterator[Finding]:
             f"the weights of {weights.MODEL} are not in {directory}, nor anywhere else on this machine",
             _NO_VECTORS,
             f"{FIX} downloads them" if chosen.download else f"`{install}`, or allow embedding.download",
-            fixable=chosen.download,
         )
 
 
@@ -51,8 +50,6 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
             "error",
             f"{' and '.join(refused)} in {weights.model_directory(subject.home)} is not the published file",
             f"its vectors would be wrong; {_NO_VECTORS}",
-            FIX,
-            fixable=True,
         )
 
 

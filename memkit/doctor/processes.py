@@ -23,7 +23,7 @@ from memkit.state import release
 from memkit.text import plural
 
 START_SECONDS = 5.0
-"""How long a service may take from its start to its first answer."""
+"""The time from the start of a service to its first answer."""
 
 POLL_SECONDS = 0.1
 
@@ -46,7 +46,6 @@ def check_service(subject: Subject) -> Iterator[Finding]:
                 f"the service{f', process {process},' if process else ''} does not answer",
                 "hooks and searches wait for it in vain, and memkit handles no events",
                 f"{FIX}, or `memkit service restart`; ending it loses nothing",
-                fixable=True,
             )
         return
     version = str(status.get("version"))
@@ -57,10 +56,10 @@ def check_service(subject: Subject) -> Iterator[Finding]:
             "warning",
             f"the service has version {version}, this is {memkit.__version__}",
             "this older memkit uses the newer one's service" if is_newer else "commands do not use it",
+            # Ending a newer one would start the older one instead.
             "`claude plugin update memkit@memkit`, and update this one"
             if is_newer
             else f"{FIX}, or `memkit service restart`",
-            fixable=not is_newer,  # ending a newer one would start the older one instead
         )
     for line in status.get("errors", [])[-1:]:
         yield Finding(
@@ -115,8 +114,6 @@ def check_stale_files(subject: Subject) -> Iterator[Finding]:
             "note",
             f"{path} is of a service that was killed",
             "none: hooks notice that no service listens, and the next service replaces it",
-            FIX,
-            fixable=True,
         )
 
 

@@ -13,7 +13,7 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.settings import TranscriptFile, kept_days, session_transcripts
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
-from memkit.doctor.finding import FIX, Finding, Subject, split_advice
+from memkit.doctor.finding import Finding, Subject, split_advice
 from memkit.errors import (
     ArchiveError,
     ArchiveVersionError,
@@ -90,8 +90,6 @@ def check_archive(subject: Subject) -> Iterator[Finding]:
             f"Claude Code deletes the transcripts of {plural(len(remembered), 'remembered session')} {days}, "
             f"and they are not archived: {remembered[0].id}",
             "their digests stay, but the original exchanges will be lost",
-            FIX,
-            fixable=True,
         )
     if unknown:
         yield Finding(

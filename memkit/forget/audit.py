@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import redact_again
@@ -38,7 +38,7 @@ Redact = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """Where a secret is, and of which kind, but never the secret itself.
+    """The place and kind of a secret, but never the secret itself.
 
     `where` is the kind of place (`journal`, `archive`, …), `place` the file, or the session and turn. `line`
     is from 1, or None in a place without lines. `kind` is as in `[redacted:kind]`.
@@ -105,33 +105,23 @@ def added_marks(text: str, redacted: str) -> list[tuple[int, str]]:
     return found or [(0, "secret")]
 
 
-class Place(Protocol):
-    """A file with text, or a part of one."""
+class Place(NamedTuple):
+    """A file with text, or a part of one.
 
-    def search(self, finder: SecretFinder) -> None:
-        """Pass all text to `finder`. Raise `MemkitError`, `OSError`."""
+    `search` passes the text to a finder; `fix` redacts it durably. The caller of `fix` holds the index lock.
+    Both raise `MemkitError`, `OSError`.
+    """
 
-    def fix(self, redact: Redact) -> None:
-        """Redact the text durably. The caller holds the index lock. Raise `MemkitError`, `OSError`."""
+    search: Callable[[SecretFinder], object]
+    fix: Callable[[Redact], object]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedDay:
-    """A day of the journal."""
+def _day(journal: Journal, day: str, home: Home) -> Place:
+    """Return a day of the journal. A turn that may still grow can grow after a fix."""
 
-    journal: Journal
-    day: str
-    home: Home
-
-    def search(self, finder: SecretFinder) -> None:
-        """See `Place`."""
-        place = str(self.journal.path(self.day))
-        self.journal.look_at(self.day, finder.lines_of("journal", place))
-
-    def fix(self, redact: Redact) -> None:
-        """See `Place`. A turn that may still grow can grow afterwards."""
-        sessions = Sessions(self.home)
-        root = self.journal.project.root
+    def fix(redact: Redact) -> None:
+        sessions = Sessions(home)
+        root = journal.project.root
         states = {turn: state for state in sessions for turn in state.growing_in(root)}
         growing = {turn: state.growing_in(root)[turn] for turn, state in states.items()}
 
@@ -139,102 +129,79 @@ class AuditedDay:
             states[turn].will_write(turn, root, section_hash)
             sessions.save(states[turn])
 
-        self.journal.redact(self.day, lambda line, text: redact(text), growing, will_write)
+        journal.redact(day, lambda line, text: redact(text), growing, will_write)
+
+    path = str(journal.path(day))
+    return Place(lambda finder: journal.look_at(day, finder.lines_of("journal", path)), fix)
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignMarkdown:
-    """Indexed Markdown that memkit did not write and does not change."""
+def _foreign_markdown(path: Path) -> Place:
+    """Return indexed Markdown that memkit did not write and does not change."""
 
-    path: Path
+    def search(finder: SecretFinder) -> None:
+        text, _ = decode(read_regular(os.path.realpath(path)))
+        finder.lines_of("markdown", str(path))(1, text)
 
-    def search(self, finder: SecretFinder) -> None:
-        """See `Place`."""
-        text, _ = decode(read_regular(os.path.realpath(self.path)))
-        finder.lines_of("markdown", str(self.path))(1, text)
-
-    def fix(self, redact: Redact) -> None:
-        """Do nothing: the file is the user's own."""
+    return Place(search, lambda redact: None)
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedSession:
-    """A session in the archive, if it has a turn of a project at `roots` (None: of any)."""
+def _archived_session(archive: Archive, session: str, roots: Collection[str] | None) -> Place:
+    """Return a session in the archive, empty if it has no turn of the projects at `roots` (None: any)."""
 
-    archive: Archive
-    session: str
-    roots: Collection[str] | None
-
-    def search(self, finder: SecretFinder) -> None:
-        """See `Place`. This includes replaced versions of a turn, which are in the file, too."""
-        turns = list(self.archive.versions(self.session))
-        if self.roots is None or any(turn.project in self.roots for turn in turns):
+    def search(finder: SecretFinder) -> None:
+        turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
+        if roots is None or any(turn.project in roots for turn in turns):
             for turn in turns:
-                redact_again(turn, finder.at("archive", f"session {self.session} turn {turn.id}"))
+                redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
 
-    def fix(self, redact: Redact) -> None:
-        """See `Place`."""
-        self.archive.rewrite(self.session, lambda turn: redact_again(turn, redact))
+    return Place(search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact)))
 
 
-@dataclass(frozen=True, slots=True)
-class OldText:
-    """The text in a session state or a spooled event. A fix removes it: the transcript has it, too."""
-
-    where: str
-    path: Path
-    value: dict[str, Any]
-
-    def search(self, finder: SecretFinder) -> None:
-        """See `Place`."""
-        text = {name: self.value[name] for name in OLD_TEXT_FIELDS if name in self.value}
-        redacted(text, finder.at(self.where, str(self.path)))
-
-    def fix(self, redact: Redact) -> None:
-        """See `Place`."""
-        remove_old_text(self.path)
+def _old_text(where: str, path: Path, value: dict[str, Any]) -> Place:
+    """Return the text of a session state or a spooled event. A fix removes it: the transcript has it, too."""
+    text = {name: value[name] for name in OLD_TEXT_FIELDS if name in value}
+    return Place(
+        lambda finder: redacted(text, finder.at(where, str(path))), lambda redact: remove_old_text(path)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class TextFile:
-    """A log, a copy of a replaced file, or a damaged file. JSON lines stay JSON lines."""
+def _text_file(where: str, path: Path) -> Place:
+    """Return a log, a copy of a replaced file, or a damaged file. JSON lines stay JSON lines."""
 
-    where: str
-    path: Path
+    def search(finder: SecretFinder) -> None:
+        place = str(path)
+        _redacted_text(path, lambda line: finder.at(where, place, line), finder.lines_of(where, place))
 
-    def search(self, finder: SecretFinder) -> None:
-        """See `Place`."""
-        place = str(self.path)
-        self._changed(
-            lambda line: finder.at(self.where, place, line), finder.lines_of(self.where, place)
-        )
-
-    def fix(self, redact: Redact) -> None:
-        """See `Place`. Write a log in place: another process may have it open."""
-        text = self._changed(lambda line: redact, lambda line, text: redact(text))
+    def fix(redact: Redact) -> None:
+        text = _redacted_text(path, lambda line: redact, lambda line, text: redact(text))
         data = text.encode("utf-8", "surrogateescape")
-        if self.where != "log":
-            write_durably(str(self.path), data)
+        if where != "log":
+            write_durably(str(path), data)
             return
-        with self.path.open("r+b") as file:
+        with path.open("r+b") as file:  # in place: another process may have the log open
             file.write(data)
             file.truncate()
 
-    def _changed(self, in_line: Callable[[int], Redact], in_lines: Callable[[int, str], str]) -> str:
-        """Return the text; `in_line` redacts the strings of a JSON line, `in_lines` runs of other lines."""
-        text = self.path.read_bytes().decode("utf-8", "surrogateescape")
-        parts = []
-        number = 1
-        for is_json, group in groupby(map(_parsed, text.split("\n")), lambda pair: pair[1] is not None):
-            lines = list(group)
-            if is_json:
-                for offset, (line, value) in enumerate(lines):
-                    changed = redacted(value, in_line(number + offset))
-                    parts.append(line if changed == value else json.dumps(changed))
-            else:
-                parts.append(in_lines(number, "\n".join(line for line, _ in lines)))
-            number += len(lines)
-        return "\n".join(parts)
+    return Place(search, fix)
+
+
+def _redacted_text(
+    path: Path, in_line: Callable[[int], Redact], in_lines: Callable[[int, str], str]
+) -> str:
+    """Return the text; `in_line` redacts the strings of a JSON line, `in_lines` runs of other lines."""
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    parts = []
+    number = 1
+    for is_json, group in groupby(map(_parsed, text.split("\n")), lambda pair: pair[1] is not None):
+        lines = list(group)
+        if is_json:
+            for offset, (line, value) in enumerate(lines):
+                changed = redacted(value, in_line(number + offset))
+                parts.append(line if changed == value else json.dumps(changed))
+        else:
+            parts.append(in_lines(number, "\n".join(line for line, _ in lines)))
+        number += len(lines)
+    return "\n".join(parts)
 
 
 def _parsed(line: str) -> tuple[str, dict[str, Any] | None]:
@@ -256,19 +223,19 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
             continue
         if kind.pattern == "archive/*.jsonl.zst":
             archive = Archive(home)
-            yield from (ArchivedSession(archive, one, roots) for one in archive.sessions())
+            yield from (_archived_session(archive, one, roots) for one in archive.sessions())
         elif kind.pattern.startswith("archive/replaced/"):
-            yield from (TextFile("archive", path) for path in replaced_files(home, roots))
+            yield from (_text_file("archive", path) for path in replaced_files(home, roots))
         elif kind.pattern.startswith("archive/before-restore/"):
-            for kept in sorted(Path(home.before_restore).glob("*")):  # its layout is that of a backup
+            for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
                 yield from places_in_home(Home(str(kept / "home")), roots)
                 for path in sorted((kept / "projects").rglob("*")):
                     if path.is_file():
-                        yield TextFile("replaced", path)
+                        yield _text_file("replaced", path)
         elif top in ("sessions", "spool"):
             yield from _states(home, kind, roots)
         else:
-            yield from (TextFile("log", Path(path)) for path in find_files(home.root, kind))
+            yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)
 
 
@@ -283,16 +250,16 @@ def _states(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterat
         except (OSError, ValueError):
             value = None
         if not isinstance(value, dict):
-            yield TextFile(where, path)
+            yield _text_file(where, path)
         elif roots is None or value.get("project") in roots:
-            yield OldText(where, path, value)
+            yield _old_text(where, path, value)
 
 
 def temporary_files(where: str, directory: str) -> Iterator[Place]:
     """Yield the unfinished files of killed writers in a directory."""
     for path in sorted(Path(directory).glob(TEMPORARY)):
         if path.is_file() and not path.is_symlink():
-            yield TextFile(where, path)
+            yield _text_file(where, path)
 
 
 def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
@@ -393,7 +360,7 @@ class Audit:
         for project, settings in self._projects:
             journal = Journal(project, shared=settings.memory.shared, home=self._home)
             own = days(project)
-            yield from (AuditedDay(journal, day, self._home) for day in own)
+            yield from (_day(journal, day, self._home) for day in own)
             if own:
                 yield from temporary_files("journal", project.memory)
             directory = Path(project.memory).relative_to(project.root).as_posix()
@@ -401,7 +368,7 @@ class Audit:
             files = read_files(project, self._home, settings)
             for source in files:
                 if source not in written:
-                    yield ForeignMarkdown(Path(project.root, source))
+                    yield _foreign_markdown(Path(project.root, source))
             problems += [f"{line} ({project.root})" for line in files.problems]
         yield from places_in_home(self._home, self._roots)
 

@@ -215,7 +215,7 @@ def purge_index(
             current.add(collection_name(project, home, space(settings.embedding)))
     for directory in snapshots_of(home, roots):
         chunks = open_in_force(directory, ChunkReader)
-        if chunks is None:  # nobody can read it
+        if chunks is None:  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
         remove_others(directory, chunks.path.name)

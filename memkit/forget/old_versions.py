@@ -21,9 +21,7 @@ from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_in_force
 from memkit.index.current import snapshots_of
-from memkit.journal.day_file import DayFile
-from memkit.journal.day_removal import Removal, bullets
-from memkit.journal.facts import FactFile, WrittenFact
+from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import original_name, replaced_files
 from memkit.paths import Home
@@ -54,7 +52,8 @@ def find_facts(
         found = {}
         for _, one in read_facts(path):
             cited = one.fact.citations
-            goes = _depends_on(one, forgotten) or (is_touched and cited.is_full)
+            goes = forgotten.covers_fact(one.id, cited.turns, cited.grips)
+            goes = goes or (is_touched and cited.is_full)
             if not goes and cited.chunks and passages:
                 chunks = chunks or _CitedChunks(home, journal)
                 goes = chunks.are_lost(cited.chunks, passages)
@@ -62,11 +61,6 @@ def find_facts(
                 found[one.id] = one.fact.shown
         if found:
             yield FactLocation(journal.project, path, found)
-
-
-def _depends_on(written: WrittenFact, forgotten: Forgotten) -> bool:
-    cited = written.fact.citations
-    return forgotten.covers_fact(written.id, cited.turns, cited.grips)
 
 
 class _CitedChunks:
@@ -162,24 +156,14 @@ def names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str])
 
 def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) -> bool:
     """Return whether a copy of the Markdown file `name` holds something of `forgotten`."""
-    if name in names:
-        return True
     text = path.read_bytes().decode("utf-8", "surrogateescape")
-    content = DayFile(text)
-    if any(True for _ in bullets(content, Removal(forgotten.turns, forgotten.grips))):
+    ids = forgotten.turns | forgotten.grips | forgotten.notes | forgotten.facts
+    sessions = (f"session:{period.session}" for period in forgotten.periods if period.session)
+    if name in names or any(one in text for one in (*ids, *sessions)):
         return True
-    for _, fact in FactFile(text, name).everywhere():
-        cited = fact.fact.citations
-        if _depends_on(fact, forgotten) or cited.is_full or (names and cited.chunks):
-            return True
-    sessions = {period.session for period in forgotten.periods if period.session}
-    for section in content.sections:
-        if (
-            section.pairs.get("turn") in forgotten.turns
-            or section.pairs.get("note") in forgotten.notes
-            or section.pairs.get("session") in sessions
-        ):
-            return True
+    cited = [fact.fact.citations for _, fact in FactFile(text, name).everywhere()]
+    if any(one.is_full or (names and one.chunks) for one in cited):
+        return True
     periods = [period for period in forgotten.periods if not period.session]
     return any(_overlaps(name, period.since, period.until) for period in periods)
 

@@ -44,7 +44,7 @@ VERSION = 1
 """The version of the format. memkit does not read a newer one."""
 
 PROJECT_MEMBERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
-"""The files of a project beside its memory, by their names in a backup."""
+"""The files of a project outside of its memory, by their names in a backup."""
 
 _FORMAT = "memkit backup"
 _HEADER = "memkit-backup.json"
@@ -58,7 +58,7 @@ _ALWAYS_BYTES = 256 * 1024 * 1024
 _MAX_MEMBERS = 200_000
 _MAX_JSON_BYTES = 64 * 1024 * 1024
 _SLACK_BYTES = 1024 * 1024
-"""What may be read beyond the announced sizes: headers, padding, and the blocks of the tar reader."""
+"""Bytes to read beyond the announced sizes: headers, padding, and the blocks of the tar reader."""
 
 _PROJECT = re.compile(r"projects/(\d{1,6})/(?:off|off-times|memory/.+)")
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)
@@ -88,7 +88,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class BackupReport:
-    """What a backup holds: the number of files, their bytes, its own bytes, and the projects' roots."""
+    """The number of files in a backup, their bytes, its own bytes, and the projects' roots."""
 
     files: int
     bytes: int
@@ -270,7 +270,7 @@ def _unpack(
     for number, info in enumerate(tar):
         stream.announce(info.size)
         if stream.announced > free:
-            raise BackupError(f"{path} unpacks to more than {directory} has room for; make room")
+            raise BackupError(f"{path} unpacks to more than the free space of {directory}; make room")
         if info.type not in _REGULAR or info.sparse is not None:
             raise ValueError(f"{info.name!r} is not a regular file")
         if number >= _MAX_MEMBERS:

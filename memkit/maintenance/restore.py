@@ -65,7 +65,7 @@ class RestoreStep:
 
 @dataclass(slots=True)
 class RestoreReport:
-    """What a restore did: numbers of files, and paths that were replaced, or skipped because they differ.
+    """The result of a restore: numbers of files, and paths that were replaced, or skipped because they differ.
 
     `kept_in` is the directory of what was replaced; "" if nothing was. `skipped_settings` says why the
     settings of the backup were not restored. `problems` are lines about forgotten text that could not be

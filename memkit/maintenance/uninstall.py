@@ -34,7 +34,7 @@ FOREIGN = "memkit did not make it"
 
 @dataclass(frozen=True, slots=True)
 class OwnedFiles:
-    """What an uninstall removes.
+    """The files that an uninstall removes.
 
     `removed` are files and directories, in the order of removal; `directories` are removed if they are empty
     then. `kept` are the paths that stay, each with the reason.

@@ -104,9 +104,9 @@ def test_a_check_that_fails_hides_no_other(bare: Patient) -> None:
 def test_what_is_mended_when(bare: Patient) -> None:
     """Each step once, in its order, and only for what is fixable."""
     subject = open_subject(bare.home, bare.memory.project)
-    waiting = Finding("events-waiting", "warning", "what", "meaning", fixable=True)
-    failed = Finding("event-failed", "error", "what", "meaning", fixable=True)
-    other = Finding("open-to-others", "error", "what", "meaning")
+    waiting = Finding("events-waiting", "warning", "what", "meaning")
+    failed = Finding("event-failed", "error", "what", "meaning")
+    other = Finding("open-to-others", "error", "what", "meaning", "by hand")
     assert [step.message for step in apply_fixes(subject, [waiting, other, failed, failed])] == [
         "0 events put back",
         "0 events handled",

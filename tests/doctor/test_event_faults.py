@@ -47,7 +47,7 @@ def test_a_failed_event(bare: Patient) -> None:
     give_up(bare, put(bare), "the disk was full")
     finding = bare.finding("event-failed")
     assert finding.level == "error"
-    assert finding.what == "1 event given up: the disk was full"
+    assert finding.what == "1 event failed for good: the disk was full"
     assert bare.fix(finding)[-1] == "1 event handled"
     assert "7443" in bare.search()
     assert bare.findings() == []
