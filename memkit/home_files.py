@@ -25,7 +25,8 @@ class FileKind(NamedTuple):
 
     `version` says where a file states the version of its format; "" means that it states none. `is_derived`
     means that memkit rebuilds the file, or needs it for a moment only. `has_text` means that it may hold
-    text of conversations, in plain or compressed form. `is_public` means that it was downloaded.
+    text of conversations, in plain or compressed form. `is_public` means that it holds nothing about the
+    user, like a download.
     """
 
     pattern: str

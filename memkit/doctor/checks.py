@@ -33,13 +33,12 @@ class Check(NamedTuple):
     """One check, of the whole home or `of_project`.
 
     An `hourly` check is cheap: the service runs it every hour. It takes no lock, reads little, and asks no
-    other process. A check that `needs_settings` is skipped while the settings cannot be read.
+    other process.
     """
 
     run: Callable[[Subject], Iterable[Finding]]
     of_project: bool = False
     hourly: bool = False
-    needs_settings: bool = False
 
 
 CHECKS = (
@@ -50,13 +49,13 @@ CHECKS = (
     Check(installation.check_versions, hourly=True),
     Check(home_checks.check_writing, hourly=True),
     Check(home_checks.check_memory, of_project=True, hourly=True),
-    Check(home_checks.check_git, of_project=True, hourly=True, needs_settings=True),
+    Check(home_checks.check_git, of_project=True, hourly=True),
     Check(home_checks.check_registry, hourly=True),
     Check(home_checks.check_owner, hourly=True),
     Check(home_checks.check_permissions, hourly=True),
     Check(home_checks.check_clock, hourly=True),
     Check(processes.check_service),
-    Check(processes.check_listening, hourly=True, needs_settings=True),
+    Check(processes.check_listening, hourly=True),
     Check(processes.check_stale_files),
     Check(processes.check_locks),
     Check(processes.check_long_lock, hourly=True),
@@ -67,20 +66,20 @@ CHECKS = (
     Check(events.check_failed_events, hourly=True),
     Check(events.check_waiting_events),
     Check(transcripts.check_transcripts, hourly=True),
-    Check(transcripts.check_archive, hourly=True, needs_settings=True),
+    Check(transcripts.check_archive, hourly=True),
     Check(transcripts.check_archive_files),
     Check(transcripts.check_forgetting, hourly=True),
-    Check(model.check_weights, hourly=True, needs_settings=True),
-    Check(model.check_hashes, needs_settings=True),
-    Check(model.check_provider, hourly=True, needs_settings=True),
-    Check(model.check_provider_answers, needs_settings=True),
-    Check(model.check_summarizer, hourly=True, needs_settings=True),
-    Check(model.check_summarizer_answers, hourly=True, needs_settings=True),
-    Check(model.check_budget, needs_settings=True),
+    Check(model.check_weights, hourly=True),
+    Check(model.check_hashes),
+    Check(model.check_provider, hourly=True),
+    Check(model.check_provider_answers),
+    Check(model.check_summarizer, hourly=True),
+    Check(model.check_summarizer_answers, hourly=True),
+    Check(model.check_budget),
     Check(model.check_given_up, hourly=True),
-    Check(index.check_snapshot, of_project=True, needs_settings=True),
-    Check(index.check_store, of_project=True, needs_settings=True),
-    Check(index.check_edits, of_project=True, needs_settings=True),
+    Check(index.check_snapshot, of_project=True),
+    Check(index.check_store, of_project=True),
+    Check(index.check_edits, of_project=True),
     Check(index.check_gone_projects),
 )
 """In the order in which findings of the same level are printed."""
@@ -91,11 +90,10 @@ class Fix(NamedTuple):
 
     run: Callable[[Subject], str]
     codes: frozenset[str]
-    needs_settings: bool = False
 
 
-def _fix(run: Callable[[Subject], str], *codes: str, needs_settings: bool = False) -> Fix:
-    return Fix(run, frozenset(codes), needs_settings)
+def _fix(run: Callable[[Subject], str], *codes: str) -> Fix:
+    return Fix(run, frozenset(codes))
 
 
 FIXES = (
@@ -103,14 +101,13 @@ FIXES = (
     _fix(home_checks.fix_permissions, "open-to-others"),
     _fix(processes.stop_service, "service-hung", "service-version"),
     _fix(processes.remove_stale_files, "service-left-behind"),
-    _fix(model.fix_weights, "weights-missing", "weights-refused", needs_settings=True),
-    _fix(events.retry_events, "event-failed", needs_settings=True),
-    _fix(events.handle_events, "event-failed", "worker-killed", "events-waiting", needs_settings=True),
-    _fix(transcripts.fix_archive, "archive-gap", needs_settings=True),
-    _fix(index.set_index_aside, "index-damaged", needs_settings=True),
-    _fix(index.rebuild, "index-foreign", "index-dimensions", "index-differs", needs_settings=True),
+    _fix(model.fix_weights, "weights-missing", "weights-refused"),
+    _fix(events.handle_events, "event-failed", "worker-killed", "events-waiting"),
+    _fix(transcripts.fix_archive, "archive-gap"),
+    _fix(index.set_index_aside, "index-damaged"),
+    _fix(index.rebuild, "index-foreign", "index-dimensions", "index-differs"),
     _fix(index.update, "snapshot-foreign", "snapshot-damaged", "snapshot-differs", "index-damaged",
-         "index-left-open", "not-indexed", "not-embedded", needs_settings=True),
+         "index-left-open", "not-indexed", "not-embedded"),
 )  # fmt: skip
 """In the order in which they run."""
 
@@ -127,34 +124,37 @@ def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]
                 "start a session of Claude Code with the plugin, or `memkit import`",
             )
         ]
-    possible = [check for check in checks if subject.problem is None or not check.needs_settings]
-    found = dict.fromkeys(finding for check in possible for finding in _run(check, subject))
-    if len(possible) < len(checks):
-        skipped = Finding(
+    found: dict[Finding, None] = {}
+    skipped = 0
+    for check in checks:
+        try:
+            for finding in check.run(subject):
+                found[finding] = None
+        except Exception as error:  # a failed check must not hide the findings of the others
+            if error is subject.problem:  # it needs the settings
+                skipped += 1
+                continue
+            name = check.run.__name__.removeprefix("check_").replace("_", " ")
+            logger.warning("the check of %s failed", name, exc_info=error)
+            failure = Finding(
+                "check-failed",
+                "warning",
+                f"the check of {name} failed: {one_line(str(error)) or type(error).__name__}",
+                "a problem there would not be found",
+                "`memkit logs` has the details",
+            )
+            found[failure] = None
+    if skipped:
+        finding = Finding(
             "checks-left-out",
             "note",
-            f"{len(checks) - len(possible)} checks were skipped, because the settings cannot be read",
+            f"{skipped} checks were skipped, because the settings cannot be read",
             "index, model, archive, and summaries were not checked, and are not fixed",
             "fix the settings first; then run `memkit doctor` again",
         )
-        found[skipped] = None
+        found[finding] = None
     order = ("error", "warning", "note")
     return sorted(found, key=lambda finding: order.index(finding.level))
-
-
-def _run(check: Check, subject: Subject) -> Iterator[Finding]:
-    try:
-        yield from check.run(subject)
-    except Exception as error:  # a failed check must not hide the findings of the others
-        name = check.run.__name__.removeprefix("check_").replace("_", " ")
-        logger.warning("the check of %s failed", name, exc_info=error)
-        yield Finding(
-            "check-failed",
-            "warning",
-            f"the check of {name} failed: {one_line(str(error)) or type(error).__name__}",
-            "a problem there would not be found",
-            "`memkit logs` has the details",
-        )
 
 
 class FixResult(NamedTuple):
@@ -168,12 +168,7 @@ def apply_fixes(subject: Subject, findings: Iterable[Finding]) -> Iterator[FixRe
     """Fix the fixable findings, each fix once. Yield the result of each fix when it ends."""
     codes = {finding.code for finding in findings if finding.fixable}
     for fix in FIXES:
-        affected = codes & fix.codes
-        if not affected:
-            continue
-        if subject.problem is not None and fix.needs_settings:
-            message = f"not fixed: {', '.join(sorted(affected))}; {subject.problem}"
-            yield FixResult(one_line(message), failed=True)
+        if codes.isdisjoint(fix.codes):
             continue
         try:
             yield FixResult(fix.run(subject), failed=False)

@@ -142,15 +142,13 @@ def _reason(item: spool.Item) -> str:
     return str(item.record.get("error") or "the reason is unknown")
 
 
-def retry_events(subject: Subject) -> str:
-    """Put failed events back, for `handle_events`."""
-    return f"{plural(spool.retry_failed(subject.home), 'event')} put back"
-
-
 def handle_events(subject: Subject) -> str:
-    """Handle waiting events, as a worker does. Raise `MemkitError`, also if an event fails."""
+    """Handle waiting and failed events, as a worker does. Raise `MemkitError`, also if an event fails."""
     from memkit.capture.worker import work
 
+    if subject.problem is not None:
+        raise subject.problem
+    spool.retry_failed(subject.home)
     report = work(
         subject.home,
         functools.cache(lambda project: load.load(subject.home, project).settings),

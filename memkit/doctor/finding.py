@@ -59,8 +59,8 @@ class Subject:
     def settings(self) -> Settings:
         """The settings. Raise `ConfigError` if they cannot be read.
 
-        With the default settings, a check or fix would use another index, and might delete or send what the
-        user's settings protect.
+        `checks` skips a check or fix that raises it. With the default settings, it would use another index,
+        and might delete or send what the user's settings protect.
         """
         if self.loaded is None:
             raise self.problem or ConfigError("the settings cannot be read")

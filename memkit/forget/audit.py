@@ -233,13 +233,13 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
                     if path.is_file():
                         yield _text_file("replaced", path)
         elif top in ("sessions", "spool"):
-            yield from _states(home, kind, roots)
+            yield from _states_and_events(home, kind, roots)
         else:
             yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)
 
 
-def _states(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterator[Place]:
+def _states_and_events(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterator[Place]:
     where = "session" if kind.pattern.startswith("sessions/") else "spool"
     for name in find_files(home.root, kind):
         path = Path(name)

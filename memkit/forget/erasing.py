@@ -19,7 +19,7 @@ from memkit.files import sync_directory, write_durably
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.old_versions import names_forgotten
 from memkit.forget.selection import ForgetSelection
-from memkit.home_files import TEMPORARY
+from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
 from memkit.index.chunk_reader import ChunkReader, open_in_force
 from memkit.index.current import collection_name, snapshots_of
@@ -37,9 +37,15 @@ from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
-OLD_TEXT_FILES = ("sessions/*.json", "spool/new/*.json", "spool/claimed/*.json", "spool/failed/*.json")
 OLD_TEXT_FIELDS = ("prompt", "message", "error", "prompts", "answers")
 """Fields of spooled events and session states that hold text. Other fields hold none."""
+
+OLD_TEXT_FILES = tuple(
+    kind
+    for kind in HOME_FILES
+    if kind.pattern.startswith(("sessions/", "spool/")) and not kind.pattern.startswith("spool/tmp/")
+)
+"""The files with these fields, without those that a hook is writing."""
 
 
 def forget(
@@ -137,8 +143,8 @@ class _Eraser:
 
     def _old_text(self) -> None:
         """Remove the text of the sessions and projects that lose something from states and events."""
-        for pattern in OLD_TEXT_FILES:
-            for path in sorted(Path(self._home.root).glob(pattern)):
+        for kind in OLD_TEXT_FILES:
+            for path in map(Path, find_files(self._home.root, kind)):
                 if names_forgotten(path, self._forgotten, self._found.sessions):
                     remove_old_text(path)
         for path in Path(self._home.sessions).glob(TEMPORARY):

@@ -65,11 +65,11 @@ class RestoreStep:
 
 @dataclass(slots=True)
 class RestoreReport:
-    """The result of a restore: numbers of files, and paths that were replaced, or skipped because they differ.
+    """The result of a restore: numbers of files, and paths that were replaced or skipped.
 
-    `kept_in` is the directory of what was replaced; "" if nothing was. `skipped_settings` says why the
-    settings of the backup were not restored. `problems` are lines about forgotten text that could not be
-    erased again; the next `memkit forget` tries it.
+    A file that differs is skipped or replaced; `kept_in` is the directory with the copies of replaced files,
+    or "". `skipped_settings` says why the settings of the backup were not restored. `problems` are lines
+    about forgotten text that could not be erased again; the next `memkit forget` tries it.
     """
 
     written: int = 0

@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_what_is_wrong_what_it_means_and_what_mends_it(run: Run, fresh: Memory) -> None:
+def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     Path(fresh.home.root).chmod(0o755)
     found = run(fresh, "doctor")
     assert found.status == 0  # a warning is no error
@@ -113,7 +113,7 @@ def test_the_last_lines(run: Run, fresh: Memory) -> None:
 
 
 def test_following(fresh: Memory) -> None:
-    """Through additions, a log that is begun anew, one that appears, and one that is emptied."""
+    """New lines of a log that grows, is rotated, appears, or is emptied."""
     log = Path(fresh.home.log_file)
     log.parent.mkdir()
     log.write_text("before\n")

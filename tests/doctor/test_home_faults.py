@@ -1,4 +1,4 @@
-"""Faults of the home as files, and of the clock."""
+"""Faults of the files in the home, and of the clock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_full_disk(bare: Patient, mount: Mount) -> None:
 @pytest.mark.parametrize(
     ("free", "codes"), [(10**6, ["disk-full"]), (10**8, ["disk-low"]), (10**9, [])]
 )
-def test_how_much_room_is_enough(
+def test_low_disk_space(
     bare: Patient, monkeypatch: pytest.MonkeyPatch, free: int, codes: list[str]
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10**10, 0, free))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Faults of the index: each is named, mended, and a search works again."""
+"""Faults of the index: each is found and fixed, and a search works again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_corrupt_chroma_file(indexed: Patient) -> None:
     assert Path(indexed.home.index, "chroma.damaged").is_dir()
 
 
-def test_trouble_around_a_sound_index(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_that_is_not_damage(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = "InternalError: (code: 13) database or disk is full"
     monkeypatch.setattr(damage, "_READ_ALL", f"print({json.dumps({'failure': failure})!r})")
     finding = indexed.finding("index-unreadable")
@@ -91,7 +91,7 @@ def test_a_half_written_snapshot(indexed: Patient) -> None:
     expect_fixed(indexed, finding)
 
 
-def test_a_snapshot_that_was_never_put_in_force(indexed: Patient) -> None:
+def test_a_snapshot_that_never_became_current(indexed: Patient) -> None:
     (snapshot(indexed).parent / "current").unlink()
     finding = indexed.finding("snapshot-damaged")
     assert "half-written" in finding.what
@@ -144,7 +144,7 @@ def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
 
 
 def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
-    """The files' hashes fit, the chunks made of them do not."""
+    """The hashes of the files match, but their chunks differ."""
     path = snapshot(indexed)
     ids = bytearray((path / "ids").read_bytes())
     ids[:4] = b"0000"
@@ -158,7 +158,7 @@ def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     expect_fixed(indexed, finding)
 
 
-def test_what_was_paid_for_is_not_embedded_again_unasked(
+def test_paid_vectors_are_not_embedded_again_without_asking(
     indexed: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(index.PROVIDERS, "local", PROVIDERS["openai"])  # type: ignore[index]

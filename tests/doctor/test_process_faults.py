@@ -1,4 +1,4 @@
-"""Faults of processes: services that hang or died, locks of the dead, and the limits of the kernel."""
+"""Faults of processes: a service that hangs or died, orphaned locks, and kernel limits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ with index_lock(home, 5.0):
 
 @contextmanager
 def holding_index(bare: Patient) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that holds the index lock and has the index open; it is killed at the end."""
+    """Run a process that holds the index lock and has the index open; kill it at the end."""
     Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
@@ -215,13 +215,13 @@ def test_the_limits_of_inotify(bare: Patient) -> None:
     assert "fs.inotify.max_user_instances" in instances[0]
 
 
-def test_a_file_system_that_tells_nothing(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_change_events(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_limit, "silent_file_system", lambda path: "nfs4")
     assert "is on nfs4" in bare.finding("silent-file-system").what
 
 
-def test_a_service_that_has_just_begun(bare: Patient) -> None:
-    """It has the lock, and listens a moment later."""
+def test_a_starting_service(bare: Patient) -> None:
+    """It has the lock, and listens soon."""
     running = RunningService(bare.memory)
     running.process = running.spawn()
     try:
@@ -233,7 +233,7 @@ def test_a_service_that_has_just_begun(bare: Patient) -> None:
 
 
 def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
-    """Only by a memkit process from before that moment: a killed holder's number may be another's by now."""
+    """Only a memkit process counts: another process may have the number of a killed holder."""
     with holding_index(bare) as holder:
         subject = open_subject(bare.home, bare.memory.project)
         assert list(processes.check_long_lock(subject)) == []

@@ -27,7 +27,7 @@ def test_a_broken_file(bare: Patient) -> None:
 
 
 def test_paid_vectors_survive_a_typing_error(bare: Patient) -> None:
-    """The default model is not that of the index: with it the doctor would embed and delete."""
+    """With the default settings, the doctor would embed with another model and delete vectors."""
     bare.memory.write(DAY_FILE, DAY_TEXT)
     paid = EmbeddingSettings(provider="ollama", model="paid")
     bare.memory.settings = Settings(embedding=paid)
@@ -87,7 +87,7 @@ def test_an_unknown_variable(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> 
     assert "MEMKIT_SEARCH_DEPTH" in bare.finding("unknown-setting").what
 
 
-def test_what_a_repository_may_not_set(bare: Patient) -> None:
+def test_a_setting_that_a_repository_may_not_change(bare: Patient) -> None:
     path = Path(bare.memory.project.root, ".memkit.toml")
     path.write_text('[embedding]\nprovider = "openai"\n')
     finding = bare.finding("refused-setting")
