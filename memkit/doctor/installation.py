@@ -21,7 +21,7 @@ from memkit.settings.load import every_key
 from memkit.settings.validate import UnknownSettingError, name_of
 
 OLDEST_PYTHON = (3, 9)
-"""What the hooks need."""
+"""The minimum version for the hooks."""
 
 ASK_SECONDS = 10.0
 

@@ -55,7 +55,7 @@ class Passage:
 
 @dataclass(slots=True)
 class ForgetSelection:
-    """What is to be forgotten.
+    """The entries and passages to forget.
 
     A period of one project covers that project only. Other projects keep their copies, unless `everywhere`.
     """

@@ -97,7 +97,7 @@ class Restore:
         self.projects: list[Project] = []
         self.steps: list[RestoreStep] = []
         self.settings = self._changed_settings()
-        """What the backup's settings would change about where data goes, one line each."""
+        """Changes by the backup's settings to where data goes, one line each."""
         self._compare({})
 
     @property
@@ -154,7 +154,7 @@ class Restore:
             if not os.path.isabs(root) or is_bare_place(root):
                 raise BackupError(
                     f"the backup would write into {root}, which is not a project's directory; "
-                    f"`--move {root} DIRECTORY` says which project its memory belongs to"
+                    f"`--move {root} DIRECTORY` names the project for its memory"
                 )
 
     def _step(self, member: str, source: Path) -> RestoreStep:
