@@ -1,4 +1,4 @@
-"""The paths of the memory home, and the names memkit gives files.
+"""The paths of the memory home, and names of files in projects.
 
 Standard library only, Python 3.9 syntax: the hooks import this module.
 """
@@ -11,10 +11,10 @@ MEMORY_DIRECTORY = os.path.join(".memkit", "memory")
 """The memory of a project, relative to its root."""
 
 OFF_MARKER = os.path.join(".memkit", "off")
-"""A project with this file is not remembered; `memkit off` writes it, with the time."""
+"""memkit does not remember a project with this file. `memkit off` writes it, with the time."""
 
 OFF_TIMES = os.path.join(".memkit", "off-times")
-"""From when to when a project was not remembered: two numbers a line, in seconds since the epoch."""
+"""The periods in which memkit was off in a project: two numbers a line, in seconds since the epoch."""
 
 
 # Windows keeps the names of devices, with any suffix, for itself.
@@ -22,7 +22,10 @@ _PLAIN_NAME = r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[A-Za-z0-9][A-Za-z0-9
 
 
 class Home:
-    """The places under one memory home (`MEMKIT_HOME`, by default `~/.memkit`). Nothing is created here."""
+    """The paths in one memory home (`MEMKIT_HOME`, by default `~/.memkit`). This class creates no files.
+
+    `memkit.home_files` describes the files.
+    """
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -65,13 +68,13 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> Home:
-        """The home named by `MEMKIT_HOME`, else `~/.memkit`."""
+        """Return the home that `MEMKIT_HOME` names, or `~/.memkit`."""
         root = os.environ.get("MEMKIT_HOME") or os.path.join("~", ".memkit")
         return cls(os.path.abspath(os.path.expanduser(root)))
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name from outside is safe as that of a file, with any suffix, on every platform."""
-    import re  # which the launcher does without
+    """Return whether an untrusted name, with any suffix, is a safe file name on every platform."""
+    import re  # the launcher does not need it
 
     return bool(re.fullmatch(_PLAIN_NAME, name))

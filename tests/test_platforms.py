@@ -15,7 +15,7 @@ import pytest
 
 from memkit import files, locks, paths, processes
 from memkit.archive.archive import Archive
-from memkit.doctor import installation, places
+from memkit.doctor import home, installation
 from memkit.doctor.finding import Subject
 from memkit.environment import interpreters
 from memkit.hook.project import Project
@@ -253,7 +253,7 @@ def test_the_doctor_says_where_windows_has_a_python3(windows, monkeypatch, tmp_p
 
 def test_the_owner_of_files_is_not_asked_for_where_there_is_no_number(windows, monkeypatch, tmp_path):
     monkeypatch.delattr(os, "geteuid")
-    assert not list(places.check_owner(subject(tmp_path)))
+    assert not list(home.check_owner(subject(tmp_path)))
 
 
 def test_temporary_files_of_windows_are_nobodys_project(monkeypatch, tmp_path):

@@ -11,20 +11,19 @@ from memkit.cli.context import Context, command, counted, plain
 
 if TYPE_CHECKING:
     from memkit.forget.audit import AuditReport
-    from memkit.forget.findings import SecretFinding
 
 LOCK_SECONDS = 600.0
 
 
 @command("audit")
-@click.option("--fix", is_flag=True, help="Redact what is found, and have no file hold it.")
+@click.option("--fix", is_flag=True, help="Redact the secrets in every file that memkit wrote.")
 @click.option("--all-projects", is_flag=True, help="In the memories of all projects.")
 def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
-    """Look for secrets in what was remembered, with the rules and `capture.redact` of today.
+    """Look for secrets in the memory, with the present rules and the setting `capture.redact`.
 
-    In the journal and other indexed markdown, the archive, the index, and in what memkit itself keeps
-    of sessions, events and errors. Says where and of which kind, never the secret. `--fix` changes all
-    of that but markdown that memkit did not write. The exit status is 1 if something is left.
+    The audit reads the journal and other indexed Markdown, the archive, the index, session states, events,
+    and logs. It prints where each secret is and of which kind, but never the secret. `--fix` redacts all of
+    that, except Markdown that memkit did not write. The exit status is 1 if a secret remains.
 
     \b
       memkit audit
@@ -45,46 +44,40 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
         with index_lock(context.home, LOCK_SECONDS, context.say):
             report = audit.fix()
     else:
-        report = audit.look()
+        report = audit.search()
     _print(context, report, fix)
-    if report.left or report.problems:
+    if report.remaining or report.problems:
         raise click.exceptions.Exit(1)
 
 
 def _print(context: Context, report: AuditReport, fix: bool) -> None:
-    left = {_place(finding) for finding in report.left}
-    fixed = [finding for finding in report.found if _place(finding) not in left] if fix else []
+    remaining = {(finding.where, finding.place) for finding in report.remaining}
+    fixed = [one for one in report.found if fix and (one.where, one.place) not in remaining]
     if context.as_json:
         context.print_json(
             {
                 "findings": [
                     *({**finding.as_dict(), "fixed": True} for finding in fixed),
-                    *({**finding.as_dict(), "fixed": False} for finding in report.left),
+                    *({**finding.as_dict(), "fixed": False} for finding in report.remaining),
                 ],
                 "fixed": len(fixed),
-                "left": len(report.left),
+                "left": len(report.remaining),
                 "problems": report.problems,
             }
         )
         return
     for line in report.problems:
         context.say(plain(line))
-    for word, findings in (("redacted", fixed), ("found", report.left)):
+    for word, findings in (("redacted", fixed), ("found", report.remaining)):
         for one in findings:
             at = one.place if one.line is None else f"{one.place}:{one.line}"
             click.echo(plain(f"{word:<9} {one.kind:<17} {one.where:<9} {at}"))
-    if not fixed and not report.left:
+    if not fixed and not report.remaining:
         click.echo("Nothing found.")
     elif not fix:
-        click.echo(
-            f"{counted(len(report.left), 'secret')} found; `memkit audit --fix` redacts them."
-        )
+        click.echo(f"{counted(len(report.remaining), 'secret')} found; `memkit audit --fix` redacts them.")
     else:
-        rest = f", {len(report.left)} left" if report.left else ""
+        rest = f", {len(report.remaining)} not redacted" if report.remaining else ""
         click.echo(f"{counted(len(fixed), 'secret')} redacted{rest}.")
-        if any(finding.where == "markdown" for finding in report.left):
-            click.echo("Markdown that memkit did not write is yours to change.")
-
-
-def _place(finding: SecretFinding) -> tuple[str, str]:
-    return finding.where, finding.place
+        if any(finding.where == "markdown" for finding in report.remaining):
+            click.echo("memkit does not change Markdown that it did not write; edit it yourself.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import click
@@ -14,12 +15,12 @@ LOCK_SECONDS = 600.0
 
 @command("backup")
 @click.argument("file", type=click.Path(dir_okay=False), metavar="FILE.tar.zst")
-@click.option("--yes", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--yes", is_flag=True, help="Replace FILE if it exists.")
 def backup_command(context: Context, file: str, yes: bool) -> None:
-    """Put what cannot be made again into one file, readable by you alone.
+    """Write everything that memkit cannot rebuild to one file that only you can read.
 
-    That is the memories of all projects and your own, the archive, settings, the ledger, what was forgotten
-    and how far each session was read. The index and whatever else is derived is not in it.
+    That is the memories of all projects and your own, the archive, the settings, the ledger, the record of
+    what was forgotten, and the session states. The index and other derived files are not in it.
 
     \b
       memkit backup ~/memkit.tar.zst
@@ -31,21 +32,13 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
 
     path = Path(file).absolute()
     if path.exists() and not yes:
-        raise BackupError(f"{path} is there already; name another file, or --yes replaces it")
+        raise BackupError(f"{path} exists; name another file, or --yes replaces it")
     end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
         projects = projects_with_memory(context.home, [context.project])
         report = back_up(context.home, projects, path)
     if context.as_json:
-        context.print_json(
-            {
-                "file": str(path),
-                "files": report.files,
-                "bytes": report.bytes,
-                "size": report.size,
-                "projects": report.projects,
-            }
-        )
+        context.print_json({"file": str(path), **dataclasses.asdict(report)})
         return
     for root in report.projects:
         click.echo(plain(f"The memory of {root}"))

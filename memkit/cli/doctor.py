@@ -11,45 +11,45 @@ import click
 from memkit.cli.context import Context, command, counted, plain, styled
 
 if TYPE_CHECKING:
-    from memkit.doctor.checks import Repair
+    from memkit.doctor.checks import FixResult
     from memkit.doctor.finding import Finding
 
-COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 @command("doctor")
-@click.option("--fix", is_flag=True, help="Mend what can be mended without harm.")
+@click.option("--fix", is_flag=True, help="Fix what can be fixed without harm.")
 def doctor_command(context: Context, fix: bool) -> None:
-    """Find what is wrong with memkit here, what it means, and what mends it.
+    """Find problems with memkit here, explain what they mean, and how to fix them.
 
-    An error loses memory or keeps it from being found, a warning may come to that, a note does no harm.
-    Exit status 1 if an error remains.
+    An error loses memory or hides it from searches; a warning may lead to that; a note is harmless. The
+    exit status is 1 if an error remains.
 
     \b
       memkit doctor
       memkit doctor --fix
     """
     from memkit.cli.log import log_to_file
-    from memkit.doctor.checks import examine, mend
+    from memkit.doctor.checks import apply_fixes, examine
+    from memkit.doctor.events import last_events
     from memkit.doctor.finding import open_subject
-    from memkit.doctor.hooks import last_events
 
     log_to_file(context.home)
     findings = examine(open_subject(context.home, context.project))
-    mended: list[Repair] = []
+    fixed: list[FixResult] = []
     if fix:
-        for step in mend(open_subject(context.home, context.project), findings):
-            mended.append(step)
+        for result in apply_fixes(open_subject(context.home, context.project), findings):
+            fixed.append(result)
             if not context.as_json:
-                click.echo(plain(f"{'not mended' if step.failed else 'mended'}: {step.said}"))
-        if mended:
+                click.echo(plain(f"{'not fixed' if result.failed else 'fixed'}: {result.message}"))
+        if fixed:
             findings = examine(open_subject(context.home, context.project))
     events = last_events(context.home)
     if context.as_json:
         context.print_json(
             {
-                "findings": [dataclasses.asdict(finding) for finding in findings],
-                "mended": [step._asdict() for step in mended],
+                "findings": [{**dataclasses.asdict(one), "fixable": one.fixable} for one in findings],
+                "fixed": [result._asdict() for result in fixed],
                 "last_events": events,
             }
         )
@@ -61,7 +61,7 @@ def doctor_command(context: Context, fix: bool) -> None:
 
 def _show(findings: list[Finding], events: dict[str, float]) -> None:
     for finding in findings:
-        level = styled(finding.level, fg=COLOURS[finding.level], bold=True)
+        level = styled(finding.level, fg=COLORS[finding.level], bold=True)
         click.echo(f"{level}: {plain(finding.what)}")
         click.echo(plain(f"    means: {finding.meaning}"))
         click.echo(plain(f"    fix:   {finding.fix}"))
@@ -69,10 +69,10 @@ def _show(findings: list[Finding], events: dict[str, float]) -> None:
         click.echo(plain(f"last event of a hook in {root}: {_age(time.time() - when)} ago"))
     counts = [
         counted(count, level)
-        for level in COLOURS
+        for level in COLORS
         if (count := sum(finding.level == level for finding in findings))
     ]
-    click.echo(f"{', '.join(counts)}." if counts else "Nothing is wrong.")
+    click.echo(f"{', '.join(counts)}." if counts else "No problems found.")
 
 
 def _age(seconds: float) -> str:

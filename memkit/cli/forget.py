@@ -22,20 +22,18 @@ SHOWN_ENTRIES = 20
 
 @command("forget")
 @click.argument("ids", nargs=-1, metavar="[ID…]")
-@click.option("--session", metavar="ID", help="All of a session; the id's beginning will do.")
+@click.option("--session", metavar="ID", help="A whole session; the start of its ID is enough.")
 @click.option("--since", metavar="DAY", help="This project's days from this one on.")
-@click.option("--until", metavar="DAY", help="This project's days up to this one, included.")
-@click.option("--query", metavar="QUERY", help="What `memkit search` finds for it.")
+@click.option("--until", metavar="DAY", help="This project's days up to and including this one.")
+@click.option("--query", metavar="QUERY", help="What `memkit search` finds for QUERY.")
 @click.option(
-    "-k", "k", type=click.IntRange(1, 1000), help="How many results of --query (setting search.k)."
+    "-k", "k", type=click.IntRange(1, 1000), help="The number of results of --query (setting search.k)."
 )
-@click.option("--everything", is_flag=True, help="All that is remembered of this project.")
+@click.option("--everything", is_flag=True, help="All memory of this project.")
 @click.option("--user", is_flag=True, help="Your own memory instead of this project's.")
-@click.option(
-    "--everywhere", is_flag=True, help="Also what other projects hold of that; by default they keep it."
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask; other projects keep what they hold.")
+@click.option("--everywhere", is_flag=True, help="Also the copies in other projects, which stay by default.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
+@click.option("--yes", is_flag=True, help="Do not ask; other projects keep their copies.")
 def forget_command(
     context: Context,
     ids: tuple[str, ...],
@@ -50,14 +48,15 @@ def forget_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Erase something from journal, archive and index, for good, and keep it from being imported again.
+    """Erase something from journal, archive, and index for good, and never import it again.
 
-    An ID is that of a result of `memkit search`, of a turn, of a bullet (its grip), of a note or of a fact.
-    A turn goes whole, with every bullet and fact that rests on it. What an ID, --session or --query names
-    goes from every project. --everything and days go from this project only: what another project holds
-    too, after a merge or a second import, stays there and in the archive, unless you say otherwise. Shows
-    first what would go and from which projects, and asks. A run that was killed is finished by the next
-    one, also without an ID.
+    Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. A turn goes with all
+    bullets and facts that depend on it. An ID, --session, or --query erases from every project.
+    --everything, --since, and --until erase from this project only: copies in other projects, after a merge
+    or a second import, stay there and in the archive.
+
+    The command first shows what it would erase and from which projects, and asks. If a run was killed, the
+    next one finishes it, also without an ID.
 
     \b
       memkit forget 20e3d2c8274c
@@ -68,9 +67,7 @@ def forget_command(
     if user:
         context.turn_to_user_memory()
     if sum(given) > 1:
-        raise click.UsageError(
-            "give IDs, --session, --since/--until, --query or --everything, one of them"
-        )
+        raise click.UsageError("give only one of: IDs, --session, --since/--until, --query, --everything")
     from memkit.forget.locations import find_locations
     from memkit.forget.selection import ForgetSelection
     from memkit.privacy.tombstones import Tombstones
@@ -83,18 +80,18 @@ def forget_command(
         return
     selection = _select(context, ids, session, (since, until), query, k)
     selection.everywhere = everywhere
-    holdings = find_locations(context.home, context.project, selection)
+    found = find_locations(context.home, context.project, selection)
     if not context.as_json:
-        _show(holdings, context.project.root)
+        _show(found, context.project.root)
     if dry_run:
         if context.as_json:
-            context.print_json(_as_dict(holdings, removed=False))
+            context.print_json(_as_dict(found, removed=False))
         return
     _confirm(yes)
-    if holdings.shared and not yes and _confirm_shared(holdings):
+    if found.shared and not yes and _confirm_shared(found):
         selection.everywhere = True
-        holdings = find_locations(context.home, context.project, selection)
-    _finish(context, selection, holdings)
+        found = find_locations(context.home, context.project, selection)
+    _finish(context, selection, found)
 
 
 def _select(
@@ -116,12 +113,12 @@ def _select(
     if not ids and query is None:
         return selection.of_everything(context.project, context.home, now)
     if query is not None:
-        ids = _found(context, query, k)
+        ids = _search(context, query, k)
     finder = selection.SelectionFinder(context.project, context.home, context.settings())
     return finder.select(ids)
 
 
-def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
+def _search(context: Context, query: str, k: int | None) -> tuple[str, ...]:
     from memkit.recall.answers import SearchRequest
     from memkit.recall.ask import Asker
 
@@ -132,7 +129,7 @@ def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
     return tuple(result.id for result in answer.results)
 
 
-def _finish(context: Context, selection: ForgetSelection, holdings: Locations | None) -> None:
+def _finish(context: Context, selection: ForgetSelection, found: Locations | None) -> None:
     from memkit.forget.erasing import forget
     from memkit.index.lock import index_lock
     from memkit.llm.calls import calls_lock
@@ -148,68 +145,64 @@ def _finish(context: Context, selection: ForgetSelection, holdings: Locations | 
     for line in problems:
         context.say(plain(line))
     if problems:
-        raise MemkitError("something is left; mend that, and `memkit forget` finishes it")
+        raise MemkitError("not everything was erased; fix these problems and run `memkit forget` again")
     if context.as_json:
-        context.print_json({} if holdings is None else _as_dict(holdings, removed=True))
+        context.print_json({} if found is None else _as_dict(found, removed=True))
     else:
-        click.echo("Forgotten." if holdings is not None else "What was unfinished is forgotten.")
+        click.echo("Forgotten." if found is not None else "The interrupted run is finished.")
 
 
-def _show(holdings: Locations, root: str) -> None:
-    entries = [*holdings.turns, *holdings.notes]
+def _show(found: Locations, root: str) -> None:
+    entries = [*found.turns, *found.notes]
     for entry in entries[:SHOWN_ENTRIES]:
         click.echo(f"{styled(plain(entry.id), fg='yellow')}  {entry.day} {plain(entry.heading)}")
     if len(entries) > SHOWN_ENTRIES:
         click.echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
-    for passage in holdings.passages:
+    for passage in found.passages:
         click.echo(plain(f"{passage.path}:{passage.start}-{passage.end}  {passage.heading}"))
-    for _, path in holdings.files:
+    for _, path in found.files:
         click.echo(plain(str(path)))
-    for holding in holdings.facts:
-        for name, line in holding.facts.items():
+    for location in found.facts:
+        for name, line in location.facts.items():
             click.echo(f"{styled(plain(name), fg='yellow')}  {plain(line)}")
-    if not holdings:
-        click.echo("Nothing is remembered of that; it would not be imported either.")
+    if not found:
+        click.echo("The memory has nothing of that. An import would leave it out, too.")
         return
-    archived = sum(map(len, holdings.archived.values()))
     counts = [
-        counted(len(holdings.turns), "turn"),
-        counted(holdings.bullets, "bullet"),
-        counted(len(holdings.notes) + len(holdings.passages), "note"),
-        counted(sum(len(one.facts) for one in holdings.facts), "fact"),
-        counted(archived, "archived turn"),
-        counted(len(holdings.files), "markdown file"),
-        counted(len(holdings.events), "waiting event"),
-        counted(len(holdings.old_versions), "kept old version"),
+        counted(len(found.turns), "turn"),
+        counted(found.bullets, "bullet"),
+        counted(len(found.notes) + len(found.passages), "note"),
+        counted(sum(len(one.facts) for one in found.facts), "fact"),
+        counted(sum(map(len, found.archived.values())), "archived turn"),
+        counted(len(found.files), "markdown file"),
+        counted(len(found.old_versions), "old version"),
     ]
     shown = [line for line in counts if not line.startswith("0 ")]
-    click.echo(f"To be forgotten, in journal, archive and index: {', '.join(shown)}.")
-    if holdings.by_project.keys() - {root}:
-        for name, count in holdings.by_project.items():
+    click.echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")
+    if found.by_project.keys() - {root}:
+        for name, count in found.by_project.items():
             click.echo(plain(f"  from {name}: {count} of them"))
-    for name, turns in sorted(holdings.shared.items()):
-        click.echo(plain(f"  {name} keeps {len(turns)} of them (--everywhere: there too)"))
+    for name, turns in sorted(found.shared.items()):
+        click.echo(plain(f"  {name} keeps {len(turns)} of them (--everywhere erases them there, too)"))
 
 
-def _as_dict(holdings: Locations, *, removed: bool) -> dict[str, object]:
+def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:
     return {
         "removed": removed,
-        "turns": sorted(holdings.forgotten.turns),
-        "grips": sorted(holdings.forgotten.grips),
-        "notes": [entry.id for entry in holdings.notes],
-        "bullets": holdings.bullets,
-        "days": [day.day for day in holdings.days],
-        "archived": {session: len(turns) for session, turns in holdings.archived.items()},
+        "turns": sorted(found.forgotten.turns),
+        "grips": sorted(found.forgotten.grips),
+        "notes": [entry.id for entry in found.notes],
+        "bullets": found.bullets,
+        "days": [day.day for day in found.days],
+        "archived": {session: len(turns) for session, turns in found.archived.items()},
         "passages": [
-            {"path": str(one.path), "start_line": one.start, "end_line": one.end}
-            for one in holdings.passages
+            {"path": str(one.path), "start_line": one.start, "end_line": one.end} for one in found.passages
         ],
-        "facts": sorted({name for one in holdings.facts for name in one.facts}),
-        "files": [str(path) for _, path in holdings.files],
-        "old_versions": [str(path) for path in holdings.old_versions],
-        "events": len(holdings.events),
-        "projects": holdings.by_project,
-        "shared": {root: len(turns) for root, turns in sorted(holdings.shared.items())},
+        "facts": sorted({name for one in found.facts for name in one.facts}),
+        "files": [str(path) for _, path in found.files],
+        "old_versions": [str(path) for path in found.old_versions],
+        "projects": found.by_project,
+        "shared": {root: len(turns) for root, turns in sorted(found.shared.items())},
     }
 
 
@@ -217,11 +210,10 @@ def _confirm(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise MemkitError("nobody is there to be asked; `--yes` forgets it")
+        raise MemkitError("there is no terminal to ask on; `--yes` forgets it without asking")
     click.confirm("Forget this for good?", abort=True)
 
 
-def _confirm_shared(holdings: Locations) -> bool:
-    """Whether what other projects hold is to go from them, too."""
-    names = ", ".join(sorted(holdings.shared))
+def _confirm_shared(found: Locations) -> bool:
+    names = ", ".join(sorted(found.shared))
     return click.confirm(plain(f"Also forget it in {names}?"), default=False)

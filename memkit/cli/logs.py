@@ -15,8 +15,8 @@ from memkit.cli.log import LOG_FILES
 from memkit.paths import Home
 
 SHOWN_LINES = 50
-LOOK_SECONDS = 0.3
-"""How often a followed log is looked at."""
+POLL_SECONDS = 0.3
+"""The pause between two reads of a followed log."""
 
 
 @command("logs")
@@ -26,11 +26,11 @@ LOOK_SECONDS = 0.3
     type=click.IntRange(min=0),
     default=SHOWN_LINES,
     show_default=True,
-    help="How many lines of each log.",
+    help="The number of lines of each log.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
 def logs_command(context: Context, lines: int, follow: bool) -> None:
-    """Show the last lines of memkit's logs: its own, that of its hooks, and of what they started.
+    """Show the last lines of the logs: of memkit, of its hooks, and of the processes these started.
 
     \b
       memkit logs
@@ -45,18 +45,18 @@ def logs_command(context: Context, lines: int, follow: bool) -> None:
         while True:
             for name, line in follower.new_lines():
                 click.echo(plain(f"{name}: {line}"))
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def show_logs(context: Context, count: int = SHOWN_LINES) -> None:
-    """Print the last `count` lines of each log there is."""
+    """Print the last `count` lines of each log."""
     found = {path.name: _last_lines(path, count) for path in _logs(context.home)}
     found = {name: lines for name, lines in found.items() if lines}
     if context.as_json:
         context.print_json(found)
         return
     if not found:
-        click.echo("There is nothing in the logs.")
+        click.echo("The logs are empty.")
     for name, lines in found.items():
         click.echo(f"==> {name} <==")
         for line in lines:
@@ -68,7 +68,7 @@ def _logs(home: Home) -> list[Path]:
 
 
 def _last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log, going back to its older files as far as need be. They are bounded."""
+    """Return the last lines of a log, and of its rotated files as far as needed."""
     lines: list[str] = []
     older = [path.with_name(f"{path.name}.{number}") for number in range(1, LOG_FILES + 1)]
     for one in (path, *older):
@@ -79,7 +79,7 @@ def _last_lines(path: Path, count: int) -> list[str]:
 
 
 class _Follower:
-    """What is added to the logs from now on; they may appear, be begun anew or be emptied meanwhile."""
+    """Reads new lines of the logs, which other processes may create, rotate, or empty."""
 
     def __init__(self, home: Home) -> None:
         self._open: dict[Path, BinaryIO] = {}
@@ -90,25 +90,25 @@ class _Follower:
                 self._open[path].seek(0, os.SEEK_END)
 
     def new_lines(self) -> Iterator[tuple[str, str]]:
-        """Each whole line that was added since the last call, with the name of its log."""
+        """Yield each complete line added since the last call, with the name of its log."""
         for path in self._paths:
             file = self._open.get(path)
             if file is not None:
-                yield from self._rest(path, file)
+                yield from _read_lines(path, file)
             if path.exists() and (
                 file is None or not os.path.samestat(os.fstat(file.fileno()), path.stat())
             ):
                 if file is not None:
                     file.close()
                 self._open[path] = path.open("rb")
-                yield from self._rest(path, self._open[path])
+                yield from _read_lines(path, self._open[path])
 
-    @staticmethod
-    def _rest(path: Path, file: BinaryIO) -> Iterator[tuple[str, str]]:
-        if os.fstat(file.fileno()).st_size < file.tell():
-            file.seek(0)
-        while line := file.readline():
-            if not line.endswith(b"\n"):  # the rest of it is under way
-                file.seek(-len(line), os.SEEK_CUR)
-                return
-            yield path.name, line.decode("utf-8", "replace").rstrip("\n")
+
+def _read_lines(path: Path, file: BinaryIO) -> Iterator[tuple[str, str]]:
+    if os.fstat(file.fileno()).st_size < file.tell():
+        file.seek(0)
+    while line := file.readline():
+        if not line.endswith(b"\n"):  # not complete yet
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        yield path.name, line.decode("utf-8", "replace").rstrip("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,21 +20,20 @@ LOCK_SECONDS = 600.0
 
 @command("restore")
 @click.argument("file", type=click.Path(), metavar="FILE.tar.zst")
-@click.option("--force", is_flag=True, help="Also replace files that differ; they are kept in the archive.")
-@click.option(
-    "--move", nargs=2, multiple=True, metavar="OLD NEW", help="The project at OLD lies at NEW now."
-)
+@click.option("--force", is_flag=True, help="Also replace files that differ; the archive keeps a copy.")
+@click.option("--move", nargs=2, multiple=True, metavar="OLD NEW", help="The project at OLD is at NEW now.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def restore_command(
     context: Context, file: str, force: bool, move: tuple[tuple[str, str], ...], yes: bool
 ) -> None:
-    """Bring back what a backup holds, after checking all of it.
+    """Restore a backup, after checking all of it.
 
-    What is missing is written; a file that is there and differs stays, unless you say --force. What was
-    forgotten since, or before, stays forgotten. Settings that change what is kept, where it goes, or what is
-    spent are shown and asked for separately; with --yes they are left out. The memory
-    of a project whose directory is gone goes to `MEMKIT_HOME/projects`, or to --project PATH if it is the
-    only one, or to where --move says. The index follows with the next search or `memkit index`.
+    Missing files are written. An existing file that differs stays, unless you give --force. What was
+    forgotten, before the backup or since, stays forgotten. Settings that change what is kept, where it goes,
+    or what is spent are shown and confirmed separately; --yes skips them.
+
+    The memory of a project whose directory is gone goes to `MEMKIT_HOME/projects`, or to --project PATH if
+    it is the only one, or to where --move says. The next search or `memkit index` updates the index.
 
     \b
       memkit restore ~/memkit.tar.zst
@@ -56,7 +56,6 @@ def restore_command(
             _show(found, force)
         confirm("Restore?", yes)
         with_settings = _restore_settings(context, found, yes)
-        # The settings of the backup, if there were none here, hold for its memories too.
         report = found.apply(
             force=force,
             with_settings=with_settings,
@@ -67,11 +66,11 @@ def restore_command(
     for line in report.problems:
         context.say(plain(line))
     if report.problems:
-        raise MemkitError("something that was forgotten is there again; mend that, and run `memkit forget`")
+        raise MemkitError("some forgotten text is back; fix these problems, and run `memkit forget`")
 
 
 def _restore_settings(context: Context, found: Restore, yes: bool) -> bool:
-    """Whether to restore settings that change where data goes: a person is asked, after seeing them."""
+    """Show settings that change where data goes, and ask whether to restore them."""
     if not found.settings or yes:
         return False
     context.say("The backup's settings change what is kept, where it goes, or what is spent:")
@@ -83,7 +82,7 @@ def _restore_settings(context: Context, found: Restore, yes: bool) -> bool:
 def _moved(
     context: Context, roots: Sequence[str], gone: Sequence[str], move: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
-    """Where projects of the backup lie now, by their roots."""
+    """Return the present roots of moved projects, by their roots in the backup."""
     moved = dict(move)
     for old, new in moved.items():
         if old not in roots:
@@ -96,7 +95,7 @@ def _moved(
             which = ", ".join(rest) or "none"
             raise MemkitError(
                 f"--project takes the one project whose directory is gone; gone are: {which}; "
-                "`--move OLD NEW` says which is where"
+                "use `--move OLD NEW` for each"
             )
         moved[rest[0]] = context.project.root
     return moved
@@ -107,13 +106,11 @@ def _show(found: Restore, force: bool) -> None:
         to = "" if named.root == project.root else f" to {project.root}"
         click.echo(plain(f"The memory of {named.root}{to}"))
     for path in found.added_paths:
-        click.echo(plain(f"Markdown to be indexed as well: {path}"))
-    count = {"new": 0, "same": 0, "differs": 0}
-    for step in found.steps:
-        count[step.state] += 1
-    what = "are replaced, and kept in the archive" if force else "stay as they are"
+        click.echo(plain(f"Markdown that would be indexed as well: {path}"))
+    count = Counter(step.state for step in found.steps)
+    what = "would be replaced, with a copy in the archive" if force else "stay as they are"
     click.echo(
-        f"{counted(count['new'], 'file')} to write; {count['same']} are there; "
+        f"{counted(count['new'], 'file')} to write; {count['same']} exist; "
         f"{count['differs']} differ and {what}."
     )
 
@@ -125,19 +122,19 @@ def _print(context: Context, report: RestoreReport) -> None:
                 "written": report.written,
                 "same": report.same,
                 "replaced": report.replaced,
-                "left": report.left,
+                "left": report.skipped,
                 "kept_in": report.kept_in or None,
-                "left_settings": report.left_settings,
+                "left_settings": report.skipped_settings,
                 "projects": report.projects,
             }
         )
         return
     click.echo(f"{counted(report.written, 'file')} written.")
     if report.replaced:
-        click.echo(plain(f"What they replaced is in {report.kept_in}"))
-    for path in report.left:
-        click.echo(plain(f"differs, and stays: {path}"))
-    if report.left_settings:
-        click.echo("The settings were left out; without --yes, restore asks for them. They would change:")
-    for line in report.left_settings:
-        click.echo(plain(f"  {line}"))
+        click.echo(plain(f"Copies of the replaced files are in {report.kept_in}"))
+    for path in report.skipped:
+        click.echo(plain(f"not replaced, because it differs: {path}"))
+    if report.skipped_settings:
+        click.echo("The settings were not restored. Run restore without --yes to change these:")
+        for line in report.skipped_settings:
+            click.echo(plain(f"  {line}"))

@@ -11,18 +11,18 @@ from memkit.cli.context import Context, command, confirm, counted, plain
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.maintenance.owned_files import OwnedFiles
+    from memkit.maintenance.uninstall import OwnedFiles
 
 
 @command("uninstall")
-@click.option("--keep-memory", is_flag=True, help="Leave archive, settings and ledger too.")
-@click.option("--everything", is_flag=True, help="Remove the markdown too: of all projects, and your own.")
-@click.option("--yes", is_flag=True, help="Do not ask; the markdown stays unless you say --everything.")
+@click.option("--keep-memory", is_flag=True, help="Also keep archive, settings, and ledger.")
+@click.option("--everything", is_flag=True, help="Also remove the Markdown: of all projects, and your own.")
+@click.option("--yes", is_flag=True, help="Do not ask; the Markdown stays unless you say --everything.")
 def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes: bool) -> None:
     """Remove memkit from this machine: plugin, service, environment, model, index, archive, settings.
 
-    The markdown of your projects and your own memory stay, unless you want them removed too. Says what goes
-    and what stays, asks, and touches nothing that memkit did not make.
+    The Markdown of your projects and your own memory stay, unless you remove them, too. The command shows
+    what it would remove and what stays, and asks. It removes nothing that memkit did not make.
 
     \b
       memkit backup ~/memkit.tar.zst
@@ -31,10 +31,9 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
     from memkit.capture.known_projects import projects_with_memory
+    from memkit.claude_code.settings import installed_names
     from memkit.cli.log import stop_logging
-    from memkit.doctor.claude_code import installed_names
-    from memkit.maintenance.owned_files import belongings, check_home
-    from memkit.maintenance.uninstall import uninstall
+    from memkit.maintenance.uninstall import check_home, find_owned_files, uninstall
 
     check_home(context.home)
     elsewhere = _index_elsewhere(context)
@@ -42,30 +41,30 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     plugins = installed_names()
 
     def find() -> OwnedFiles:
-        return belongings(context.home, projects, keep_memory=keep_memory, everything=everything)
+        return find_owned_files(context.home, projects, keep_memory=keep_memory, everything=everything)
 
     own = find()
     if not context.as_json:
         _show(own, plugins)
     confirm("Remove this?", yes)
-    if projects and not (yes or keep_memory or everything) and _wants_no_memory(len(projects)):
+    if projects and not (yes or keep_memory or everything) and _confirm_memory(len(projects)):
         everything = True
         own = find()
     stop_logging()
     done = uninstall(context.home, plugins, own)
-    left = [(str(path), why) for path, why in own.left] + elsewhere
+    kept = [(str(path), why) for path, why in own.kept] + elsewhere
     if context.as_json:
         context.print_json(
             {
                 "removed": done.removed,
-                "left": [{"path": path, "reason": why} for path, why in left],
+                "left": [{"path": path, "reason": why} for path, why in kept],
                 "problems": done.problems,
             }
         )
     else:
-        click.echo("memkit is removed; sessions that are open keep its hooks until they end.")
-        for path, why in left:
-            click.echo(plain(f"left: {path} ({why})"))
+        click.echo("memkit is removed; open sessions keep its hooks until they end.")
+        for path, why in kept:
+            click.echo(plain(f"not removed: {path} ({why})"))
     for line in done.problems:
         context.say(plain(line))
     if done.problems:
@@ -73,24 +72,24 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
 
 
 def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
-    """An index outside of the home, which may hold more than memkit's."""
+    """Return an index outside of the home, which may hold data of other programs."""
     try:
         uri = context.settings().index.uri
-    except MemkitError as error:  # settings that cannot be read keep nobody from leaving
+    except MemkitError as error:  # broken settings must not prevent an uninstall
         context.say(str(error))
         return []
     return [(uri, "the index, by index.uri")] if uri else []
 
 
 def _show(own: OwnedFiles, plugins: list[str]) -> None:
-    click.echo("This is removed:")
+    click.echo("This would be removed:")
     for line in [f"the plugin {name}" for name in plugins] + [str(path) for path in own.removed]:
         click.echo(plain(f"  {line}"))
     click.echo("This stays:")
-    for path, why in own.left:
+    for path, why in own.kept:
         click.echo(plain(f"  {path} ({why})"))
 
 
-def _wants_no_memory(projects: int) -> bool:
-    question = f"Remove the memory of {counted(projects, 'project')} as well? Nothing brings it back."
+def _confirm_memory(projects: int) -> bool:
+    question = f"Also remove the memory of {counted(projects, 'project')}? This cannot be undone."
     return sys.stdin.isatty() and click.confirm(question, default=False, err=True)

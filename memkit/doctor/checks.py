@@ -1,4 +1,4 @@
-"""All checks, and what mends what they find."""
+"""All checks, all fixes, and the findings that the next session reports."""
 
 from __future__ import annotations
 
@@ -7,118 +7,113 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from memkit.capture.live_sessions import LiveSessions
 from memkit.doctor import (
-    configuration,
-    hooks,
-    indexes,
+    events,
+    index,
     installation,
     model,
-    places,
     processes,
-    summaries,
     transcripts,
     watch_limit,
 )
-from memkit.doctor.finding import Finding, Subject
+from memkit.doctor import home as home_checks
+from memkit.doctor.finding import Finding, Subject, open_subject
 from memkit.errors import MemkitError
+from memkit.hook.notices import Notice, publish
+from memkit.hook.project import Project
+from memkit.index.current import known_projects
+from memkit.paths import Home
+from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
 
 class Check(NamedTuple):
-    """One check. `of_project` says that it is about the project, not the whole home; `is_cheap`, that the
-    service may make it every hour: it takes no lock, asks nobody and reads little; `needs_settings`, that
-    it is left out while the settings cannot be read.
+    """One check, of the whole home or `of_project`.
+
+    An `hourly` check is cheap: the service runs it every hour. It takes no lock, reads little, and asks no
+    other process.
     """
 
     run: Callable[[Subject], Iterable[Finding]]
     of_project: bool = False
-    is_cheap: bool = False
-    needs_settings: bool = False
+    hourly: bool = False
 
 
 CHECKS = (
-    Check(configuration.check_settings, is_cheap=True),
-    Check(configuration.check_project_settings, of_project=True, is_cheap=True),
-    Check(installation.check_packages, is_cheap=True),
+    Check(installation.check_settings, hourly=True),
+    Check(installation.check_project_settings, of_project=True, hourly=True),
+    Check(installation.check_packages, hourly=True),
     Check(installation.check_hook_python),
-    Check(installation.check_versions, is_cheap=True),
-    Check(places.check_writing, is_cheap=True),
-    Check(places.check_memory, of_project=True, is_cheap=True),
-    Check(places.check_git, of_project=True, is_cheap=True, needs_settings=True),
-    Check(places.check_registry, is_cheap=True),
-    Check(places.check_owner, is_cheap=True),
-    Check(places.check_permissions, is_cheap=True),
-    Check(places.check_clock, is_cheap=True),
+    Check(installation.check_versions, hourly=True),
+    Check(home_checks.check_writing, hourly=True),
+    Check(home_checks.check_memory, of_project=True, hourly=True),
+    Check(home_checks.check_git, of_project=True, hourly=True),
+    Check(home_checks.check_registry, hourly=True),
+    Check(home_checks.check_owner, hourly=True),
+    Check(home_checks.check_permissions, hourly=True),
+    Check(home_checks.check_clock, hourly=True),
     Check(processes.check_service),
-    Check(processes.check_listening, is_cheap=True, needs_settings=True),
-    Check(processes.check_left_behind),
+    Check(processes.check_listening, hourly=True),
+    Check(processes.check_stale_files),
     Check(processes.check_locks),
-    Check(processes.check_long_lock, is_cheap=True),
+    Check(processes.check_long_lock, hourly=True),
     Check(watch_limit.check_watches),
     Check(watch_limit.check_file_system, of_project=True),
-    Check(hooks.check_hooks, of_project=True, is_cheap=True),
-    Check(hooks.check_hook_log, is_cheap=True),
-    Check(hooks.check_failed_events, is_cheap=True),
-    Check(hooks.check_waiting_events),
-    Check(transcripts.check_transcripts, is_cheap=True),
-    Check(transcripts.check_archive, is_cheap=True, needs_settings=True),
+    Check(events.check_hooks, of_project=True, hourly=True),
+    Check(events.check_hook_log, hourly=True),
+    Check(events.check_failed_events, hourly=True),
+    Check(events.check_waiting_events),
+    Check(transcripts.check_transcripts, hourly=True),
+    Check(transcripts.check_archive, hourly=True),
     Check(transcripts.check_archive_files),
-    Check(transcripts.check_forgetting, is_cheap=True),
-    Check(model.check_weights, is_cheap=True, needs_settings=True),
-    Check(model.check_hashes, needs_settings=True),
-    Check(model.check_provider, is_cheap=True, needs_settings=True),
-    Check(model.check_provider_answers, needs_settings=True),
-    Check(summaries.check_summarizer, is_cheap=True, needs_settings=True),
-    Check(summaries.check_summarizer_answers, is_cheap=True, needs_settings=True),
-    Check(summaries.check_budget, needs_settings=True),
-    Check(summaries.check_given_up, is_cheap=True),
-    Check(indexes.check_snapshot, of_project=True, needs_settings=True),
-    Check(indexes.check_store, of_project=True, needs_settings=True),
-    Check(indexes.check_edits, of_project=True, needs_settings=True),
-    Check(indexes.check_gone_projects),
+    Check(transcripts.check_forgetting, hourly=True),
+    Check(model.check_weights, hourly=True),
+    Check(model.check_hashes),
+    Check(model.check_provider, hourly=True),
+    Check(model.check_provider_answers),
+    Check(model.check_summarizer, hourly=True),
+    Check(model.check_summarizer_answers, hourly=True),
+    Check(model.check_budget),
+    Check(model.check_given_up, hourly=True),
+    Check(index.check_snapshot, of_project=True),
+    Check(index.check_store, of_project=True),
+    Check(index.check_edits, of_project=True),
+    Check(index.check_gone_projects),
 )
-"""In the order in which their findings are told, which is also that in which they are mended."""
+"""In the order in which findings of the same level are printed."""
 
-_NEED_SETTINGS = frozenset(
-    {
-        model.mend_weights,
-        hooks.retry_events,
-        hooks.take_events,
-        transcripts.mend_archive,
-        indexes.set_index_aside,
-        indexes.mend_by_rebuild,
-        indexes.mend_by_pass,
-    }
-)
-"""What mends nothing while the settings cannot be read."""
 
-_MENDING: dict[Callable[[Subject], str], tuple[str, ...]] = {
-    places.mend_owner: ("wrong-owner",),
-    places.mend_permissions: ("open-to-others",),
-    processes.stop_service: ("service-hung", "service-version"),
-    processes.remove_left_behind: ("service-left-behind",),
-    model.mend_weights: ("weights-missing", "weights-refused"),
-    hooks.retry_events: ("event-failed",),
-    hooks.take_events: ("event-failed", "worker-killed", "events-waiting"),
-    transcripts.mend_archive: ("archive-gap",),
-    indexes.set_index_aside: ("index-damaged",),
-    indexes.mend_by_rebuild: ("index-foreign", "index-dimensions", "index-differs"),
-    indexes.mend_by_pass: (
-        "snapshot-foreign",
-        "snapshot-damaged",
-        "snapshot-differs",
-        "index-damaged",
-        "index-left-open",
-        "not-indexed",
-        "not-embedded",
-    ),
-}
-"""What mends the findings of which codes, in the order in which it is done."""
+class Fix(NamedTuple):
+    """A fix for the findings with these codes. `run` returns a line about what it did."""
+
+    run: Callable[[Subject], str]
+    codes: frozenset[str]
+
+
+def _fix(run: Callable[[Subject], str], *codes: str) -> Fix:
+    return Fix(run, frozenset(codes))
+
+
+FIXES = (
+    _fix(home_checks.fix_owner, "wrong-owner"),
+    _fix(home_checks.fix_permissions, "open-to-others"),
+    _fix(processes.stop_service, "service-hung", "service-version"),
+    _fix(processes.remove_stale_files, "service-left-behind"),
+    _fix(model.fix_weights, "weights-missing", "weights-refused"),
+    _fix(events.handle_events, "event-failed", "worker-killed", "events-waiting"),
+    _fix(transcripts.fix_archive, "archive-gap"),
+    _fix(index.set_index_aside, "index-damaged"),
+    _fix(index.rebuild, "index-foreign", "index-dimensions", "index-differs"),
+    _fix(index.update, "snapshot-foreign", "snapshot-damaged", "snapshot-differs", "index-damaged",
+         "index-left-open", "not-indexed", "not-embedded"),
+)  # fmt: skip
+"""In the order in which they run."""
 
 
 def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]:
-    """What the checks find, errors first; each finding once. A check that fails is a finding itself."""
+    """Run the checks. Return each finding once, errors first. A check that fails is a finding, too."""
     if not os.path.isdir(subject.home.root):
         return [
             Finding(
@@ -129,59 +124,78 @@ def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]
                 "start a session of Claude Code with the plugin, or `memkit import`",
             )
         ]
-    possible = [check for check in checks if subject.problem is None or not check.needs_settings]
-    found = dict.fromkeys(finding for check in possible for finding in _run(check, subject))
-    left_out = len(checks) - len(possible)
-    if left_out:
-        found[_left_out(left_out)] = None
+    found: dict[Finding, None] = {}
+    skipped = 0
+    for check in checks:
+        try:
+            for finding in check.run(subject):
+                found[finding] = None
+        except Exception as error:  # a failed check must not hide the findings of the others
+            if error is subject.problem:  # it needs the settings
+                skipped += 1
+                continue
+            name = check.run.__name__.removeprefix("check_").replace("_", " ")
+            logger.warning("the check of %s failed", name, exc_info=error)
+            failure = Finding(
+                "check-failed",
+                "warning",
+                f"the check of {name} failed: {one_line(str(error)) or type(error).__name__}",
+                "a problem there would not be found",
+                "`memkit logs` has the details",
+            )
+            found[failure] = None
+    if skipped:
+        finding = Finding(
+            "checks-left-out",
+            "note",
+            f"{skipped} checks were skipped, because the settings cannot be read",
+            "index, model, archive, and summaries were not checked, and are not fixed",
+            "fix the settings first; then run `memkit doctor` again",
+        )
+        found[finding] = None
     order = ("error", "warning", "note")
     return sorted(found, key=lambda finding: order.index(finding.level))
 
 
-def _left_out(count: int) -> Finding:
-    return Finding(
-        "checks-left-out",
-        "note",
-        f"{count} checks were left out, because the settings cannot be read",
-        "index, model, archive, and summaries were not looked at, and are not fixed",
-        "fix the settings, as said above; then `memkit doctor` again",
-    )
+class FixResult(NamedTuple):
+    """The result of one fix, or the reason why it failed."""
 
-
-def _run(check: Check, subject: Subject) -> Iterator[Finding]:
-    try:
-        yield from check.run(subject)
-    except Exception as error:  # one area's trouble must not hide the others
-        name = check.run.__name__.removeprefix("check_").replace("_", " ")
-        logger.warning("the check of %s failed", name, exc_info=error)
-        yield Finding(
-            "check-failed",
-            "warning",
-            f"the check of {name} failed: {' '.join(str(error).split()) or type(error).__name__}",
-            "what it would have found is not known",
-            "`memkit logs` has the details",
-        )
-
-
-class Repair(NamedTuple):
-    """What one step of mending did, or, if it failed, why."""
-
-    said: str
+    message: str
     failed: bool
 
 
-def mend(subject: Subject, findings: Iterable[Finding]) -> Iterator[Repair]:
-    """Do what mends those findings that are fixable, each step once; yields when each is done."""
+def apply_fixes(subject: Subject, findings: Iterable[Finding]) -> Iterator[FixResult]:
+    """Fix the fixable findings, each fix once. Yield the result of each fix when it ends."""
     codes = {finding.code for finding in findings if finding.fixable}
-    for step, mended in _MENDING.items():
-        if codes.isdisjoint(mended):
-            continue
-        if subject.problem is not None and step in _NEED_SETTINGS:
-            said = f"nothing is done for {', '.join(codes & set(mended))}: {subject.problem}"
-            yield Repair(" ".join(said.split()), failed=True)
+    for fix in FIXES:
+        if codes.isdisjoint(fix.codes):
             continue
         try:
-            yield Repair(step(subject), failed=False)
+            yield FixResult(fix.run(subject), failed=False)
         except (MemkitError, OSError) as error:
-            logger.warning("%s failed: %s", step.__name__, error)
-            yield Repair(" ".join(str(error).split()), failed=True)
+            logger.warning("%s failed: %s", fix.run.__name__, error)
+            yield FixResult(one_line(str(error)), failed=True)
+
+
+def notify_next_session(home: Home) -> int:
+    """Run the hourly checks of a home and its projects, so that the next session reports errors and warnings.
+
+    Return the number of findings that no session has reported yet. Raise `OSError`.
+    """
+    return publish(home, list(_notices(home)))
+
+
+def _notices(home: Home) -> Iterator[Notice]:
+    of_home = [check for check in CHECKS if check.hourly and not check.of_project]
+    yield from _as_notices(examine(open_subject(home, Project(home.root)), of_home), "")
+    of_project = [check for check in CHECKS if check.hourly and check.of_project]
+    roots = {project.root for project in known_projects(home)}
+    for root in sorted(roots | {session.root for session in LiveSessions(home)}):
+        yield from _as_notices(examine(open_subject(home, Project.at_root(root, home)), of_project), root)
+
+
+def _as_notices(findings: list[Finding], root: str) -> Iterator[Notice]:
+    for finding in findings:
+        if finding.level != "note":
+            line = f"memkit: {finding.what} ({finding.meaning}). To fix it: {finding.fix}"
+            yield Notice(finding.code, line, root)

@@ -1,4 +1,4 @@
-"""What a check finds, and what it looks at."""
+"""The result of a check, and the subject that it examines."""
 
 from __future__ import annotations
 
@@ -15,32 +15,37 @@ from memkit.settings import Settings, load
 logger = logging.getLogger(__name__)
 
 Level = Literal["error", "warning", "note"]
-"""An error loses memory or keeps it from being found; a warning will, or makes it worse; a note does not."""
+"""An error loses memory or hides it from searches. A warning may lead to that. A note is harmless."""
 
-MEND = "`memkit doctor --fix`"
+FIX = "`memkit doctor --fix`"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be.
+    """One problem.
 
-    `code` names the fault for programs. `what` says in one line what it is, `meaning` what follows from it,
-    `fix` what mends it, with the command. `fixable` says that `registry.mend` does so and can do no harm.
+    `code` identifies the problem for programs. `what` describes it in one line, `meaning` its consequence,
+    and `fix` how to fix it.
     """
 
     code: str
     level: Level
     what: str
     meaning: str
-    fix: str = MEND
-    fixable: bool = False
+    fix: str = FIX
+
+    @property
+    def fixable(self) -> bool:
+        """Whether `checks.apply_fixes` fixes it without harm: `fix` then names the command."""
+        return FIX in self.fix
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is examined: a memory home and a project, at `now` (seconds since the epoch).
+    """The memory home and the project that the checks examine, at `now` (seconds since the epoch).
 
-    `refused` is what the project's file may not set. If the settings cannot be read, `problem` says why.
+    `refused` are settings that the project's file may not change. `problem` says why the settings cannot be
+    read, if so.
     """
 
     home: Home
@@ -50,13 +55,12 @@ class Subject:
     problem: ConfigError | None = None
     refused: tuple[str, ...] = ()
 
-
     @property
     def settings(self) -> Settings:
-        """The settings in force.
+        """The settings. Raise `ConfigError` if they cannot be read.
 
-        Raises `ConfigError` if they cannot be read: a check or fix with the default ones would look at
-        another index, and write or delete there what the user's settings forbid.
+        `checks` skips a check or fix that raises it. With the default settings, it would use another index,
+        and might delete or send what the user's settings protect.
         """
         if self.loaded is None:
             raise self.problem or ConfigError("the settings cannot be read")
@@ -64,10 +68,21 @@ class Subject:
 
 
 def open_subject(home: Home, project: Project) -> Subject:
-    """A home and a project with their settings; what is wrong with these is no error here."""
+    """Load the settings of a home and a project. Settings that cannot be read are no error here."""
     try:
         loaded = load.load(home, project)
     except ConfigError as error:
         logger.info("examined without settings: %s", error)
         return Subject(home, project, time.time(), None, error)
     return Subject(home, project, time.time(), loaded.settings, None, tuple(loaded.refused))
+
+
+def split_advice(error: Exception) -> tuple[str, str]:
+    """Return an error message without its advice, and the advice that follows the first semicolon."""
+    what, _, advice = str(error).partition("; ")
+    return what, advice
+
+
+def moment(seconds: float) -> str:
+    """Return a local time (seconds since the epoch) as text."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

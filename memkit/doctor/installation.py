@@ -1,7 +1,8 @@
-"""What memkit runs in: its Python, its packages, and whether there is one version of it."""
+"""Check settings, Python, packages, and whether there is only one version of memkit."""
 
 from __future__ import annotations
 
+import difflib
 import importlib.metadata
 import os
 import re
@@ -12,21 +13,55 @@ from pathlib import Path
 
 import memkit
 from memkit import environment
-from memkit.doctor.claude_code import installed_plugins, plugin_version
-from memkit.doctor.finding import Finding, Subject
+from memkit.claude_code.settings import installed_plugins, plugin_version
+from memkit.doctor.finding import Finding, Subject, split_advice
 from memkit.ipc.launch import REPOSITORY
 from memkit.processes import find_program, no_window
+from memkit.settings.load import every_key
+from memkit.settings.validate import UnknownSettingError, name_of
 
 OLDEST_PYTHON = (3, 9)
-"""What the hooks need."""
+"""The minimum version for the hooks."""
 
 ASK_SECONDS = 10.0
 
 _ASK_VERSION = "import sys; print(*sys.version_info[:2])"
+_PAUSED = "hooks still record events, but memkit handles, indexes, and finds nothing until this is fixed"
+
+
+def check_settings(subject: Subject) -> Iterator[Finding]:
+    """Check the user's settings file and the environment variables."""
+    problem = subject.problem
+    if isinstance(problem, UnknownSettingError):
+        what, _ = split_advice(problem)
+        yield Finding("unknown-setting", "error", what, _PAUSED, _advice(what))
+    elif problem is not None:
+        fix = f"fix it in {subject.home.config_file}, or in the variable that the message names"
+        yield Finding("broken-settings", "error", str(problem), _PAUSED, fix)
+
+
+def check_project_settings(subject: Subject) -> Iterator[Finding]:
+    """Check the project's settings file."""
+    for line in subject.refused:
+        yield Finding(
+            "refused-setting",
+            "warning",
+            line,
+            "memkit ignores this setting, because anyone may write a repository; the rest of the file counts",
+            "remove it there",
+        )
+
+
+def _advice(what: str) -> str:
+    """Return the advice for an unknown setting: a similar known one, or to remove it."""
+    name = re.sub(r"^.*unknown setting ", "", what)
+    near = difflib.get_close_matches(name, map(name_of, every_key()), n=1)
+    advice = f"rename it to {near[0]}, or remove it" if near else "remove it"
+    return f"{advice}; `memkit config list` shows all settings"
 
 
 def check_packages(subject: Subject) -> Iterator[Finding]:
-    """The packages that memkit needs, in the interpreter that runs it."""
+    """Check for missing packages in the current Python environment."""
     missing = sorted(name for name in _required() if not _is_installed(name))
     if not missing:
         return
@@ -38,12 +73,12 @@ def check_packages(subject: Subject) -> Iterator[Finding]:
         "error",
         f"the Python environment {sys.prefix} lacks {', '.join(missing)}",
         "commands and the service fail where they need it",
-        f"`mv {sys.prefix} {sys.prefix}.old`; the next memkit makes it again" if is_own else install,
+        f"`mv {sys.prefix} {sys.prefix}.old`; memkit then builds it again" if is_own else install,
     )
 
 
 def _required() -> Iterator[str]:
-    """The names of the packages that this memkit declares; environment markers are left to pip."""
+    """Yield the names of the declared packages, without those that have an environment marker."""
     try:
         declared = environment.declared_requirements(REPOSITORY, "project", "dependencies")
     except FileNotFoundError:  # installed as a package
@@ -62,13 +97,13 @@ def _is_installed(name: str) -> bool:
 
 
 def check_hook_python(subject: Subject) -> Iterator[Finding]:
-    """The `python3` that the client runs the hooks with."""
+    """Check the `python3` with which Claude Code runs the hooks."""
     python = find_program("python3")
     meaning = "hooks cannot run: no session is remembered"
     if python is None:
         fix = "install Python 3.9 or newer as `python3`"
         if sys.platform == "win32":
-            fix += ": that of the Microsoft Store, or a copy of another's python.exe beside it"
+            fix += ": from the Microsoft Store, or as a copy of another Python's python.exe next to it"
         yield Finding("python-missing", "error", "there is no `python3` on PATH", meaning, fix)
         return
     try:
@@ -83,38 +118,37 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
         )
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        fix = f"mend {python}, or put another `python3` before it on PATH"
-        yield Finding("python-broken", "error", f"{python} cannot be run: {error}", meaning, fix)
+        fix = f"repair {python}, or put another `python3` before it on PATH"
+        yield Finding("python-broken", "error", f"{python} does not run: {error}", meaning, fix)
         return
     if version < OLDEST_PYTHON:
-        named = ".".join(map(str, version))
+        what = f"{python} is Python {'.'.join(map(str, version))}"
         fix = "put Python 3.9 or newer as `python3` first on PATH"
-        yield Finding("python-old", "error", f"{python} is Python {named}", meaning, fix)
+        yield Finding("python-old", "error", what, meaning, fix)
 
 
 def check_versions(subject: Subject) -> Iterator[Finding]:
-    """Whether plugin, package and command are of one version."""
+    """Check that plugin, package, and command have the same version."""
     found = _installations()
-    if len(set(found.values())) < 2:
-        return
-    shown = ", ".join(f"{version} in {place}" for place, version in sorted(found.items()))
-    yield Finding(
-        "versions-differ",
-        "warning",
-        f"several versions of memkit are installed: {shown}",
-        "the newest one's service answers all of them, and ends an older one's",
-        "`claude plugin update memkit@memkit`, and remove or update the others",
-    )
+    if len(set(found.values())) > 1:
+        shown = ", ".join(f"{version} in {place}" for place, version in sorted(found.items()))
+        yield Finding(
+            "versions-differ",
+            "warning",
+            f"several versions of memkit are installed: {shown}",
+            "the newest version's service answers all of them, and ends an older version's service",
+            "`claude plugin update memkit@memkit`, and remove or update the others",
+        )
 
 
 def _installations() -> dict[str, str]:
-    """The version of each memkit on this machine, by where it is."""
+    """Return the version of each memkit on this machine, by its path."""
     found = {str(Path(memkit.__file__).parent): memkit.__version__}
     scripts = (os.path.join(place, "memkit") for place in os.get_exec_path())
     programs = {Path(script).resolve() for script in scripts if os.access(script, os.X_OK)}
-    # A program in the directory `bin` of a plugin; others are not run to be asked.
-    beside = {program.parent.parent for program in programs}
-    for directory in {Path(REPOSITORY), *beside, *installed_plugins()}:
+    # A program in the `bin` directory of a plugin; others would have to be run to learn their version.
+    plugins = {program.parent.parent for program in programs}
+    for directory in {Path(REPOSITORY), *plugins, *installed_plugins()}:
         version = plugin_version(directory)
         if version:
             found[str(directory)] = version

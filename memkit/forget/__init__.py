@@ -1,1 +1,1 @@
-"""Forgetting: what is named is found wherever memkit keeps it, and erased there for good."""
+"""Forget and audit: find text wherever memkit keeps it, and erase or redact it for good."""

@@ -1,50 +1,294 @@
-"""Looks for secrets in what was written before, with the rules and patterns of today, and takes them out."""
+"""Find secrets in what memkit keeps, with the present rules and patterns, and redact them."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import json
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from memkit.archive.archive import Archive
+from memkit.archive.turn import redact_again
 from memkit.capture.known_projects import remembered_projects
-from memkit.embedding.models import space
+from memkit.capture.sessions import Sessions
+from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
-from memkit.forget.audit_places import (
-    AuditedDayFile,
-    ForeignMarkdown,
-    Place,
-    left_behind,
-    look_through,
-    state_places,
-)
-from memkit.forget.findings import SecretFinder, SecretFinding
+from memkit.files import read_regular, write_durably
+from memkit.forget.erasing import OLD_TEXT_FIELDS, purge_index, remove_old_text
+from memkit.home_files import HOME_FILES, TEMPORARY, FileKind, find_files
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index.chunk_reader import ChunkReader, open_in_force
-from memkit.index.current import collection_name, read_files, snapshots_of
-from memkit.index.erasure import erase_deleted, forget_collection
-from memkit.index.snapshot_writer import remove_others
-from memkit.index.sync import sync_project
+from memkit.index.chunker import decode
+from memkit.index.current import read_files, snapshots_of
 from memkit.ipc import spool, unindexed
 from memkit.journal.journal import Journal
+from memkit.journal.old_versions import replaced_files
 from memkit.paths import Home
-from memkit.privacy.redact import redact
+from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
+from memkit.state import parse_json
+from memkit.text import one_line
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFinding:
+    """The place and kind of a secret, but never the secret itself.
+
+    `where` is the kind of place (`journal`, `archive`, …), `place` the file, or the session and turn. `line`
+    is from 1, or None in a place without lines. `kind` is as in `[redacted:kind]`.
+    """
+
+    where: str
+    place: str
+    line: int | None
+    kind: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `memkit audit --json` prints."""
+        return asdict(self)
+
+
+class SecretFinder:
+    """Redacts text with `redact`, and records what that found."""
+
+    def __init__(self, redact: Redact) -> None:
+        self._redact = redact
+        self.found: list[SecretFinding] = []
+
+    def at(self, where: str, place: str, line: int | None = None) -> Redact:
+        """Return a `redact` for text on one line, or in a place without lines."""
+
+        def apply(text: str) -> str:
+            return self._record(text, lambda offset, kind: SecretFinding(where, place, line, kind))
+
+        return apply
+
+    def lines_of(self, where: str, place: str) -> Callable[[int, str], str]:
+        """Return a `redact` for parts of a file; it takes the number of the part's first line."""
+
+        def apply(line: int, text: str) -> str:
+            return self._record(text, lambda offset, kind: SecretFinding(where, place, line + offset, kind))
+
+        return apply
+
+    def _record(self, text: str, make: Callable[[int, str], SecretFinding]) -> str:
+        redacted = self._redact(text)
+        text = visible(text)  # removing a color code is no finding
+        if redacted != text:
+            self.found += [make(offset, kind) for offset, kind in added_marks(text, redacted)]
+        return redacted
+
+
+def added_marks(text: str, redacted: str) -> list[tuple[int, str]]:
+    """Return the marks that `redacted` has and `text` has not: their lines in `text` (from 0) and kinds.
+
+    The two differ only at marks. If two marks are close to each other, their lines can be mixed up.
+    """
+    marks = list(MARK.finditer(redacted))
+    ends = [*(mark.start() for mark in marks), len(redacted)][1:]
+    found = []
+    position = marks[0].start() if marks else 0
+    for mark, end in zip(marks, ends, strict=True):
+        kept = redacted[mark.end() : end]
+        if text.startswith(mark[0] + kept, position):
+            position += len(mark[0] + kept)
+            continue
+        found.append((text.count("\n", 0, position), mark[1]))
+        after = text.find(kept, position + 1) if end < len(redacted) else len(text) - len(kept)
+        position = max(after, position) + len(kept)
+    return found or [(0, "secret")]
+
+
+class Place(NamedTuple):
+    """A file with text, or a part of one.
+
+    `search` passes the text to a finder; `fix` redacts it durably. The caller of `fix` holds the index lock.
+    Both raise `MemkitError`, `OSError`.
+    """
+
+    search: Callable[[SecretFinder], object]
+    fix: Callable[[Redact], object]
+
+
+def _day(journal: Journal, day: str, home: Home) -> Place:
+    """Return a day of the journal. A turn that may still grow can grow after a fix."""
+
+    def fix(redact: Redact) -> None:
+        sessions = Sessions(home)
+        root = journal.project.root
+        states = {turn: state for state in sessions for turn in state.growing_in(root)}
+        growing = {turn: state.growing_in(root)[turn] for turn, state in states.items()}
+
+        def will_write(turn: str, section_hash: str) -> None:
+            states[turn].will_write(turn, root, section_hash)
+            sessions.save(states[turn])
+
+        journal.redact(day, lambda line, text: redact(text), growing, will_write)
+
+    path = str(journal.path(day))
+    return Place(lambda finder: journal.look_at(day, finder.lines_of("journal", path)), fix)
+
+
+def _foreign_markdown(path: Path) -> Place:
+    """Return indexed Markdown that memkit did not write and does not change."""
+
+    def search(finder: SecretFinder) -> None:
+        text, _ = decode(read_regular(os.path.realpath(path)))
+        finder.lines_of("markdown", str(path))(1, text)
+
+    return Place(search, lambda redact: None)
+
+
+def _archived_session(archive: Archive, session: str, roots: Collection[str] | None) -> Place:
+    """Return a session in the archive, empty if it has no turn of the projects at `roots` (None: any)."""
+
+    def search(finder: SecretFinder) -> None:
+        turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
+        if roots is None or any(turn.project in roots for turn in turns):
+            for turn in turns:
+                redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
+
+    return Place(search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact)))
+
+
+def _old_text(where: str, path: Path, value: dict[str, Any]) -> Place:
+    """Return the text of a session state or a spooled event. A fix removes it: the transcript has it, too."""
+    text = {name: value[name] for name in OLD_TEXT_FIELDS if name in value}
+    return Place(
+        lambda finder: redacted(text, finder.at(where, str(path))), lambda redact: remove_old_text(path)
+    )
+
+
+def _text_file(where: str, path: Path) -> Place:
+    """Return a log, a copy of a replaced file, or a damaged file. JSON lines stay JSON lines."""
+
+    def search(finder: SecretFinder) -> None:
+        place = str(path)
+        _redacted_text(path, lambda line: finder.at(where, place, line), finder.lines_of(where, place))
+
+    def fix(redact: Redact) -> None:
+        text = _redacted_text(path, lambda line: redact, lambda line, text: redact(text))
+        data = text.encode("utf-8", "surrogateescape")
+        if where != "log":
+            write_durably(str(path), data)
+            return
+        with path.open("r+b") as file:  # in place: another process may have the log open
+            file.write(data)
+            file.truncate()
+
+    return Place(search, fix)
+
+
+def _redacted_text(
+    path: Path, in_line: Callable[[int], Redact], in_lines: Callable[[int, str], str]
+) -> str:
+    """Return the text; `in_line` redacts the strings of a JSON line, `in_lines` runs of other lines."""
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    parts = []
+    number = 1
+    for is_json, group in groupby(map(_parsed, text.split("\n")), lambda pair: pair[1] is not None):
+        lines = list(group)
+        if is_json:
+            for offset, (line, value) in enumerate(lines):
+                changed = redacted(value, in_line(number + offset))
+                parts.append(line if changed == value else json.dumps(changed))
+        else:
+            parts.append(in_lines(number, "\n".join(line for line, _ in lines)))
+        number += len(lines)
+    return "\n".join(parts)
+
+
+def _parsed(line: str) -> tuple[str, dict[str, Any] | None]:
+    """Return a line, and the JSON object in it if there is one."""
+    try:
+        return line, parse_json(line) if line.startswith("{") else None
+    except ValueError:
+        return line, None
+
+
+def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
+    """Yield the places with text in a memory home that belong to the projects at `roots`, or to any if None.
+
+    This includes logs, which belong to no project. The index is not included.
+    """
+    for kind in HOME_FILES:
+        top = kind.pattern.partition("/")[0]
+        if not kind.has_text or top in ("index", ".restore-*"):
+            continue
+        if kind.pattern == "archive/*.jsonl.zst":
+            archive = Archive(home)
+            yield from (_archived_session(archive, one, roots) for one in archive.sessions())
+        elif kind.pattern.startswith("archive/replaced/"):
+            yield from (_text_file("archive", path) for path in replaced_files(home, roots))
+        elif kind.pattern.startswith("archive/before-restore/"):
+            for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
+                yield from places_in_home(Home(str(kept / "home")), roots)
+                for path in sorted((kept / "projects").rglob("*")):
+                    if path.is_file():
+                        yield _text_file("replaced", path)
+        elif top in ("sessions", "spool"):
+            yield from _states_and_events(home, kind, roots)
+        else:
+            yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
+    yield from temporary_files("session", home.sessions)
+
+
+def _states_and_events(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterator[Place]:
+    where = "session" if kind.pattern.startswith("sessions/") else "spool"
+    for name in find_files(home.root, kind):
+        path = Path(name)
+        try:
+            value = parse_json(path.read_bytes())
+        except FileNotFoundError:  # a worker has handled it
+            continue
+        except (OSError, ValueError):
+            value = None
+        if not isinstance(value, dict):
+            yield _text_file(where, path)
+        elif roots is None or value.get("project") in roots:
+            yield _old_text(where, path, value)
+
+
+def temporary_files(where: str, directory: str) -> Iterator[Place]:
+    """Yield the unfinished files of killed writers in a directory."""
+    for path in sorted(Path(directory).glob(TEMPORARY)):
+        if path.is_file() and not path.is_symlink():
+            yield _text_file(where, path)
+
+
+def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
+    """Return the places with findings. Append a line to `problems` for each place that cannot be read."""
+    found = []
+    for place in places:
+        before = len(finder.found)
+        try:
+            place.search(finder)
+        except FileNotFoundError:  # handled or rotated since the listing
+            continue
+        except (MemkitError, OSError) as error:
+            problems.append(one_line(str(error)))
+        if len(finder.found) > before:
+            found.append(place)
+    return found
 
 
 @dataclass(slots=True)
 class AuditReport:
-    """What was found, and what of it is left; `problems` are lines for people."""
+    """All findings, those that remain, and problems as lines for users."""
 
     found: list[SecretFinding] = field(default_factory=list)
-    left: list[SecretFinding] = field(default_factory=list)
+    remaining: list[SecretFinding] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 class Audit:
-    """One audit of some projects, or of a whole memory home."""
+    """An audit of one project, or of a whole memory home."""
 
     def __init__(
         self,
@@ -53,7 +297,7 @@ class Audit:
         settings_of: Callable[[Project], Settings],
         announce: Callable[[str], None],
     ) -> None:
-        """Of `project`; None: of all there are. `announce` is told, in one line, what takes time."""
+        """Audit `project`, or all projects if None. `announce` takes a line about each slow step."""
         self._home = home
         self._announce = announce
         self._roots = None if project is None else {project.root}
@@ -63,17 +307,17 @@ class Audit:
         self._uri = settings.index.uri
         self._patterns = settings.capture.compiled_patterns()
 
-    def look(self) -> AuditReport:
-        """Find out what there is; changes nothing and needs no lock."""
+    def search(self) -> AuditReport:
+        """Find secrets. Change nothing and take no lock."""
         report = AuditReport()
-        self._look(report)
-        report.left = report.found
+        self._search(report)
+        report.remaining = report.found
         return report
 
     def fix(self) -> AuditReport:
-        """Redact what there is, and have no file of the index hold it. The caller holds the index lock.
+        """Redact the findings, also in the files of the index. The caller holds the index lock.
 
-        Can be killed and done again. What another markdown file than memkit's own holds is left. Raises
+        Do not change Markdown that memkit did not write. A killed fix can run again. Raise
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
@@ -81,90 +325,57 @@ class Audit:
         for project, _ in self._projects:
             if Path(project.root).is_dir():
                 unindexed.mark(self._home, project.root)
-        for place in self._look(report):
+        for place in self._search(report):
             try:
                 place.fix(self._redact)
             except (MemkitError, OSError) as error:
-                report.problems.append(" ".join(str(error).split()))
-        self._fix_index()
+                report.problems.append(one_line(str(error)))
+        purge_index(
+            self._home, self._projects, self._uri, self._roots, self._holds_secret, self._announce
+        )
         after = AuditReport()
-        self._look(after)
-        report.left = after.found
+        self._search(after)
+        report.remaining = after.found
         report.problems += [line for line in after.problems if line not in report.problems]
         return report
 
     def _redact(self, text: str) -> str:
         return redact(text, self._patterns)
 
-    def _look(self, report: AuditReport) -> list[Place]:
-        """Note in `report` what is found; the places where it is, but for the index."""
+    def _holds_secret(self, chunks: ChunkReader) -> bool:
+        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks())
+
+    def _search(self, report: AuditReport) -> list[Place]:
+        """Record all findings in `report`. Return the places of those outside of the index."""
         finder = SecretFinder(self._redact)
-        places = look_through(self._places(report.problems), finder, report.problems)
+        places = search_places(self._places(report.problems), finder, report.problems)
         for directory in snapshots_of(self._home, self._roots):
-            _look_at_chunks(directory, finder)
+            chunks = open_in_force(directory, ChunkReader)
+            for chunk in chunks.chunks() if chunks is not None else ():
+                finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)
         report.found = finder.found
         return places
 
-    def _places(self, problems: list[str]) -> list[Place]:
-        places: list[Place] = []
+    def _places(self, problems: list[str]) -> Iterator[Place]:
         for project, settings in self._projects:
             journal = Journal(project, shared=settings.memory.shared, home=self._home)
             own = days(project)
-            places += [AuditedDayFile(journal, day, self._home) for day in own]
+            yield from (_day(journal, day, self._home) for day in own)
             if own:
-                places += left_behind("journal", project.memory)
+                yield from temporary_files("journal", project.memory)
             directory = Path(project.memory).relative_to(project.root).as_posix()
             written = {f"{directory}/{day}.md" for day in own}
             files = read_files(project, self._home, settings)
-            places += [
-                ForeignMarkdown(Path(project.root, source))
-                for source in files
-                if source not in written
-            ]
+            for source in files:
+                if source not in written:
+                    yield _foreign_markdown(Path(project.root, source))
             problems += [f"{line} ({project.root})" for line in files.problems]
-        return [*places, *state_places(self._home, self._roots)]
-
-    def _fix_index(self) -> None:
-        """Bring the index into step, and leave nothing in its files that is not in it."""
-        for project, settings in self._projects:
-            if Path(project.root).is_dir():
-                self._announce(f"bringing the index of {project.root} into step")
-                sync_project(project, self._home, settings)
-        kept = {project.root for project, _ in self._projects if Path(project.root).is_dir()}
-        for directory in snapshots_of(self._home, self._roots):
-            chunks = open_in_force(directory, ChunkReader)
-            if chunks is None:  # of no use to anybody
-                shutil.rmtree(directory, ignore_errors=True)
-                continue
-            remove_others(directory, chunks.path.name)
-            finder = SecretFinder(self._redact)
-            _look_at_chunks(directory, finder)
-            is_stale = chunks.root not in kept or directory.name not in self._names()
-            if finder.found and is_stale:
-                forget_collection(self._home, self._uri, directory.name)
-        if not erase_deleted(self._home, self._uri):
-            self._announce(
-                f"the Chroma server {self._uri} may keep what was deleted in its own files; run "
-                "`chroma vacuum` there"
-            )
-
-    def _names(self) -> set[str]:
-        """The collections in use."""
-        return {
-            collection_name(project, self._home, space(settings.embedding))
-            for project, settings in self._projects
-        }
+        yield from places_in_home(self._home, self._roots)
 
 
 def all_projects(home: Home) -> list[Project]:
-    """Every project that something under the memory home is of, sorted by root."""
+    """Return every project that has something in the memory home, sorted by root."""
     archive = Archive(home)
     roots = {turn.project for session in archive.sessions() for turn in archive.turns(session)}
     projects = {*remembered_projects(home), *(Project.at_root(root, home) for root in roots if root)}
     return sorted(projects, key=lambda project: project.root)
-
-
-def _look_at_chunks(directory: Path, finder: SecretFinder) -> None:
-    chunks = open_in_force(directory, ChunkReader)
-    for chunk in chunks.chunks() if chunks is not None else ():
-        finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)

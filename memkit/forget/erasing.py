@@ -1,27 +1,28 @@
-"""Erases what is to be forgotten from every place. Each step can be done twice."""
+"""Erase what is to be forgotten from every place. Each step can run again after a kill."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
-from memkit.files import sync_directory
-from memkit.forget.locations import Locations, find_locations, named_turn
-from memkit.forget.periods import is_of_period
+from memkit.files import sync_directory, write_durably
+from memkit.forget.locations import Locations, find_locations
+from memkit.forget.old_versions import names_forgotten
 from memkit.forget.selection import ForgetSelection
+from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
 from memkit.index.chunk_reader import ChunkReader, open_in_force
-from memkit.index.current import collection_name, other_collections, snapshots_of
+from memkit.index.current import collection_name, snapshots_of
 from memkit.index.erasure import erase_deleted, forget_collection
 from memkit.index.snapshot_writer import remove_others
 from memkit.index.sync import sync_project
@@ -29,10 +30,22 @@ from memkit.ipc import spool, unindexed
 from memkit.journal.day_edits import Removal
 from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.privacy.tombstones import Tombstones
 from memkit.settings.load import Settings
+from memkit.state import parse_json
+from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
+
+OLD_TEXT_FIELDS = ("prompt", "message", "error", "prompts", "answers")
+"""Fields of spooled events and session states that hold text. Other fields hold none."""
+
+OLD_TEXT_FILES = tuple(
+    kind
+    for kind in HOME_FILES
+    if kind.pattern.startswith(("sessions/", "spool/")) and not kind.pattern.startswith("spool/tmp/")
+)
+"""The files with these fields, without those that a hook is writing."""
 
 
 def forget(
@@ -42,20 +55,18 @@ def forget(
     settings_of: Callable[[Project], Settings],
     announce: Callable[[str], None] = logger.info,
 ) -> list[str]:
-    """Forget `selection`, and what an earlier run that was killed has left of its own.
+    """Erase `selection`, and what an earlier, killed run did not finish.
 
-    `project` is the one in hand. Returns, in lines for people, what could not be done; then the next call
-    tries it again. The caller holds the index lock and that of the summaries: a model that is being asked
-    may know what is to go. Raises `MemkitError`, `OSError`.
+    `project` is the current one. Return the problems, one line each; the next call tries those again. The
+    caller holds the locks of the index and of the summaries, because a model that is being asked may know
+    what is to be erased. Raise `MemkitError`, `OSError`.
     """
     tombstones = Tombstones(home)
     spool.recover(home)
-    # Found once more: what came in while a person was asked is of it too.
     found = find_locations(home, project, selection)
     unfinished = tombstones.begin(found.forgotten)
     found = find_locations(home, project, ForgetSelection(unfinished, selection.passages))
-    uri = settings_of(project).index.uri
-    problems = _Eraser(home, found, settings_of, uri, announce).run()
+    problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
     if not problems:
         tombstones.finish()
     return problems
@@ -73,45 +84,47 @@ class _Eraser:
         self._home = home
         self._uri = uri
         self._found = found
-        self._forgotten: Forgotten = found.forgotten
+        self._forgotten = found.forgotten
         self._settings_of = settings_of
         self._announce = announce
-        self._problems: list[str] = []
+        roots = sorted(self._forgotten.roots)
+        self._projects = list(dict.fromkeys(Project.at_root(root, home) for root in roots))
 
     def run(self) -> list[str]:
+        problems = []
         for root in sorted(self._forgotten.roots):
-            unindexed.mark(self._home, root)  # a kill leaves the index to whoever comes next
+            unindexed.mark(self._home, root)  # after a kill, the next process updates the index
         for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
-                     self._states, self._spool, self._waiting, self._index):  # fmt: skip
+                     self._old_text, self._summary_queue, self._index):  # fmt: skip
             try:
                 step()
-            except (MemkitError, OSError) as error:  # what one place refuses goes from the others
-                self._problems.append(" ".join(str(error).split()))
-        return self._problems
+            except (MemkitError, OSError) as error:  # continue with the other places
+                problems.append(one_line(str(error)))
+        return problems
 
     def _journal(self, project: Project) -> Journal:
         return Journal(project, shared=self._settings_of(project).memory.shared)
-
-    @property
-    def _projects(self) -> list[Project]:
-        """Those of which something goes."""
-        roots = sorted(self._forgotten.roots)
-        return list(dict.fromkeys(Project.at_root(root, self._home) for root in roots))
 
     def _old_versions(self) -> None:
         for path in self._found.old_versions:
             path.unlink(missing_ok=True)
             sync_directory(str(path.parent))
 
+    def _markdown(self) -> None:
+        for project, path in self._found.files:
+            self._journal(project).remove_file(path)
+        # From the end of each file, so that the lines of the other passages stay valid.
+        for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
+            self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
+
     def _days(self) -> None:
         for one in self._found.days:
             journal = self._journal(one.project)
             gone = self._forgotten.within(one.project.root)
-            removal = Removal(gone.turns, gone.grips, gone.notes)
             if one.whole:
                 journal.remove_file(journal.path(one.day))
             else:
-                journal.remove(one.day, removal)
+                journal.remove(one.day, Removal(gone.turns, gone.grips, gone.notes))
         for project in self._projects:
             if Path(project.memory).is_dir():
                 self._journal(project).remove_left_behind()
@@ -120,52 +133,27 @@ class _Eraser:
         for one in self._found.facts:
             self._journal(one.project).remove_facts(one.path, one.facts)
 
-    def _markdown(self) -> None:
-        for project, path in self._found.files:
-            self._journal(project).remove_file(path)
-        # From the last one on, so that the lines of the others stay where they are.
-        for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
-            self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
-
     def _archive(self) -> None:
         archive = Archive(self._home)
         for session in sorted(self._found.archived.keys() | self._found.owners.keys()):
             gone = self._found.archived.get(session, frozenset())
             owners = self._found.owners.get(session, {})
-            archive.rewrite(session, partial(_kept, gone, owners))
+            archive.rewrite(session, partial(_kept_turn, gone, owners))
         archive.remove_left_behind()
 
-    def _states(self) -> None:
-        sessions = Sessions(self._home)
-        for state in list(sessions):
-            if state.forget(self._is_gone(state)):
-                sessions.save(state)
-        sessions.remove_unreadable([*self._found.sessions, *self._forgotten.turns])
+    def _old_text(self) -> None:
+        """Remove the text of the sessions and projects that lose something from states and events."""
+        for kind in OLD_TEXT_FILES:
+            for path in map(Path, find_files(self._home.root, kind)):
+                if names_forgotten(path, self._forgotten, self._found.sessions):
+                    remove_old_text(path)
+        for path in Path(self._home.sessions).glob(TEMPORARY):
+            path.unlink(missing_ok=True)
 
-    def _is_gone(self, state: Session) -> Callable[[str, str], bool]:
-        all_of_it = is_of_period(state, self._forgotten)
-        is_touched = anchors.safe(state.id) in self._found.sessions
-        gone = self._forgotten.within(state.project).turns
-
-        def is_gone(turn: str, prompt_id: str) -> bool:
-            if all_of_it:
-                return True
-            name = turn or named_turn(state.id, prompt_id)
-            return name in gone or (not name and is_touched)
-
-        return is_gone
-
-    def _spool(self) -> None:
-        events = set(self._found.events)
-        for path, record in spool.stored(self._home):
-            if record is not None and path in events:
-                spool.forget(self._home, path, record)
-        spool.remove_unreadable(self._home, sorted(self._found.sessions))
-
-    def _waiting(self) -> None:
-        """Nothing of what is gone waits to be summarized."""
-        sessions = SummaryQueue(self._home)
-        for waiting in list(sessions):
+    def _summary_queue(self) -> None:
+        """Remove erased turns from the queue of the summaries."""
+        queue = SummaryQueue(self._home)
+        for waiting in list(queue):
             is_shared = waiting.root in self._forgotten.only
             if waiting.session not in self._found.sessions and not is_shared:
                 continue
@@ -173,31 +161,15 @@ class _Eraser:
                 del waiting.tries[turn]
             journal = Journal(Project.at_root(waiting.root, self._home))
             done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
-            sessions.update(waiting, done)
+            queue.update(waiting, done)
 
     def _index(self) -> None:
-        """Bring the index into step, and leave nothing in its files that is not in it."""
-        for project in self._projects:
-            settings = self._settings_of(project)
-            name = collection_name(project, self._home, space(settings.embedding))
-            if Path(project.root).is_dir():
-                sync_project(project, self._home, settings, announce=self._announce)
-            for other in other_collections(project, self._home, name):
-                forget_collection(self._home, self._uri, other)
-        for directory in snapshots_of(self._home, None):
-            chunks = open_in_force(directory, ChunkReader)
-            if chunks is not None:
-                remove_others(directory, chunks.path.name)
-                if not Path(chunks.root).is_dir() and self._is_in(chunks):
-                    forget_collection(self._home, self._uri, directory.name)
-        if not erase_deleted(self._home, self._uri):
-            self._announce(
-                f"the Chroma server {self._uri} may keep what was deleted in its own files; run "
-                "`chroma vacuum` there"
-            )
+        projects = [(project, self._settings_of(project)) for project in self._projects]
+        purge_index(self._home, projects, self._uri, None, self._is_in, self._announce)
 
     def _is_in(self, chunks: ChunkReader) -> bool:
-        """Whether the index of a project that is gone, which nobody brings into step, holds some of it."""
+        if chunks.root in self._forgotten.roots:
+            return True
         gone = self._forgotten.within(chunks.root)
         return any(
             gone.turns.intersection(chunk.turns)
@@ -207,10 +179,55 @@ class _Eraser:
         )
 
 
-def _kept(
+def _kept_turn(
     gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn
 ) -> ArchivedTurn | None:
-    """What stays of an archived turn: nothing, or all of it as that of another project."""
+    """Return an archived turn as it stays, with its new project; None if it is erased."""
     if turn.id in gone:
         return None
     return replace(turn, project=owners[turn.id]) if turn.id in owners else turn
+
+
+def remove_old_text(path: Path) -> None:
+    """Remove the text from a session state or spooled event; remove a damaged file. Raise `OSError`."""
+    try:
+        value = parse_json(path.read_bytes())
+        kept = {name: item for name, item in value.items() if not item or name not in OLD_TEXT_FIELDS}
+    except (ValueError, AttributeError):
+        path.unlink(missing_ok=True)
+        return
+    if kept != value:
+        write_durably(str(path), json.dumps(kept).encode("ascii"))
+
+
+def purge_index(
+    home: Home,
+    projects: Sequence[tuple[Project, Settings]],
+    uri: str,
+    roots: Collection[str] | None,
+    holds_text: Callable[[ChunkReader], bool],
+    announce: Callable[[str], None],
+) -> None:
+    """Update the indexes of `projects`, and remove what is no longer in an index from its files.
+
+    An index that no project reads, because of another model or a missing directory, is dropped if
+    `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
+    """
+    current = set()
+    for project, settings in projects:
+        if Path(project.root).is_dir():
+            announce(f"updating the index of {project.root}")
+            sync_project(project, home, settings, announce=announce)
+            current.add(collection_name(project, home, space(settings.embedding)))
+    for directory in snapshots_of(home, roots):
+        chunks = open_in_force(directory, ChunkReader)
+        if chunks is None:  # it cannot be read
+            shutil.rmtree(directory, ignore_errors=True)
+            continue
+        remove_others(directory, chunks.path.name)
+        if directory.name not in current and holds_text(chunks):
+            forget_collection(home, uri, directory.name)
+    if not erase_deleted(home, uri):
+        announce(
+            f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there"
+        )

@@ -1,4 +1,4 @@
-"""Where memkit keeps what is to be forgotten."""
+"""Find every place where memkit keeps something that is to be forgotten."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ import msgspec
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.capture.known_projects import remembered_projects
-from memkit.capture.sessions import Sessions
-from memkit.claude_code.turn import turn_id
-from memkit.forget.facts import FactLocation, find_facts
-from memkit.forget.old_versions import old_versions
-from memkit.forget.periods import is_of_period
+from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index.sections import is_iso_date
-from memkit.ipc import spool
 from memkit.journal.day_edits import Removal, bullets
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.journal import Journal
@@ -32,7 +27,7 @@ from memkit.privacy.tombstones import Forgotten, Ids
 
 @dataclass(frozen=True, slots=True)
 class ForgottenEntry:
-    """A turn or a note of the journal: its day, its heading without anchor, and its id."""
+    """A turn or a note of the journal: its day, its heading without anchor, and its ID."""
 
     day: str
     heading: str
@@ -41,7 +36,7 @@ class ForgottenEntry:
 
 @dataclass(frozen=True, slots=True)
 class DayLocation:
-    """What of one day goes; `whole` says that nothing of the file is to stay."""
+    """The entries to remove from one day; `whole` removes the file."""
 
     project: Project
     day: str
@@ -53,12 +48,12 @@ class DayLocation:
 
 @dataclass(slots=True)
 class Locations:
-    """All that is to go: `forgotten` names every turn of it.
+    """Everything that is to be erased; `forgotten` names every entry of it.
 
-    `archived` are turns by session; `files` are markdown files that go whole; `old_versions` those that were
-    kept when a compaction or a restore replaced them; `sessions` the names of those of which something goes.
-    `shared` names, by root, the turns and notes that another project keeps; `owners` are the projects to
-    which turns that stay in the archive go over, by session and turn.
+    `files` are Markdown files that are removed. `old_versions` are copies of replaced files. `archived` are
+    turns by session, and `sessions` the sessions (as in anchors) that lose turns. `shared` names, by root,
+    the entries that another project keeps. `owners` are the new projects of turns that stay in the archive,
+    by session and turn.
     """
 
     forgotten: Forgotten
@@ -69,13 +64,12 @@ class Locations:
     old_versions: list[Path] = field(default_factory=list)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
-    events: list[str] = field(default_factory=list)
     shared: dict[str, frozenset[str]] = field(default_factory=dict)
     owners: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def by_project(self) -> dict[str, int]:
-        """How many turns and notes of the journal go, by the roots of the projects that lose something."""
+        """The number of turns and notes to remove, by the root of each project that loses something."""
         found = dict.fromkeys(sorted(self.forgotten.roots), 0)
         for day in self.days:
             count = len(day.turns) + len(day.notes)
@@ -84,89 +78,85 @@ class Locations:
 
     @property
     def turns(self) -> list[ForgottenEntry]:
-        """The turns of the journal."""
+        """The turns to remove from the journal."""
         return [entry for day in self.days for entry in day.turns]
 
     @property
     def notes(self) -> list[ForgottenEntry]:
-        """The notes of the journal."""
+        """The notes to remove from the journal."""
         return [entry for day in self.days for entry in day.notes]
 
     @property
     def bullets(self) -> int:
-        """How many bullets go."""
+        """The number of bullets to remove."""
         return sum(day.bullets for day in self.days)
 
     def __bool__(self) -> bool:
         return bool(
-            self.days or self.files or self.facts or self.archived or self.passages or self.events
-            or self.old_versions
-        )  # fmt: skip
+            self.days or self.files or self.facts or self.archived or self.passages or self.old_versions
+        )
 
 
 def find_locations(home: Home, project: Project, selection: ForgetSelection) -> Locations:
-    """All that is kept of `selection` in the memory home, in every project. Reads only.
+    """Find `selection` in the memory home and in every project. Change nothing.
 
-    Raises `ArchiveError`, `JournalError`.
+    Raise `ArchiveError`, `JournalError`.
     """
-    found = _Search(home, project, selection).run()
-    if selection.everywhere:  # with all ids that this has found
+    found = _Finder(home, project, selection).run()
+    if selection.everywhere:  # again, with all IDs of the first run
         whole = ForgetSelection(found.forgotten, selection.passages, everywhere=True)
-        found = _Search(home, project, whole).run()
+        found = _Finder(home, project, whole).run()
     return found
 
 
-def named_turn(session: str, prompt_id: str) -> str:
-    """The id of the turn that a prompt began; "" if the prompt has none."""
-    return turn_id(session, prompt_id, "", "") if prompt_id else ""
+class _Finder:
+    """One search. It collects IDs as it goes: those forgotten everywhere, and those of one project only."""
 
-
-class _Search:
     def __init__(self, home: Home, project: Project, selection: ForgetSelection) -> None:
+        forgotten = selection.forgotten
         self._home = home
         self._everywhere = selection.everywhere
-        self._forgotten = selection.forgotten
-        self._found = Locations(selection.forgotten, selection.passages)
-        self._turns = set(selection.forgotten.turns)
-        self._minutes = set(selection.forgotten.minutes)
-        self._grips = set(selection.forgotten.grips)
-        self._notes = set(selection.forgotten.notes)
-        self._facts = set(selection.forgotten.facts)
-        self._only: dict[str, Ids] = dict(selection.forgotten.only)
+        self._forgotten = forgotten
+        self._found = Locations(forgotten, selection.passages)
+        self._turns = set(forgotten.turns)
+        self._minutes = set(forgotten.minutes)
+        self._grips = set(forgotten.grips)
+        self._notes = set(forgotten.notes)
+        self._facts = set(forgotten.facts)
+        self._only: dict[str, Ids] = dict(forgotten.only)
         self._holders: dict[str, set[str]] = {}
+        """The roots of the projects that hold a turn, or a note (as "note ID")."""
         self._archive: dict[str, dict[str, tuple[str, datetime | None]]] = {}
+        """The project and time of each archived turn, by session and turn."""
         self._archived_in: set[str] = set()
         self._projects = {project, *remembered_projects(home)}
-        self._add_projects(selection.forgotten.roots)
+        self._add_projects(forgotten.roots)
 
     def run(self) -> Locations:
-        self._look_into_archive()
+        self._search_archive()
         journals = [Journal(one) for one in sorted(self._projects, key=lambda one: one.root)]
         covered = {
             (journal, day): self._covered(journal.project, day, journal.day(day))
             for journal in journals
             for day in (*days(journal.project), *journal.renamed_days())
         }
-        self._look_into_states()
         self._share()
         for (journal, day), (turns, notes, whole) in covered.items():
-            self._look_into_day(journal, day, turns, notes, whole)
+            self._search_day(journal, day, turns, notes, whole)
         for journal in journals:
             if any(p.whole and p.project == journal.project.root for p in self._forgotten.periods):
                 own = {journal.path(day) for day in days(journal.project)}
                 files = sorted(set(journal.markdown()) - own)
                 self._found.files += [(journal.project, path) for path in files]
-        roots = self._forgotten.roots | self._touched()
-        self._found.forgotten = msgspec.structs.replace(self._named(), roots=roots)
-        self._look_into_facts(journals)
-        names = {one.path.name for one in self._text}
-        found = old_versions(self._home, self._found.forgotten, names, self._found.sessions)
+        self._update_forgotten(self._forgotten.roots | self._touched())
+        self._search_facts(journals)
+        names = {one.path.name for one in self._passages}
+        found = find_old_versions(self._home, self._found.forgotten, names, self._found.sessions)
         self._found.old_versions = list(found)
         return self._found
 
-    def _named(self) -> Forgotten:
-        """What is to be forgotten, with all that was found."""
-        return msgspec.structs.replace(
+    def _update_forgotten(self, roots: frozenset[str] | set[str]) -> None:
+        self._found.forgotten = msgspec.structs.replace(
             self._forgotten,
             turns=frozenset(self._turns),
             grips=frozenset(self._grips),
@@ -174,10 +164,11 @@ class _Search:
             facts=frozenset(self._facts),
             minutes=frozenset(self._minutes),
             only=self._only,
+            roots=frozenset(roots),
         )
 
     def _add_turn(self, turn: str, root: str, session: str, began: datetime | float | None) -> None:
-        """Note that a turn goes, from all projects or from the one at `root` only."""
+        """Add a turn, for all projects or only for the one at `root`."""
         if self._everywhere or self._forgotten.covers_everywhere(turn, session, began):
             self._turns.add(turn)
         else:
@@ -186,78 +177,14 @@ class _Search:
     def _add_own(self, root: str, ids: Ids) -> None:
         self._only[root] = self._only.get(root, Ids()) | ids
 
-    def _share(self) -> None:
-        """Find out which turns other projects hold, too: there they stay, and in the archive."""
-        for root, own in self._only.items():
-            alone = {turn for turn in own.turns if not self._others(turn)}
-            self._turns |= alone
-            kept = own.turns - self._turns
-            self._only[root] = msgspec.structs.replace(own, turns=kept)
-            others = [(turn, self._others(turn)) for turn in kept]
-            for note in own.notes:
-                others.append((note, self._holders.get(f"note {note}", set()) - self._only.keys()))
-            for name, roots in others:
-                for other in roots:
-                    before = self._found.shared.get(other, frozenset())
-                    self._found.shared[other] = before | {name}
-        self._only = {root: ids for root, ids in self._only.items() if ids != Ids()}
-        for session, turns in self._archive.items():
-            gone = frozenset(self._turns & turns.keys())
-            if gone:
-                self._found.archived[session] = gone
-                self._found.sessions.add(session)
-                for turn in gone:
-                    root, began = turns[turn]
-                    self._note(began)
-                    self._archived_in.update(filter(None, [root]))
-            for turn, (root, _) in turns.items():
-                if turn not in gone and turn in self._only.get(root, Ids()).turns:
-                    self._found.owners.setdefault(session, {})[turn] = min(self._others(turn))
-                    self._archived_in.add(root)
-
-    def _others(self, turn: str) -> set[str]:
-        """The roots of the projects that keep the turn."""
-        holders = self._holders.get(turn, set())
-        return {root for root in holders if turn not in self._only.get(root, Ids()).turns}
-
-    def _touched(self) -> set[str]:
-        """The roots of the projects whose memory loses something."""
-        found = {one.project.root for one in self._found.days}
-        found |= {one.project.root for one in self._found.passages}
-        found |= {Project.at_root(root, self._home).root for root in self._archived_in}
-        return found | {project.root for project, _ in self._found.files}
-
-    def _look_into_facts(self, journals: list[Journal]) -> None:
-        for journal in journals:
-            own = [one for one in self._text if one.project == journal.project]
-            forgotten = self._found.forgotten.within(journal.project.root)
-            self._found.facts += find_facts(self._home, journal, forgotten, own)
-        for one in self._found.facts:
-            if self._is_scoped:
-                self._add_own(one.project.root, Ids(facts=frozenset(one.facts)))
-            else:
-                self._facts |= one.facts.keys()
-        roots = self._found.forgotten.roots | {one.project.root for one in self._found.facts}
-        self._found.forgotten = msgspec.structs.replace(self._named(), roots=roots)
-
-    @property
-    def _is_scoped(self) -> bool:
-        """Whether something goes because it is of one project."""
-        return not self._everywhere and any(period.project for period in self._forgotten.periods)
-
-    @property
-    def _text(self) -> list[Passage]:
-        """Where text goes that belongs to no turn: passages, and files that go whole or lose a note."""
-        files = list(self._found.files)
-        files += [(one.project, Journal(one.project).path(one.day)) for one in self._found.days
-                  if one.whole or one.notes]  # fmt: skip
-        wholes = (Passage(project, path, 1, sys.maxsize, "", "") for project, path in files)
-        return [*self._found.passages, *wholes]
+    def _add_minute(self, began: datetime | None) -> None:
+        if began is not None:
+            self._minutes.add(int(began.timestamp() // 60))
 
     def _add_projects(self, roots: Iterable[str]) -> None:
         self._projects |= {Project.at_root(root, self._home) for root in roots}
 
-    def _look_into_archive(self) -> None:
+    def _search_archive(self) -> None:
         archive = Archive(self._home)
         covered: set[str] = set()
         for session in archive.sessions():
@@ -273,22 +200,20 @@ class _Search:
     def _covered(
         self, project: Project, day: str, content: DayFile
     ) -> tuple[list[Section], list[Section], bool]:
-        """The turns and notes of a day that are forgotten, and whether all of it is."""
-        turns, notes, session, stay = [], [], "", 0
+        """Return the turns and notes of a day that are forgotten, and whether the whole file is."""
+        turns, notes, session, kept = [], [], "", 0
         date = _date(day, content)
         for section in content.sections:
-            session = section.pairs.get("session", "" if section.is_opening else session)
+            session = _session_of(section, session)
             began = _began(date, section)
-            if "turn" in section.pairs:
-                name = section.pairs["turn"]
+            if name := section.pairs.get("turn"):
                 self._holders.setdefault(name, set()).add(project.root)
-                if not self._forgotten.covers(name, project.root, session, began):
-                    stay += 1
-                    continue
-                turns.append(section)
-                self._add_turn(name, project.root, session, began)
-            elif "note" in section.pairs:
-                name = section.pairs["note"]
+                if self._forgotten.covers(name, project.root, session, began):
+                    turns.append(section)
+                    self._add_turn(name, project.root, session, began)
+                else:
+                    kept += 1
+            elif name := section.pairs.get("note"):
                 self._holders.setdefault(f"note {name}", set()).add(project.root)
                 if name in self._forgotten.within(project.root).notes:
                     notes.append(section)
@@ -299,15 +224,15 @@ class _Search:
                     else:
                         self._add_own(project.root, Ids(notes=frozenset({name})))
                 else:
-                    stay += 1
-        is_day = day == f"{date}.local" or day == date
-        start = datetime.fromisoformat(date).timestamp() if is_day else 0.0
-        whole = is_day and not stay and any(
-            period.project == project.root and not period.session
-            and period.since <= start < period.until
-            for period in self._forgotten.periods
-        )  # fmt: skip
-        return turns, notes, whole
+                    kept += 1
+        return turns, notes, not kept and self._covers_day(project, day, date)
+
+    def _covers_day(self, project: Project, day: str, date: str) -> bool:
+        if day not in (date, f"{date}.local"):  # a file that the user named
+            return False
+        start = datetime.fromisoformat(date).timestamp()
+        periods = (one for one in self._forgotten.periods if one.project == project.root and not one.session)
+        return any(one.since <= start < one.until for one in periods)
 
     def _covers_note(self, project: Project, began: datetime | None) -> bool:
         if began is None:
@@ -315,11 +240,41 @@ class _Search:
         periods = (period for period in self._forgotten.periods if not period.session)
         return any(one.covers(project.root, "", began.timestamp()) for one in periods)
 
-    def _note(self, began: datetime | None) -> None:
-        if began is not None:
-            self._minutes.add(int(began.timestamp() // 60))
+    def _share(self) -> None:
+        """Keep the turns and notes that other projects hold, there and in the archive."""
+        for root, own in self._only.items():
+            alone = {turn for turn in own.turns if not self._other_holders(turn)}
+            self._turns |= alone
+            kept = own.turns - self._turns
+            self._only[root] = msgspec.structs.replace(own, turns=kept)
+            others = [(turn, self._other_holders(turn)) for turn in kept]
+            for note in own.notes:
+                others.append((note, self._holders.get(f"note {note}", set()) - self._only.keys()))
+            for name, roots in others:
+                for other in roots:
+                    before = self._found.shared.get(other, frozenset())
+                    self._found.shared[other] = before | {name}
+        self._only = {root: ids for root, ids in self._only.items() if ids != Ids()}
+        for session, turns in self._archive.items():
+            gone = frozenset(self._turns & turns.keys())
+            if gone:
+                self._found.archived[session] = gone
+                self._found.sessions.add(session)
+                for turn in gone:
+                    root, began = turns[turn]
+                    self._add_minute(began)
+                    self._archived_in.update(filter(None, [root]))
+            for turn, (root, _) in turns.items():
+                if turn not in gone and turn in self._only.get(root, Ids()).turns:
+                    self._found.owners.setdefault(session, {})[turn] = min(self._other_holders(turn))
+                    self._archived_in.add(root)
 
-    def _look_into_day(
+    def _other_holders(self, turn: str) -> set[str]:
+        """Return the roots of the projects that keep the turn."""
+        holders = self._holders.get(turn, set())
+        return {root for root in holders if turn not in self._only.get(root, Ids()).turns}
+
+    def _search_day(
         self, journal: Journal, day: str, turns: list[Section], notes: list[Section], whole: bool
     ) -> None:
         content, root = journal.day(day), journal.project.root
@@ -330,19 +285,17 @@ class _Search:
         named = {anchors.parse(content.lines[number])["grip"] for number in found}
         if named - self._grips:
             self._add_own(root, Ids(grips=frozenset(named - self._grips)))
-        # A turn that another day, project or the archive has named.
         known = {section.pairs["turn"] for section in turns}
-        date = _date(day, content)
-        session = ""
+        date, session = _date(day, content), ""
         for section in content.sections:
-            session = section.pairs.get("session", "" if section.is_opening else session)
+            session = _session_of(section, session)
             name = section.pairs.get("turn", "")
             if name in self._turns or name in own.turns:
-                if name not in known:
+                if name not in known:  # found by another day or project, or by the archive
                     turns.append(section)
                 if name in self._turns:
                     self._found.sessions.add(session)
-                    self._note(_began(date, section) if section.minute else None)
+                    self._add_minute(_began(date, section) if section.minute else None)
         if turns or notes or found or whole:
             entries = tuple(_entry(day, section, "turn") for section in turns)
             noted = tuple(_entry(day, section, "note") for section in notes)
@@ -350,35 +303,50 @@ class _Search:
                 DayLocation(journal.project, day, entries, noted, len(found), whole)
             )
 
-    def _look_into_states(self) -> None:
-        """Prompts whose turn is still under way, in the states of sessions and in the spool."""
-        for state in Sessions(self._home):
-            if is_of_period(state, self._forgotten):
-                for name in filter(None, (named_turn(state.id, p) for p in state.prompts)):
-                    self._add_turn(name, state.project, anchors.safe(state.id), None)
-        for path, record in spool.stored(self._home):
-            if record is None or not any(name in record for name in spool.TEXT_FIELDS):
-                continue
-            session = str(record.get("session", ""))
-            own = named_turn(session, str(record.get("prompt_id", "")))
-            project, time = str(record.get("project", "")), spool.time_of(record)
-            covers = self._forgotten.covers(own, project, session, time)
-            if covers or own in self._turns or own in self._only.get(project, Ids()).turns:
-                self._found.events.append(path)
-                if own:
-                    self._add_turn(own, project, session, time)
-            elif not own and anchors.safe(session) in self._found.sessions:
-                self._found.events.append(path)
+    def _search_facts(self, journals: list[Journal]) -> None:
+        is_scoped = not self._everywhere and any(period.project for period in self._forgotten.periods)
+        for journal in journals:
+            own = [one for one in self._passages if one.project == journal.project]
+            forgotten = self._found.forgotten.within(journal.project.root)
+            self._found.facts += find_facts(self._home, journal, forgotten, own)
+        for one in self._found.facts:
+            if is_scoped:
+                self._add_own(one.project.root, Ids(facts=frozenset(one.facts)))
+            else:
+                self._facts |= one.facts.keys()
+        roots = {one.project.root for one in self._found.facts}
+        self._update_forgotten(self._found.forgotten.roots | roots)
+
+    @property
+    def _passages(self) -> list[Passage]:
+        """The selected passages, and as passages the files that are removed or lose a note."""
+        files = list(self._found.files)
+        files += [(one.project, Journal(one.project).path(one.day)) for one in self._found.days
+                  if one.whole or one.notes]  # fmt: skip
+        wholes = (Passage(project, path, 1, sys.maxsize, "", "") for project, path in files)
+        return [*self._found.passages, *wholes]
+
+    def _touched(self) -> set[str]:
+        """Return the roots of the projects whose memory loses something."""
+        found = {one.project.root for one in self._found.days}
+        found |= {one.project.root for one in self._found.passages}
+        found |= {Project.at_root(root, self._home).root for root in self._archived_in}
+        return found | {project.root for project, _ in self._found.files}
+
+
+def _session_of(section: Section, session: str) -> str:
+    """Return the session of a section that follows a section of `session`."""
+    return section.pairs.get("session", "" if section.is_opening else session)
 
 
 def _date(day: str, content: DayFile) -> str:
-    """Return the ISO date of a day, which a person may have renamed; "" if its name and title do not tell."""
+    """Return the ISO date of a day by its name or title; "" if the user changed both."""
     title = content.lines[0].removeprefix("# ") if content.lines else ""
     return next((text[:10] for text in (Path(day).name, title) if is_iso_date(text[:10])), "")
 
 
 def _began(date: str, section: Section) -> datetime | None:
-    """Return when a section began; None if its date is not known."""
+    """Return when a section began, or None if its date is unknown."""
     if not date:
         return None
     return datetime.fromisoformat(f"{date} {section.minute or '00:00'}").astimezone()

@@ -1,11 +1,13 @@
-"""Which files hold what is to be forgotten as it stood before a compaction or a restore replaced it.
+"""Facts that depend on forgotten entries, and kept copies of files that still hold such entries.
 
-They go whole: they are copies, kept in case a person wants something back, and this they do not want.
+A compaction or a restore keeps a copy of each file it replaces. A copy with forgotten text is removed as a
+whole: it is there in case the user wants something back, and this the user does not want back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,23 +15,91 @@ import msgspec
 
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.capture.sessions import Sessions
 from memkit.errors import ArchiveError
-from memkit.forget.facts import rests_on
-from memkit.forget.periods import is_of_period
-from memkit.journal.day_edits import Removal, bullets
-from memkit.journal.day_file import DayFile
+from memkit.forget.selection import Passage, read_facts
+from memkit.hook.project import Project
+from memkit.index.chunk import Chunk
+from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_in_force
+from memkit.index.current import snapshots_of
 from memkit.journal.facts import FactFile
+from memkit.journal.journal import Journal
 from memkit.journal.old_versions import original_name, replaced_files
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten
+from memkit.state import parse_json
 
 
-def old_versions(
+@dataclass(frozen=True, slots=True)
+class FactLocation:
+    """The facts of one file that are to be forgotten: their text by ID."""
+
+    project: Project
+    path: Path
+    facts: dict[str, str]
+
+
+def find_facts(
+    home: Home, journal: Journal, forgotten: Forgotten, passages: list[Passage]
+) -> Iterator[FactLocation]:
+    """Yield the facts in one memory that are forgotten, or depend on forgotten entries or on `passages`.
+
+    A fact whose anchor has no room for more citations may depend on more than it cites. It goes if anything
+    of this memory goes. Raise `OSError`.
+    """
+    is_touched = journal.project.root in forgotten.roots
+    chunks: _CitedChunks | None = None
+    for path in journal.markdown():
+        found = {}
+        for _, one in read_facts(path):
+            cited = one.fact.citations
+            goes = forgotten.covers_fact(one.id, cited.turns, cited.grips)
+            goes = goes or (is_touched and cited.is_full)
+            if not goes and cited.chunks and passages:
+                chunks = chunks or _CitedChunks(home, journal)
+                goes = chunks.are_lost(cited.chunks, passages)
+            if goes:
+                found[one.id] = one.fact.shown
+        if found:
+            yield FactLocation(journal.project, path, found)
+
+
+class _CitedChunks:
+    """The indexed chunks of one project, by the short ID that facts cite.
+
+    The ID of a chunk depends on its lines, so it changes with the lines above it. A fact that cites an
+    unknown chunk may depend on any text without an ID of its own.
+    """
+
+    def __init__(self, home: Home, journal: Journal) -> None:
+        self._root = Path(journal.project.root)
+        self._chunks: dict[str, Chunk] = {}
+        for directory in snapshots_of(home, {journal.project.root}):
+            reader = open_in_force(directory, ChunkReader)
+            if reader is not None:
+                for position, chunk in enumerate(reader.chunks()):
+                    self._chunks[reader.id(position)[:SHOWN_ID_CHARACTERS]] = chunk
+
+    def are_lost(self, cited: Iterable[str], passages: list[Passage]) -> bool:
+        """Return whether one of the `cited` chunks is unknown, or lies in one of `passages`."""
+        return any(
+            name not in self._chunks or any(self._is_in(self._chunks[name], one) for one in passages)
+            for name in cited
+        )
+
+    def _is_in(self, chunk: Chunk, passage: Passage) -> bool:
+        if self._root / chunk.source != passage.path:
+            return False
+        # If the file has changed since, the present lines of the chunk are unknown.
+        has_changed = chunk.source_hash != passage.source_hash
+        return has_changed or (chunk.start_line <= passage.end and passage.start <= chunk.end_line)
+
+
+def find_old_versions(
     home: Home, forgotten: Forgotten, names: Collection[str], sessions: Collection[str]
 ) -> Iterator[Path]:
-    """The copies that hold some of `forgotten`; `names` are those of files that lose text without an id,
-    `sessions` (as in anchors) those of which something goes. Raises `OSError`.
+    """Yield the copies that hold something of `forgotten`.
+
+    `names` are files that lose text without an ID; `sessions` (as in anchors) lose turns. Raise `OSError`.
     """
     wholes = {period.project for period in forgotten.periods if period.whole}
     roots = {*forgotten.roots, *forgotten.only, *(period.project for period in forgotten.periods)} - {""}
@@ -41,60 +111,65 @@ def old_versions(
         lost = names if root in forgotten.roots else ()
         if root in wholes or _holds(path, original_name(path), own, lost):
             yield path
-    for root in forgotten.only:  # of what follows it is not known of which project it is
+    for root in forgotten.only:  # the projects of the following copies are unknown
         forgotten = forgotten.within(root)
-    for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
-        yield from _of_home(Home(str(kept / "home")), forgotten, names, sessions)
+    for kept in sorted(Path(home.before_restore).glob("*")):
+        copied_home = Home(str(kept / "home"))
+        yield from _archived(copied_home, forgotten)
+        for path in sorted(Path(copied_home.sessions).glob("*.json")):
+            if names_forgotten(path, forgotten, sessions):
+                yield path
+        yield from find_old_versions(copied_home, forgotten, names, sessions)
         for path in sorted((kept / "projects").rglob("*.md")):
             if wholes or _holds(path, path.name, forgotten, names):
                 yield path
 
 
-def _of_home(
-    home: Home, forgotten: Forgotten, names: Collection[str], sessions: Collection[str]
-) -> Iterator[Path]:
-    archive, states = Archive(home), Sessions(home)
+def _archived(home: Home, forgotten: Forgotten) -> Iterator[Path]:
+    archive = Archive(home)
     for session in archive.sessions():
         try:
-            turns = list(archive.versions(session))
+            turns = archive.versions(session)
             holds = any(forgotten.covers(one.id, one.project, session, one.time) for one in turns)
-        except ArchiveError:  # what is in it cannot be told
+        except ArchiveError:  # its turns are unknown
             holds = True
         if holds:
             yield archive.path(session)
-    harmless = {
-        states.path(state.id)
-        for state in states
-        if anchors.safe(state.id) not in sessions and not is_of_period(state, forgotten)
-    }
-    yield from sorted(set(Path(home.sessions).glob("*.json")) - harmless)
-    yield from old_versions(home, forgotten, names, sessions)
+
+
+def names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str]) -> bool:
+    """Return whether a session state or spooled event belongs to a session or project that loses something.
+
+    If the file is damaged, return whether it mentions one of the sessions or turns.
+    """
+    data = path.read_bytes()
+    periods = forgotten.periods
+    gone = {*sessions, *(one.session for one in periods if one.session and not one.project)}
+    roots = {*forgotten.roots, *(one.project for one in periods if one.project and not one.session)}
+    try:
+        value = parse_json(data)
+        session, project = str(value.get("id") or value.get("session") or ""), value.get("project")
+    except (ValueError, AttributeError):
+        return any(name.encode("utf-8", "surrogateescape") in data for name in {*gone, *forgotten.turns})
+    return anchors.safe(session) in gone or project in roots
 
 
 def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) -> bool:
-    """Whether a copy of the markdown file `name` holds some of it. Of which project it is is not known."""
-    if name in names:
-        return True
+    """Return whether a copy of the Markdown file `name` holds something of `forgotten`."""
     text = path.read_bytes().decode("utf-8", "surrogateescape")
-    content = DayFile(text)
-    if any(True for _ in bullets(content, Removal(forgotten.turns, forgotten.grips))):
+    ids = forgotten.turns | forgotten.grips | forgotten.notes | forgotten.facts
+    sessions = (f"session:{period.session}" for period in forgotten.periods if period.session)
+    if name in names or any(one in text for one in (*ids, *sessions)):
         return True
-    for _, fact in FactFile(text, name).everywhere():
-        cited = fact.fact.citations
-        if rests_on(fact, forgotten) or cited.is_full or (names and cited.chunks):
-            return True
-    periods = forgotten.periods
-    ended = [section.pairs.get("session", "") for section in content.sections]
-    return (
-        any(section.pairs.get("turn") in forgotten.turns for section in content.sections)
-        or any(section.pairs.get("note") in forgotten.notes for section in content.sections)
-        or any(period.session in ended for period in periods if period.session)
-        or any(_is_in(name, period.since, period.until) for period in periods if not period.session)
-    )
+    cited = [fact.fact.citations for _, fact in FactFile(text, name).everywhere()]
+    if any(one.is_full or (names and one.chunks) for one in cited):
+        return True
+    periods = [period for period in forgotten.periods if not period.session]
+    return any(_overlaps(name, period.since, period.until) for period in periods)
 
 
-def _is_in(name: str, since: float, until: float) -> bool:
-    """Whether the file of that name is of a day of which a part lies between the two."""
+def _overlaps(name: str, since: float, until: float) -> bool:
+    """Return whether the day file `name` is of a day that overlaps the period."""
     try:
         start = datetime.strptime(name.replace(".local.", "."), "%Y-%m-%d.md").astimezone()
     except ValueError:

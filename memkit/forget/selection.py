@@ -1,4 +1,4 @@
-"""What a person names, as ids, periods and passages."""
+"""Turn what the user names into IDs, periods, and passages."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from memkit.settings.load import Settings
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Lines of a markdown file of a memory directory that belong to no turn: from 1, both inclusive.
+    """Lines of a Markdown file in a memory that have no ID: from 1, both inclusive.
 
-    `source_hash` is the SHA-256 of the file they were counted in.
+    `source_hash` is the SHA-256 of the file with these line numbers.
     """
 
     project: Project
@@ -45,7 +45,7 @@ class Passage:
     heading: str
 
     def is_unchanged(self) -> bool:
-        """Whether the lines are still what they were."""
+        """Return whether the file still has this hash."""
         try:
             data = read_regular(os.path.realpath(self.path))
             return hashlib.sha256(data).hexdigest() == self.source_hash
@@ -55,10 +55,9 @@ class Passage:
 
 @dataclass(slots=True)
 class ForgetSelection:
-    """What is to be forgotten.
+    """The entries and passages to forget.
 
-    What a period of one project covers is forgotten by that project. Other projects keep what they hold of
-    it, unless it goes `everywhere`.
+    A period of one project covers that project only. Other projects keep their copies, unless `everywhere`.
     """
 
     forgotten: Forgotten = field(default_factory=Forgotten)
@@ -67,12 +66,12 @@ class ForgetSelection:
 
 
 def of_everything(project: Project, home: Home, now: float) -> ForgetSelection:
-    """All that is remembered of a project until `now`, in seconds since the epoch."""
+    """Select all of a project's memory until `now`, in seconds since the epoch."""
     return _of_period(home, Period(until=now, project=project.root, whole=True))
 
 
 def _of_period(home: Home, period: Period) -> ForgetSelection:
-    """A period of a project, also where it was before."""
+    """Select a period of a project, also at its earlier roots."""
     earlier = Registry.read(home).earlier_roots(period.project)
     periods = (msgspec.structs.replace(period, project=root) for root in earlier)
     return ForgetSelection(Forgotten(periods=(period, *periods)))
@@ -81,7 +80,7 @@ def _of_period(home: Home, period: Period) -> ForgetSelection:
 def of_days(
     project: Project, home: Home, since: date | None, until: date | None, now: float
 ) -> ForgetSelection:
-    """The days of a project from `since` to `until`, both included; None leaves an end open."""
+    """Select the days of a project from `since` to `until`, both included. None leaves an end open."""
     first = _midnight(since) if since else 0.0
     end = min(_midnight(until + timedelta(days=1)), now) if until else now
     return _of_period(home, Period(since=first, until=end, project=project.root))
@@ -92,9 +91,9 @@ def _midnight(day: date) -> float:
 
 
 def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSelection:
-    """All of the session whose id is, or begins with, `name`, wherever it is remembered.
+    """Select the session whose ID is, or starts with, `name`, in every project.
 
-    Raises `NotFoundError`, `AmbiguousIdError`.
+    Raise `NotFoundError`, `AmbiguousIdError`.
     """
     known = {anchors.safe(state.id) for state in Sessions(home)} | set(Archive(home).sessions())
     journal = Journal(project)
@@ -105,35 +104,30 @@ def of_session(project: Project, home: Home, name: str, now: float) -> ForgetSel
         raise NotFoundError(f"no session {name!r} is remembered")
     if len(found) > 1:
         shown = ", ".join(sorted(found)[:5])
-        raise AmbiguousIdError(f"the session {name!r} fits several: {shown}")
+        raise AmbiguousIdError(f"several sessions start with {name!r}: {shown}")
     return ForgetSelection(Forgotten(periods=(Period(until=now, session=found.pop()),)))
 
 
 class SelectionFinder:
-    """Finds out what ids stand for: of chunks, as search prints them, of turns, grips, notes or facts."""
+    """Finds the entries with given IDs: chunks (as search prints them), turns, bullets, notes, facts."""
 
     def __init__(self, project: Project, home: Home, settings: Settings) -> None:
-        """Of a project; what is not there is looked for in the user's own memory, which searches find too."""
+        """Look in the memory of `project`, then in the user's own memory."""
         self._archive = Archive(home)
         projects = dict.fromkeys([project, Project.of_user(home)])
         self._memories = [_Memory(one, home, settings) for one in projects]
 
     def select(self, names: Iterable[str]) -> ForgetSelection:
-        """What all of `names` stand for. Raises `NotFoundError`, `AmbiguousIdError`, `MemkitError`."""
+        """Return the entries with these IDs. Raise `NotFoundError`, `AmbiguousIdError`, `MemkitError`."""
         selection = ForgetSelection()
         for name in names:
-            found = self._written(name) or self._archived(name)
-            if found is None:
-                found = self._chunk(name, selection)
+            found = next(filter(None, (memory.entry(name) for memory in self._memories)), None)
+            found = found or self._archived(name) or self._chunk(name, selection)
             selection.forgotten |= found
         return selection
 
-    def _written(self, name: str) -> Forgotten | None:
-        """What in the markdown has exactly this id."""
-        return next(filter(None, (memory.written(name) for memory in self._memories)), None)
-
     def _archived(self, name: str) -> Forgotten | None:
-        """The turn of this id, if only the archive still has it."""
+        """Return the turn of this ID if only the archive still has it."""
         for session in self._archive.sessions():
             if any(turn.id == name for turn in self._archive.turns(session)):
                 return Forgotten(turns=frozenset({name}))
@@ -147,7 +141,7 @@ class SelectionFinder:
 
 
 class _Memory:
-    """One memory in which ids are looked for."""
+    """The entries of one memory, by ID."""
 
     def __init__(self, project: Project, home: Home, settings: Settings) -> None:
         self.project = project
@@ -157,8 +151,8 @@ class _Memory:
         names = (*self._journal.days(), *self._journal.renamed_days())
         self._days = {name: self._journal.day(name) for name in names}
 
-    def written(self, name: str) -> Forgotten | None:
-        """What in the journal, or the facts, has exactly this id."""
+    def entry(self, name: str) -> Forgotten | None:
+        """Return the journal entry or fact with exactly this ID."""
         for content in self._days.values():
             for section in content.sections:
                 if section.pairs.get("turn") == name:
@@ -173,9 +167,9 @@ class _Memory:
         return None
 
     def chunk(self, name: str, selection: ForgetSelection) -> Forgotten:
-        """What the chunk of that id, or with an id that begins so, stands for; lines go to `selection`.
+        """Return the entries in the chunk whose ID starts with `name`. Add lines without ID to `selection`.
 
-        Raises `NotFoundError`, `AmbiguousIdError`, `MemkitError`.
+        Raise `NotFoundError`, `AmbiguousIdError`, `MemkitError`.
         """
         if self._chunks is None:
             raise NotFoundError(f"{self.project.root} is not indexed")
@@ -193,7 +187,7 @@ class _Memory:
         return Forgotten(notes=notes)
 
     def _facts(self, chunk: Chunk) -> list[str]:
-        """The facts that stand on the lines of a chunk."""
+        """Return the IDs of the facts on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
         if not path.is_relative_to(self._directory):
             return []
@@ -201,7 +195,7 @@ class _Memory:
         return [fact.id for number, fact in read_facts(path) if number in lines]
 
     def _notes(self, chunk: Chunk) -> Iterator[str]:
-        """The notes that memkit wrote on the lines of a chunk."""
+        """Yield the IDs of the notes on the lines of a chunk."""
         path = Path(self.project.root, chunk.source)
         if path.is_relative_to(self._directory):
             name = path.relative_to(self._directory).as_posix().removesuffix(".md")
@@ -215,7 +209,7 @@ class _Memory:
         if not path.resolve().is_relative_to(self._directory.resolve()):
             raise MemkitError(
                 f"{path}:{chunk.start_line}-{chunk.end_line} is a file of your own, which memkit does not "
-                "change; edit it, and the next search knows"
+                "change; edit it, and the next search finds the new text"
             )
         found = Passage(
             self.project, path, chunk.start_line, chunk.end_line, chunk.source_hash, chunk.breadcrumb
@@ -226,6 +220,6 @@ class _Memory:
 
 
 def read_facts(path: Path) -> list[tuple[int, WrittenFact]]:
-    """The facts in a markdown file, each with the number of its line, from 1. Raises `OSError`."""
+    """Return the facts in a Markdown file, each with its line number, from 1. Raise `OSError`."""
     text = read_regular(os.path.realpath(path)).decode("utf-8", "surrogateescape")
     return FactFile(text, path.name).everywhere()

@@ -1,1 +1,1 @@
-"""What keeps memkit healthy over years, and what lets a person leave: backup, retention, removal."""
+"""Backup, restore, retention, uninstall, and merging the memories of projects."""

@@ -1,7 +1,7 @@
-"""Takes over the memory of another root: what a project was remembered under before, or elsewhere.
+"""Merge the memory of one project into that of another.
 
-Turns are told apart by their anchors, files by their content, so that it can be done twice, or be cut
-short and done again. The other memory stays as it is until `remove_merged`.
+Anchors identify turns, and content identifies files. So a merge can run twice, or be killed and run again.
+The source stays unchanged until `remove_merged`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GRIP = re.compile(r"\bgrip:[^\s<>]+")
 
 @dataclass(slots=True)
 class Merged:
-    """How many turns and other files were taken over, and of how many sessions what is kept elsewhere."""
+    """The numbers of merged turns, of other files, and of sessions whose state and archive were moved."""
 
     turns: int = 0
     files: int = 0
@@ -41,10 +41,10 @@ class Merged:
 
 
 def merge(source: Project, target: Project, home: Home, journal: Journal) -> Merged:
-    """Take the memory of `source` over into that of `target`, whose `journal` is given.
+    """Merge the memory of `source` into that of `target`, whose `journal` is given.
 
-    The caller holds the index lock, and brings the index into step. Raises `JournalError`,
-    `ArchiveError`, `OSError`.
+    The caller holds the index lock and updates the index afterwards. Raise `JournalError`, `ArchiveError`,
+    `OSError`.
     """
     merged = Merged()
     unindexed.mark(home, target.root)
@@ -53,7 +53,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     own = OwnEntries(home, source.root)
     files = _files(source)
     for day in other.days():
-        content = DayFile(_take_facts(journal, other, f"{day}.md", forgotten))
+        content = DayFile(_merge_facts(journal, other, f"{day}.md", forgotten))
         merged.turns += journal.change(
             day,
             lambda day_file, content=content: merge_day(day_file, content, forgotten),  # type: ignore[misc]
@@ -63,7 +63,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     for file in files:
         name = file.relative_to(source.memory)
         if str(name) == MEMORY_FILE:
-            merged.files += _take_memory_file(journal, other, forgotten)
+            merged.files += _merge_memory_file(journal, other, forgotten)
         elif str(name) not in days:
             merged.files += journal.add_file(name, other.bytes_at(file))
     move_paths(home, source.root, target)
@@ -71,8 +71,8 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
     return merged
 
 
-def _take_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
-    """Take over the facts in the file `name`; what else stands in it."""
+def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
+    """Merge the facts in the file `name`. Return its remaining text."""
     text = remembered_text(other.text(name), name, forgotten)
     change, rest = taken_facts(journal.text(name), text, name)
     if change:
@@ -80,31 +80,32 @@ def _take_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotte
     return rest
 
 
-def _take_memory_file(journal: Journal, other: Journal, forgotten: Forgotten) -> bool:
-    """Take over the file for facts: all of it, or its facts alone and what else it says beside; whether a
-    file came with that.
+def _merge_memory_file(journal: Journal, other: Journal, forgotten: Forgotten) -> bool:
+    """Merge the file for facts. Return whether that added a file.
+
+    If the target has such a file, other text of the source's file becomes a file next to it.
     """
     if not journal.text(MEMORY_FILE):
         text = remembered_text(other.text(MEMORY_FILE), MEMORY_FILE, forgotten)
         return journal.add_file(Path(MEMORY_FILE), encoded(text))
-    rest = _take_facts(journal, other, MEMORY_FILE, forgotten)
+    rest = _merge_facts(journal, other, MEMORY_FILE, forgotten)
     if holds_lines(journal.text(MEMORY_FILE), rest):
         return False
     return journal.add_file(Path(MEMORY_FILE), encoded(rest))
 
 
 def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> int:
-    """Put the turns and notes of `other` that `own` lacks where they belong; how many turns those were.
+    """Insert the turns and notes of `other` that `own` lacks. Return the number of turns.
 
-    Turns come with the heading they stand below and its bullets, as a person may have edited them, and
-    so does what stands before the first heading. What is forgotten stays out.
+    Turns come with their session's heading and its bullets, which the user may have edited. Text before the
+    first heading comes too. Forgotten entries do not.
     """
     remove(other, Removal(forgotten.turns, forgotten.grips, forgotten.notes))
     present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
     notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
     grips = set(_GRIP.findall("\n".join(own.lines)))
     taken = 0
-    for heading, turns in _blocks(other):
+    for heading, turns in _sessions_and_notes(other):
         if "note" in heading.pairs:
             if heading.pairs["note"] not in notes:
                 _insert(own, heading, other.text(heading))
@@ -118,7 +119,7 @@ def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> i
         _insert(own, heading, text)
         present |= {turn.pairs["turn"] for turn in missing}
         taken += len(missing)
-    _take_opening(own, other)
+    _merge_preamble(own, other)
     return taken
 
 
@@ -127,8 +128,8 @@ def _insert(own: DayFile, heading: Section, text: str) -> None:
     own.insert_before(next(later, None), text)
 
 
-def _blocks(day: DayFile) -> list[tuple[Section, list[Section]]]:
-    """Each heading of a session with the turns below it, and each note."""
+def _sessions_and_notes(day: DayFile) -> list[tuple[Section, list[Section]]]:
+    """Return each session heading with its turns, and each note with none."""
     found: list[tuple[Section, list[Section]]] = []
     for section in day.sections:
         if section.is_opening:
@@ -141,7 +142,7 @@ def _blocks(day: DayFile) -> list[tuple[Section, list[Section]]]:
 def _heading(
     day: DayFile, heading: Section, turns: list[Section], missing: list[Section], grips: set[str]
 ) -> str:
-    """The heading for the `missing` ones of `turns`, with its text but for bullets known by their `grips`."""
+    """Return the heading text for the `missing` turns, without bullets whose citation is in `grips`."""
     first, _, rest = day.text(heading).partition("\n")
     pairs = dict(heading.pairs)
     last = pairs.pop("summary", "")
@@ -157,8 +158,8 @@ def _heading(
     return "\n".join([title, *lines]).rstrip()
 
 
-def _take_opening(own: DayFile, other: DayFile) -> None:
-    """Take what a person wrote before the first section, unless it is there already."""
+def _merge_preamble(own: DayFile, other: DayFile) -> None:
+    """Insert the text before the first section of `other`, unless `own` has it."""
     sections = other.sections
     opening = other.lines[: sections[0].start if sections else len(other.lines)]
     if opening and opening[0].startswith("# "):
@@ -169,7 +170,7 @@ def _take_opening(own: DayFile, other: DayFile) -> None:
 
 
 def _files(source: Project) -> list[Path]:
-    """The markdown of a memory, without what links lead to."""
+    """Return the Markdown files of a memory, without links."""
     memory = Path(source.memory)
     unreadable: Unreadable = {}
     found = [file.path for file in scan(Path(source.root), [str(memory)], unreadable=unreadable)]
@@ -179,7 +180,7 @@ def _files(source: Project) -> list[Path]:
 
 
 def _move_sessions(source: Project, target: Project, home: Home) -> int:
-    """Have archive, sessions and what waits for a summary name the target; how many sessions that was."""
+    """Set the project in archive, session states, and summary queue. Return the number of sessions."""
     waiting = SummaryQueue(home)
     moved = set()
     for one in list(waiting):
@@ -206,10 +207,9 @@ def _move_sessions(source: Project, target: Project, home: Home) -> int:
 
 
 def remove_merged(source: Project, target: Project, home: Home) -> int:
-    """Remove the markdown of `source` that `target` holds; return how many files those were.
+    """Remove the Markdown files of `source` that `target` holds completely. Return their number.
 
-    A file that has changed since it was merged, so that something is missing in the target, stays.
-    Raises `JournalError`, `OSError`.
+    A file that changed since the merge stays. Raise `JournalError`, `OSError`.
     """
     journal, other = Journal(target), Journal(source)
     days = set(other.days())

@@ -1,4 +1,4 @@
-"""Brings back what a backup holds: what is missing is written, what differs stays unless that is forced."""
+"""Restore a backup: write what is missing; replace what differs only if that is forced."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from memkit.hook.project import Project, is_bare_place
 from memkit.index.paths import move_paths
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
-from memkit.maintenance.backup_file import BackedUpProject, Unpacked, unpack
-from memkit.paths import OFF_MARKER, OFF_TIMES, Home
+from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
+from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
 from memkit.projects.registry_changes import changing
 from memkit.settings.load import Settings, decisive_changes
@@ -46,14 +46,13 @@ _SETTINGS = "home/config.toml"
 _SESSIONS = "home/sessions/"
 _ADDED_PATHS = re.compile(r"home/projects/[^/]+\.paths\.json")
 _STAGING = ".restore-"
-_MARKERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreStep:
-    """One file of a backup: its name there, where it lies unpacked, where it belongs, how that stands.
+    """One file of a backup: its name there, its unpacked path, its target, and how the two compare.
 
-    `project` is that of a file of a memory, and `name` what the memory calls it.
+    A file of a memory has a `project`, and `name` is its path in that memory.
     """
 
     member: str
@@ -66,29 +65,29 @@ class RestoreStep:
 
 @dataclass(slots=True)
 class RestoreReport:
-    """What was done: files written, replaced, found as they are, and left because they differ (their paths).
+    """The result of a restore: numbers of files, and paths that were replaced or skipped.
 
-    `kept_in` is where what was replaced lies now; "" if nothing was. `left_settings` say why the backup's
-    settings were left out. `problems` say, in lines for people,
-    what is forgotten and could not be taken out again; the next `memkit forget` tries it.
+    A file that differs is skipped or replaced; `kept_in` is the directory with the copies of replaced files,
+    or "". `skipped_settings` says why the settings of the backup were not restored. `problems` are lines
+    about forgotten text that could not be erased again; the next `memkit forget` tries it.
     """
 
     written: int = 0
     same: int = 0
     replaced: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     kept_in: str = ""
-    left_settings: list[str] = field(default_factory=list)
+    skipped_settings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 class Restore:
-    """A checked backup, and what restoring it would do. Made by `open_backup`."""
+    """A checked backup, compared with this machine. `open_backup` makes it."""
 
     def __init__(self, home: Home, backup: Unpacked) -> None:
         self._home = home
-        self._backup = backup
+        self._members = backup.members
         self.header = backup.header
         for name, path in backup.members.items():
             if name.startswith(_SESSIONS):
@@ -97,72 +96,65 @@ class Restore:
         self._forgotten = Forgotten() if forgotten is None else read_forgotten(forgotten)
         self.projects: list[Project] = []
         self.steps: list[RestoreStep] = []
-        self.settings: list[str] = []
-        """What the backup's settings would change about where data goes, one line each."""
+        self.settings = self._changed_settings()
+        """Changes by the backup's settings to where data goes, one line each."""
         self._compare({})
 
     @property
     def gone(self) -> list[str]:
         """The roots in the backup that are no directories on this machine."""
-        named = self.header.projects
-        return [
-            one.root
-            for one in named
-            if not one.under_home and not one.is_user and not os.path.isdir(one.root)
-        ]
+        named = [one for one in self.header.projects if not one.under_home and not one.is_user]
+        return [one.root for one in named if not os.path.isdir(one.root)]
 
     @property
     def added_paths(self) -> list[str]:
-        """The paths outside of the memories that the backup would have indexed."""
+        """The paths outside of memories that this backup would have indexed."""
         paths: set[str] = set()
         for step in self.steps:
             if _ADDED_PATHS.fullmatch(step.member) and step.state != "same":
-                with contextlib.suppress(ValueError, KeyError, TypeError):  # it is read as damaged later
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # damaged: it adds nothing
                     paths.update(map(str, parse_json(step.source.read_bytes())["paths"]))
         return sorted(paths)
 
     def move(self, moved: Mapping[str, str]) -> None:
-        """Compare the backup with what there is; `moved` maps roots in it to where they lie now.
+        """Compare again; `moved` maps roots in the backup to the present roots of these projects.
 
-        Raises `BackupError`, also for a project at a place that is nobody's; `OSError`.
+        Raise `BackupError`, also for a root that cannot be a project, and `OSError`.
         """
         self._compare(moved)
-        self._check_places()
+        self._check_roots()
 
     def _compare(self, moved: Mapping[str, str]) -> None:
         self.projects = [self._project(one, moved) for one in self.header.projects]
-        members = sorted(self._backup.members.items())
+        members = sorted(self._members.items())
         self.steps = [self._step(name, path) for name, path in members if name != _FORGOTTEN]
-        self.settings = self._changed_settings()
 
     def _changed_settings(self) -> list[str]:
-        path = self._backup.members.get(_SETTINGS)
-        if path is None:
-            return []
+        path = self._members.get(_SETTINGS)
         try:
-            return decisive_changes(self._home, path)
+            return [] if path is None else decisive_changes(self._home, path)
         except ConfigError:
             return ["its config.toml cannot be read"]
 
     def _project(self, named: BackedUpProject, moved: Mapping[str, str]) -> Project:
         if named.is_user:
             return Project.of_user(self._home)
-        if named.under_home and named.root not in moved:
-            return Project(os.path.join(self._home.projects, named.under_home))
         if named.root in moved:
             return Project(os.path.realpath(moved[named.root]))
+        if named.under_home:
+            return Project(os.path.join(self._home.projects, named.under_home))
         return Project.at_root(named.root, self._home)
 
-    def _check_places(self) -> None:
-        kept = (self._home.projects, os.path.realpath(self._home.projects))
+    def _check_roots(self) -> None:
+        under_home = (self._home.projects, os.path.realpath(self._home.projects))
         for project in self.projects:
             root = project.root
-            if project.memory == self._home.memory or os.path.dirname(root) in kept:
+            if project.memory == self._home.memory or os.path.dirname(root) in under_home:
                 continue
             if not os.path.isabs(root) or is_bare_place(root):
                 raise BackupError(
                     f"the backup would write into {root}, which is not a project's directory; "
-                    f"`--move {root} DIRECTORY` says which project its memory belongs to"
+                    f"`--move {root} DIRECTORY` names the project for its memory"
                 )
 
     def _step(self, member: str, source: Path) -> RestoreStep:
@@ -171,9 +163,10 @@ class Restore:
             return _compared(member, source, Path(self._home.root, rest))
         number, _, name = rest.partition("/")
         project = self.projects[int(number)]
-        if name in _MARKERS:
-            target = Path(project.root, _MARKERS[name])
-            if os.path.realpath(target) != os.path.join(os.path.realpath(project.root), _MARKERS[name]):
+        if name in PROJECT_MEMBERS:
+            marker = PROJECT_MEMBERS[name]
+            target = Path(project.root, marker)
+            if os.path.realpath(target) != os.path.join(os.path.realpath(project.root), marker):
                 raise BackupError(f"{target} leads out of its project; remove the link")
             return _compared(member, source, target)
         name = name.removeprefix("memory/")
@@ -187,51 +180,45 @@ class Restore:
         settings_of: Callable[[Project], Settings],
         announce: Callable[[str], None] = logger.info,
     ) -> RestoreReport:
-        """Write what is missing, and with `force` also what differs: that is kept in the archive first.
+        """Write what is missing, and with `force` also what differs, after keeping a copy of it.
 
-        Settings that change where data goes (`settings`) are left out but `with_settings`.
-        What was ever forgotten, here or by the backup's own account, is forgotten again: that is noted
-        before anything is written. `settings_of` is asked once the backup's settings are there. The caller
-        holds the index lock and that of the summaries. Can be killed and done again. Raises `MemkitError`,
-        `OSError`.
+        Skip settings that change where data goes, unless `with_settings`. Forget again what was ever
+        forgotten, here or according to the backup; that is noted before anything is written. `settings_of`
+        is called after the settings are restored. The caller holds the locks of the index and of the
+        summaries. A killed restore can run again. Raise `MemkitError`, `OSError`.
         """
-        self._check_places()
-        is_forgotten = self._has_work and Tombstones(self._home).reopen(self._forgotten)
+        self._check_roots()
+        has_work = any(step.state != "same" for step in self.steps) or _FORGOTTEN in self._members
+        is_forgotten = has_work and Tombstones(self._home).reopen(self._forgotten)
         report = RestoreReport(projects=[project.root for project in self.projects])
-        stamp = time.strftime("%Y-%m-%dT%H%M%S")
+        kept_in = os.path.join(self._home.before_restore, time.strftime("%Y-%m-%dT%H%M%S"))
         for step in self.steps:
             if step.state == "same":
                 report.same += 1
-                continue
-            if step.member == _SETTINGS and self.settings and not with_settings:
-                report.left_settings = list(self.settings)
-                continue
-            if step.state == "differs":
-                if not force:
-                    report.left.append(str(step.target))
-                    continue
-                report.kept_in = os.path.join(self._home.before_restore, stamp)
-                kept = os.path.join(report.kept_in, *step.member.split("/"))
-                make_private_directory(os.path.dirname(kept))
-                write_durably(kept, step.target.read_bytes())
-                report.replaced.append(str(step.target))
-            self._write(step, settings_of)
-            report.written += 1
+            elif step.member == _SETTINGS and self.settings and not with_settings:
+                report.skipped_settings = list(self.settings)
+            elif step.state == "differs" and not force:
+                report.skipped.append(str(step.target))
+            else:
+                if step.state == "differs":
+                    report.kept_in = kept_in
+                    kept = os.path.join(kept_in, *step.member.split("/"))
+                    make_private_directory(os.path.dirname(kept))
+                    write_durably(kept, step.target.read_bytes())
+                    report.replaced.append(str(step.target))
+                self._write(step, settings_of)
+                report.written += 1
         for named, project in zip(self.header.projects, self.projects, strict=True):
             if named.root != project.root and not named.is_user:
                 move_paths(self._home, named.root, project)
-                self._note_move(named, project)
+                self._record_move(named, project)
         if is_forgotten:
             user = Project.of_user(self._home)
             report.problems = forget(self._home, user, ForgetSelection(), settings_of, announce)
         return report
 
-    @property
-    def _has_work(self) -> bool:
-        return any(step.state != "same" for step in self.steps) or _FORGOTTEN in self._backup.members
-
-    def _note_move(self, named: BackedUpProject, project: Project) -> None:
-        """Let what names the old root mean the new one, unless the old one is there, or may come back."""
+    def _record_move(self, named: BackedUpProject, project: Project) -> None:
+        """Let the old root mean the new one, unless the old one is there, or may come back."""
         if not os.path.isdir(named.root) and project != Project.at_root(named.root, self._home):
             with changing(self._home) as registry:
                 registry.move(named.root, project.root)
@@ -249,22 +236,22 @@ class Restore:
 
 @contextmanager
 def open_backup(home: Home, path: Path) -> Iterator[Restore]:
-    """Check the backup at `path` as a whole, and compare it with what there is; changes nothing yet.
+    """Unpack and check the backup at `path`, and compare it with this machine. Change nothing yet.
 
-    The caller holds the index lock. Raises `BackupError`, `NewerFileError`, `OSError`.
+    The caller holds the index lock. Raise `BackupError`, `NewerFileError`, `OSError`.
     """
     make_private_directory(home.root)
-    for left in Path(home.root).glob(f"{_STAGING}*"):  # by one that was killed
-        shutil.rmtree(left)
+    for stale in Path(home.root).glob(f"{_STAGING}*"):  # of a killed restore
+        shutil.rmtree(stale)
     with tempfile.TemporaryDirectory(prefix=_STAGING, dir=home.root) as staging:
         yield Restore(home, unpack(path, Path(staging)))
 
 
 def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
-    """Take the transcript's path out of an unpacked session state if it is none of Claude Code's here.
+    """Remove the transcript's path from an unpacked session state, unless it is one of Claude Code's here.
 
-    What it names would be read into the memory of the state's project, so that must be one of `roots`, which
-    the user is shown. The next event of the session tells the path again.
+    memkit would read that file into the memory of the state's project. So the project must be one of
+    `roots`, which the user sees before the restore. The next event of the session sets the path again.
     """
     try:
         state = parse_json(path.read_bytes())
@@ -283,9 +270,9 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
 def _compared(
     member: str, source: Path, target: Path, project: Project | None = None, name: str = ""
 ) -> RestoreStep:
-    if not os.path.lexists(target):
-        return RestoreStep(member, source, target, "new", project, name)
-    if not target.is_file():
-        raise BackupError(f"{target} is no file, but one in the backup; move it away")
-    same = filecmp.cmp(source, target, shallow=False)
-    return RestoreStep(member, source, target, "same" if same else "differs", project, name)
+    state: Literal["new", "same", "differs"] = "new"
+    if os.path.lexists(target):
+        if not target.is_file():
+            raise BackupError(f"{target} is not a file, but the backup has a file there; move it away")
+        state = "same" if filecmp.cmp(source, target, shallow=False) else "differs"
+    return RestoreStep(member, source, target, state, project, name)

@@ -1,4 +1,4 @@
-"""Takes out of the memory what is older than a person wants to keep, and what stands in the archive of it."""
+"""Delete days, and copies of replaced files, that are older than the user wants to keep them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DAY_SECONDS = 86400.0
 
 
 def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], today: date) -> dict[str, int]:
-    """Delete the days older than `memory.keep_days` from the projects' memories; how many by their roots.
+    """Delete days older than `memory.keep_days`. Return the number of deleted days by project root.
 
-    The user's own memory holds what was to last: nothing goes from it by its age. Where something goes, the
-    project is marked as changed before. The caller holds the index lock. Raises `JournalError`, `OSError`.
+    Keep all of the user's own memory. Mark a project as unindexed before its first deletion. The caller
+    holds the index lock. Raise `JournalError`, `OSError`.
     """
     removed = {}
     for project in projects_with_memory(home):
@@ -37,9 +37,10 @@ def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], toda
 
 
 def remove_old_replaced(home: Home, keep_days: int, now: float) -> int:
-    """Delete what restores and compactions replaced more than `keep_days` ago; how many those were.
+    """Delete the copies of files that a restore or compaction replaced more than `keep_days` ago.
 
-    0 days keep it for ever. `now` is in seconds since the epoch. Raises `OSError`.
+    0 days keeps them forever. `now` is in seconds since the epoch. Return the number of deleted copies.
+    Raise `OSError`.
     """
     kept = [*Path(home.before_restore).glob("*"), *Path(home.replaced).glob("*/*.md")]
     old = [

@@ -1,62 +1,182 @@
-"""Removes memkit from this machine, from inside the environment that it removes: that comes last.
+"""Remove memkit from this machine, and nothing that memkit did not make.
 
-What is imported while it runs is imported at its start: the client may take the plugin's files away, and this
-the packages.
+This runs inside the environment that it removes, so the environment goes last. Everything it needs is
+imported at its start: Claude Code may remove the plugin's files, and this module the packages.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from memkit import environment
+from memkit.claude_code.commands import PLUGIN, ClaudeCode, ClaudeCodeError
+from memkit.claude_code.settings import installed_names
 from memkit.errors import MemkitError
+from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
+from memkit.hook.project import Project
 from memkit.index.lock import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
 from memkit.locks import is_locked
-from memkit.maintenance.owned_files import OwnedFiles
-from memkit.maintenance.plugin import uninstall_plugin
 from memkit.paths import Home
 
 LOCK_SECONDS = 120.0
 
+FOREIGN = "memkit did not make it"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedFiles:
+    """The files that an uninstall removes.
+
+    `removed` are files and directories, in the order of removal; `directories` are removed if they are empty
+    then. `kept` are the paths that stay, each with the reason.
+    """
+
+    removed: list[Path] = field(default_factory=list)
+    directories: list[Path] = field(default_factory=list)
+    kept: list[tuple[Path, str]] = field(default_factory=list)
+
+    def add(self, path: Path, kinds: Sequence[FileKind]) -> None:
+        """Add the file or directory `path`; what is in a directory and fits no row of `kinds` stays."""
+        patterns = [kind.pattern.partition("/")[2].partition("/")[0] for kind in kinds]
+        if path.is_symlink() or (path.is_file() and not any(patterns)):
+            self._add_one(path)
+        elif path.is_dir() and any(patterns):
+            for below in sorted(path.iterdir()):
+                if any(fnmatchcase(below.name, pattern) for pattern in [*patterns, TEMPORARY]):
+                    self._add_one(below)
+                else:
+                    self.kept.append((below, FOREIGN))
+            self.directories.append(path)
+        elif os.path.lexists(path):
+            self.kept.append((path, FOREIGN))
+
+    def _add_one(self, path: Path) -> None:
+        self.removed.append(path)
+        if path.is_symlink():
+            self.kept.append((Path(os.path.realpath(path)), f"{path} is a link to it"))
+
 
 @dataclass(slots=True)
-class Uninstalled:
-    """What was removed (paths), and what could not be: a line each."""
+class UninstallReport:
+    """The removed paths, and one line for each thing that could not be removed."""
 
     removed: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def uninstall(home: Home, plugins: Sequence[str], own: OwnedFiles) -> Uninstalled:
-    """Stop the service, have the client uninstall `plugins`, and remove `own`.
+def check_home(home: Home) -> None:
+    """Raise `MemkitError` unless memkit made the home, and it holds no user's home directory."""
+    root = os.path.realpath(home.root)
+    for user in map(os.path.realpath, _user_directories()):
+        if os.path.commonpath([root, user]) == root:
+            raise MemkitError(f"MEMKIT_HOME is {root}, which holds more than memkit; nothing is removed")
+    if not any(os.path.lexists(os.path.join(root, name)) for name in (*top_names(), "memory")):
+        raise MemkitError(f"there is no memory home at {root}; nothing is removed")
 
-    Can be killed and done again. Raises `MemkitError` if a process of memkit's does not end; then no file
+
+def _user_directories() -> list[str]:
+    """Return the user's home directory as the environment and as the system state it."""
+    found = [os.path.expanduser("~")]
+    if sys.platform == "win32":
+        return found
+    with contextlib.suppress(KeyError):  # the system does not know this user
+        import pwd
+
+        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return found
+
+
+def find_owned_files(
+    home: Home, projects: Sequence[Project], *, keep_memory: bool, everything: bool
+) -> OwnedFiles:
+    """Return the files of memkit on this machine.
+
+    By default, these are the home without memories (also without those of projects whose directory is
+    gone). With `keep_memory`, only derived files. With `everything`, also the memories of `projects`.
+    """
+    found = OwnedFiles()
+    _add_memories(found, home, projects, everything)
+    memories = {Path(project.memory) for project in projects}
+    table = top_names(HOME_FILES)
+    for path in sorted(Path(home.root).iterdir()):
+        if fnmatchcase(path.name, TEMPORARY) or fnmatchcase(path.name, ".restore-*"):
+            found.removed.append(path)
+        elif path.name not in table and path not in memories:
+            found.kept.append((path, FOREIGN))
+    for name, kinds in table.items():
+        path = Path(home.root, name)
+        if not keep_memory or all(kind.is_derived for kind in kinds):
+            found.add(path, kinds)
+        elif path.exists():
+            found.kept.append((path, "kept"))
+    roots = {Path(project.root) for project in projects}
+    found.kept[:] = [one for one in found.kept if one[0] not in roots]
+    return found
+
+
+def _add_memories(found: OwnedFiles, home: Home, projects: Sequence[Project], everything: bool) -> None:
+    for project in projects:
+        if not everything:
+            found.kept.append((Path(project.memory), "the memory"))
+        elif project.memory == home.memory:
+            found.removed.append(Path(home.memory))
+        else:
+            found.add(Path(project.root, ".memkit"), PROJECT_FILES)
+            if Path(project.root).parent == Path(home.projects):  # its own directory is gone
+                found.directories.append(Path(project.root))
+
+
+def uninstall(home: Home, plugins: Sequence[str], own: OwnedFiles) -> UninstallReport:
+    """Stop the service, uninstall `plugins` from Claude Code, and remove `own`.
+
+    A killed uninstall can run again. Raise `MemkitError` if a process of memkit does not end; then no file
     is removed.
     """
     if is_locked(environment.lock_file(home.root)):
-        raise MemkitError("memkit's environment is being made; try again when that has ended")
+        raise MemkitError("memkit is building its environment; try again when that has ended")
     stop(home)
-    report = Uninstalled(problems=uninstall_plugin(plugins))
-    stop(home)  # a hook may have started it anew meanwhile
+    report = UninstallReport(problems=_uninstall_plugins(plugins))
+    stop(home)  # a hook may have started it again
     with index_lock(home, LOCK_SECONDS):
         for path in own.removed:
             _remove(path, report)
-        _remove_socket(home, report)
-        Path(home.index_holder).unlink(missing_ok=True)  # made when this took the lock
+        try:
+            address.remove(home)
+        except OSError as error:
+            report.problems.append(f"the socket of the service: {error.strerror or error}")
+        Path(home.index_holder).unlink(missing_ok=True)  # taking the lock wrote it
         for directory in (*own.directories, Path(home.root)):
-            with contextlib.suppress(OSError):  # it holds something else, which has been named
+            with contextlib.suppress(OSError):  # it is not empty; what stays was reported
                 directory.rmdir()
     return report
 
 
-def _remove(path: Path, report: Uninstalled) -> None:
-    """Remove a file or link, or a directory with all that is in it."""
+def _uninstall_plugins(names: Sequence[str]) -> list[str]:
+    """Have Claude Code uninstall these plugins and memkit's marketplace. Return what failed, in lines."""
+    client = ClaudeCode.find()
+    if client is None:
+        return [f"the plugin {name}: there is no `claude` to uninstall it" for name in names]
+    problems = []
+    for name in names:
+        try:
+            client.uninstall_plugin(name)
+            if name == PLUGIN:  # another marketplace may hold other plugins
+                client.remove_marketplace(name.partition("@")[2])
+        except ClaudeCodeError as error:
+            problems.append(f"the plugin {name}: {error}")
+    return [*problems, *(f"the plugin {name} is still installed" for name in installed_names())]
+
+
+def _remove(path: Path, report: UninstallReport) -> None:
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -66,10 +186,3 @@ def _remove(path: Path, report: Uninstalled) -> None:
         report.problems.append(f"{path}: {error.strerror or error}")
     else:
         report.removed.append(str(path))
-
-
-def _remove_socket(home: Home, report: Uninstalled) -> None:
-    try:
-        address.remove(home)
-    except OSError as error:
-        report.problems.append(f"the socket of the service: {error.strerror or error}")

@@ -122,7 +122,7 @@ def _tidy(around: Surroundings) -> str:
 
 
 def _health(around: Surroundings) -> str:
-    from memkit.doctor.notify import notify_next_session
+    from memkit.doctor.checks import notify_next_session
 
     return f"{notify_next_session(around.home)} findings for the next session"
 

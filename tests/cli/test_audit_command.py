@@ -1,4 +1,4 @@
-"""`memkit audit`: what it says, and how it ends."""
+"""`memkit audit`: its output and exit status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "ghp" + "_" + "a1B2c3D4e5" * 4
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    """Two days, of which one holds a key, indexed without a model."""
+    """Two days, one of them with a key, indexed without a model."""
     day = DAYS["2026-11-18.md"].replace("443 is taken.", f"443 is taken, the key is {KEY}.")
     made = make_memory(tmp_path, {"2026-11-18.md": day, "2026-11-19.md": DAYS["2026-11-19.md"]})
     Path(made.home.root).mkdir()
@@ -30,7 +30,7 @@ def holders(home: Home) -> list[Path]:
     return [path for path in files if KEY.lower().encode() in path.read_bytes().lower()]
 
 
-def test_find_fix_and_find_no_more(run: Run, memory: Memory) -> None:
+def test_a_found_secret_is_fixed(run: Run, memory: Memory) -> None:
     run(memory, "index")
     assert holders(memory.home)
     path = memory.path("2026-11-18.md")
@@ -62,7 +62,7 @@ def test_json(run: Run, memory: Memory) -> None:
     assert KEY not in found.output + fixed.output
 
 
-def test_a_place_that_cannot_be_read_is_told(run: Run, memory: Memory) -> None:
+def test_a_file_that_cannot_be_read_is_reported(run: Run, memory: Memory) -> None:
     memory.write("2026-11-20.md", "")
     os.truncate(memory.path("2026-11-20.md"), MOST_BYTES + 1)
     found = run(memory, "audit")

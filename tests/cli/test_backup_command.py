@@ -27,8 +27,7 @@ from memkit.index.paths import added_paths
 from memkit.journal import files as memory_files
 from memkit.journal.old_versions import keep_replaced, replaced_files
 from memkit.maintenance import restore
-from memkit.maintenance.backup import back_up
-from memkit.maintenance.backup_file import BackedUpProject, Header, create
+from memkit.maintenance.backup import BackedUpProject, Header, back_up, create
 from memkit.maintenance.restore import open_backup
 from memkit.privacy.tombstones import Tombstones
 from tests.cli.conftest import Run
@@ -71,7 +70,7 @@ def contents(*directories: str | Path) -> dict[str, bytes]:
     }
 
 
-def test_search_finds_the_same_to_the_byte_after_a_wipe(run: Run, fresh: Memory, tmp_path: Path) -> None:
+def test_search_output_is_identical_after_a_restore(run: Run, fresh: Memory, tmp_path: Path) -> None:
     fill(fresh)
     assert run(fresh, "config", "set", "search.k", "3").status == 0
     models = Path(fresh.home.models).readlink()
@@ -99,7 +98,7 @@ def test_search_finds_the_same_to_the_byte_after_a_wipe(run: Run, fresh: Memory,
     assert (again["written"], again["same"]) == (0, done["written"])
 
 
-def test_what_differs_stays_unless_that_is_forced(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
+def test_force_replaces_files_that_differ(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
     fill(memory)
     backup = str(tmp_path / "b.tar.zst")
     run_lexical(memory, "backup", backup)
@@ -162,10 +161,10 @@ def test_a_project_that_moved(run_lexical: Run, memory: Memory, tmp_path: Path) 
     assert run_lexical(new, "restore", backup, "--yes", "--json").json["written"] == len(DAYS)
 
 
-def test_nothing_happens_unasked(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
+def test_backup_and_restore_ask_first(run_lexical: Run, memory: Memory, tmp_path: Path) -> None:
     backup = tmp_path / "b.tar.zst"
     run_lexical(memory, "backup", str(backup))
-    assert "is there already" in run_lexical(memory, "backup", str(backup)).complaint
+    assert "exists; name another file" in run_lexical(memory, "backup", str(backup)).complaint
     memory.path("2026-11-18.md").unlink()
     asked = run_lexical(memory, "restore", str(backup))
     assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, and there is no terminal to ask on; run it in a terminal\n")
@@ -176,7 +175,7 @@ def test_nothing_happens_unasked(run_lexical: Run, memory: Memory, tmp_path: Pat
     assert not [*Path(memory.home.root).glob(".restore-*")]
 
 
-def test_a_link_in_the_memory_leads_no_restore_outside(
+def test_a_restore_follows_no_link_out_of_the_memory(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
     memory.write("notes/a.md", "# A\n")
@@ -189,7 +188,7 @@ def test_a_link_in_the_memory_leads_no_restore_outside(
     assert [*(tmp_path / "outside").iterdir()] == []
 
 
-def test_a_restore_that_was_killed_is_brought_to_an_end(
+def test_a_killed_restore_can_run_again(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
     fill(memory)
@@ -256,7 +255,7 @@ def test_what_was_forgotten_since_the_backup_stays_forgotten(
     assert "forgetting-unfinished" not in run_lexical(memory, "doctor", "--json").output
 
 
-def test_what_the_backup_says_was_forgotten_is_so_in_a_new_home(
+def test_what_the_backup_had_forgotten_stays_forgotten_in_a_new_home(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
     day = memory.path("2026-11-19.md").read_text()
@@ -271,7 +270,7 @@ def test_what_the_backup_says_was_forgotten_is_so_in_a_new_home(
     assert Tombstones(memory.home).unfinished() is None
 
 
-def test_a_restore_that_was_killed_leaves_its_forgetting_to_the_next(
+def test_a_restore_finishes_the_forgetting_of_a_killed_one(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
     backup = tmp_path / "b.tar.zst"
@@ -308,7 +307,7 @@ def test_links_names_and_replaced_texts_come_back_and_follow_a_move(
 SENDING = '[index]\nuri = "http://stranger.example:8000"\n[summarize]\nprovider = "ollama"\n'
 
 
-def test_settings_that_send_data_elsewhere_are_named_and_left_out(
+def test_settings_that_send_data_elsewhere_are_skipped(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
     backup = tmp_path / "b.tar.zst"
@@ -333,7 +332,7 @@ def test_settings_that_send_data_elsewhere_are_named_and_left_out(
 
 
 @pytest.mark.parametrize("answers", ["y\nn\n", "y\ny\n"])
-def test_a_person_is_asked_for_such_settings_separately(
+def test_such_settings_are_confirmed_separately(
     memory: Memory, tmp_path: Path, answers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMKIT_HOME", memory.home.root)
@@ -351,7 +350,7 @@ def test_a_person_is_asked_for_such_settings_separately(
 
 
 @pytest.mark.parametrize("place", ["/etc", "/", "/usr/lib/python3", "~", "~/.ssh", "relative", "/tmp/../etc"])
-def test_a_backup_writes_into_no_place_that_is_not_a_project(
+def test_a_restore_writes_into_projects_only(
     memory: Memory, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "user"
@@ -376,7 +375,7 @@ def test_a_backup_writes_into_no_place_that_is_not_a_project(
         assert found.projects == [memory.project]
 
 
-def test_session_states_name_no_file_but_transcripts_of_this_user(
+def test_a_session_state_can_only_name_a_transcript_of_this_user(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
     own = client_projects() / "shop"
@@ -404,7 +403,7 @@ def test_session_states_name_no_file_but_transcripts_of_this_user(
     shutil.rmtree(memory.home.root)
     said = run_lexical(memory, "restore", str(backup), "--yes")
     assert said.status == 0, said.errors
-    assert f"Markdown to be indexed as well: {outside}" in said.output
+    assert f"Markdown that would be indexed as well: {outside}" in said.output
     for name, (transcript, _, is_kept) in named.items():
         state = Sessions(memory.home).load(name)
         assert (state.transcript, state.offset) == (transcript if is_kept else "", 7), name

@@ -25,18 +25,18 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_what_is_wrong_what_it_means_and_what_mends_it(run: Run, fresh: Memory) -> None:
+def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     Path(fresh.home.root).chmod(0o755)
     found = run(fresh, "doctor")
     assert found.status == 0  # a warning is no error
     assert "warning: other users may read or change" in found.output
-    assert "means: what you and Claude said is not yours alone" in found.output
+    assert "means: other users can read your conversations with Claude" in found.output
     assert "fix:   `memkit doctor --fix`" in found.output
-    mended = run(fresh, "doctor", "--fix")
-    assert "mended: 1 file closed to other users" in mended.output
-    assert "mended: 6 chunks of" in mended.output
-    assert mended.output.endswith("Nothing is wrong.\n")
-    assert run(fresh, "doctor", "--fix").output == "Nothing is wrong.\n"
+    fixed = run(fresh, "doctor", "--fix")
+    assert "fixed: 1 file closed to other users" in fixed.output
+    assert "fixed: 6 chunks of" in fixed.output
+    assert fixed.output.endswith("No problems found.\n")
+    assert run(fresh, "doctor", "--fix").output == "No problems found.\n"
 
 
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
@@ -51,7 +51,7 @@ def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     assert left_out["code"] == "checks-left-out"
     assert finding["code"] == "unknown-setting"
     assert set(finding) == {"code", "level", "what", "meaning", "fix", "fixable"}
-    assert found.json["mended"] == []
+    assert found.json["fixed"] == []
     assert "1 error, 1 note." in run(fresh, "doctor").output
 
 
@@ -96,7 +96,7 @@ def test_the_log_of_a_running_process_is_bounded(home: Home) -> None:
 
 
 def test_the_last_lines(run: Run, fresh: Memory) -> None:
-    assert run(fresh, "logs").output == "There is nothing in the logs.\n"
+    assert run(fresh, "logs").output == "The logs are empty.\n"
     Path(fresh.home.log).mkdir(exist_ok=True)
     Path(f"{fresh.home.log_file}.1").write_text("one\ntwo\n")
     Path(fresh.home.log_file).write_text("three\nfo\x1bur\n")
@@ -113,7 +113,7 @@ def test_the_last_lines(run: Run, fresh: Memory) -> None:
 
 
 def test_following(fresh: Memory) -> None:
-    """Through additions, a log that is begun anew, one that appears, and one that is emptied."""
+    """New lines of a log that grows, is rotated, appears, or is emptied."""
     log = Path(fresh.home.log_file)
     log.parent.mkdir()
     log.write_text("before\n")

@@ -1,4 +1,4 @@
-"""`memkit forget`, `memkit remember` and `memkit edit`: what they say, and what is left."""
+"""`memkit forget`, `memkit remember`, and `memkit edit`: their output and effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     shown = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--dry-run")
     assert (shown.status, shown.errors) == (0, "")
     assert "2026-11-19 09:02 What broke the login page?" in shown.output
-    assert shown.output.endswith("To be forgotten, in journal, archive and index: 1 turn.\n")
+    assert shown.output.endswith("To be erased from journal, archive, and index: 1 turn.\n")
     refused = run(memory, "forget", "--query", "PolicyController", "-k", "1")
     assert refused.status == 1
     assert "`--yes` forgets it" in refused.errors
@@ -57,20 +57,20 @@ def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
     assert list(Path(memory.project.memory).iterdir()) == []
     assert holders(memory, "rutabaga") + holders(memory, "Priya") == []
     again = run(memory, "forget", "--everything", "--yes")
-    assert "Nothing is remembered of that" in again.output
+    assert "The memory has nothing of that" in again.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((), "say what to forget"),
-        (("abc", "--everything"), "one of them"),
+        (("abc", "--everything"), "give only one of"),
         (("ffffffffffff",), "has the id 'ffffffffffff'"),
         (("--session", "nobody"), "no session 'nobody' is remembered"),
         (("--query", "xylophone"), "nothing is found for that"),
     ],
 )
-def test_what_cannot_be_meant(run: Run, memory: Memory, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_arguments_are_refused(run: Run, memory: Memory, arguments: tuple[str, ...], said: str) -> None:
     run(memory, "index")
     refused = run(memory, "forget", "--yes", *arguments)
     assert refused.status in (1, 2)
@@ -95,7 +95,7 @@ def test_remember(run: Run, memory: Memory) -> None:
     assert holders(memory, "7444") == []
 
 
-def test_remember_what_cannot_be(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remember_refuses_bad_text(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no text to remember" in run(memory, "remember", " \n").complaint
     assert "at most 20,000 characters" in run(memory, "remember", "x" * 20_001).complaint
     run(memory, "off")
@@ -142,10 +142,10 @@ def copy(run: Run, memory: Memory) -> Memory:
     return made
 
 
-def test_shared_turns_are_named_and_stay(run: Run, memory: Memory, copy: Memory) -> None:
+def test_other_projects_keep_shared_turns(run: Run, memory: Memory, copy: Memory) -> None:
     shown = run(memory, "forget", "--everything", "--dry-run")
     count = shown.output.count("\n") - 2
-    assert f"  {copy.project.root} keeps {count} of them (--everywhere: there too)\n" in shown.output
+    assert f"  {copy.project.root} keeps {count} of them (--everywhere erases them there, too)\n" in shown.output
     told = run(memory, "forget", "--everything", "--dry-run", "--json").json
     assert told["projects"] == {memory.project.root: count}
     assert told["shared"] == {copy.project.root: count}
@@ -156,7 +156,7 @@ def test_shared_turns_are_named_and_stay(run: Run, memory: Memory, copy: Memory)
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_shared_turns_are_asked_for_by_themselves(
+def test_a_second_question_is_about_shared_turns(
     run: Run, memory: Memory, copy: Memory, monkeypatch: pytest.MonkeyPatch, answer: bool
 ) -> None:
     asked = []
@@ -173,7 +173,7 @@ def test_shared_turns_are_asked_for_by_themselves(
     assert any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir()) != answer
 
 
-def test_an_id_goes_from_every_project(run: Run, memory: Memory, copy: Memory) -> None:
+def test_an_id_is_erased_from_every_project(run: Run, memory: Memory, copy: Memory) -> None:
     shown = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes").output
     assert f"  from {copy.project.root}: 1 of them\n" in shown
     assert not any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir())

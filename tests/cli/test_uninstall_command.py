@@ -1,4 +1,4 @@
-"""`memkit uninstall`: all of memkit goes, and nothing else."""
+"""`memkit uninstall` removes all of memkit, and nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if sys.argv[1:3] == ["plugin", "uninstall"]:
 
 @pytest.fixture
 def memory(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Memory:
-    """A home with all there can be in it."""
+    """A home with files of every kind."""
     monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     memory = make_memory(tmp_path, DAYS)
@@ -47,7 +47,7 @@ def memory(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Memory:
 
 
 def gone_project(memory: Memory) -> Path:
-    """A day of a project whose directory is no more."""
+    """A day of a project whose directory is gone."""
     project = Project.at_root("/home/you/gone-for-ever", memory.home)
     day = Path(project.memory, "2026-11-01.md")
     day.parent.mkdir(parents=True)
@@ -55,7 +55,7 @@ def gone_project(memory: Memory) -> Path:
     return day
 
 
-def test_all_goes_but_the_markdown(run: Run, memory: Memory) -> None:
+def test_everything_but_the_markdown_is_removed(run: Run, memory: Memory) -> None:
     done = run(memory, "uninstall", "--yes", "--json").json
     assert done["problems"] == []
     assert not Path(memory.home.root).exists()
@@ -63,7 +63,7 @@ def test_all_goes_but_the_markdown(run: Run, memory: Memory) -> None:
     assert done["left"] == [{"path": memory.project.memory, "reason": "the memory"}]
 
 
-def test_everything_leaves_no_trace(run: Run, memory: Memory) -> None:
+def test_everything_includes_the_markdown(run: Run, memory: Memory) -> None:
     gone_project(memory)
     mine = Path(memory.project.root, "main.py")
     mine.write_text("print()\n")
@@ -83,7 +83,7 @@ def test_the_launcher_is_removed_if_memkit_wrote_it(run: Run, memory: Memory, is
     assert launcher_path().exists() != is_own
 
 
-def test_what_is_not_derived_can_be_kept(run: Run, memory: Memory) -> None:
+def test_keep_memory_removes_derived_files_only(run: Run, memory: Memory) -> None:
     day = gone_project(memory)
     done = run(memory, "uninstall", "--keep-memory", "--yes", "--json").json
     assert done["problems"] == []
@@ -100,7 +100,7 @@ def test_memory_of_a_project_that_is_gone_stays(run: Run, memory: Memory) -> Non
     assert str(day.parent) in [one["path"] for one in done["left"]]
 
 
-def test_what_is_not_memkits_is_left_and_named(run: Run, memory: Memory, tmp_path: Path) -> None:
+def test_foreign_files_stay_and_are_listed(run: Run, memory: Memory, tmp_path: Path) -> None:
     others = [Path(memory.home.root, name) for name in
               ("mine.txt", "models/my-model/weights", "env/venv/x", "archive/box.zip", "log/diary.txt")]  # fmt: skip
     others.append(Path(memory.project.root, ".memkit", "mine"))
@@ -133,7 +133,7 @@ def test_no_home_directory_is_removed(
     assert (tmp_path / "user" / "index").is_dir()
 
 
-def test_there_need_be_no_home(run: Run, memory: Memory, tmp_path: Path) -> None:
+def test_a_directory_that_is_no_home_is_refused(run: Run, memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     memory.home.root = str(tmp_path / "other")
     assert "there is no memory home" in run(memory, "uninstall", "--yes").complaint
@@ -147,7 +147,7 @@ def test_it_asks_first(run: Run, memory: Memory) -> None:
     assert Path(memory.home.root, "env", "0123456789abcdef").is_dir()
 
 
-def test_the_client_is_told(run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claude_code_uninstalls_the_plugin(run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = tmp_path / "claude" / "plugins" / "installed_plugins.json"
     installed.parent.mkdir(parents=True)
     installed.write_text(json.dumps({"plugins": {"memkit@memkit": [], "other@memkit": []}}))
@@ -160,7 +160,7 @@ def test_the_client_is_told(run: Run, memory: Memory, tmp_path: Path, monkeypatc
     assert log.read_text() == "plugin uninstall memkit@memkit\nplugin marketplace remove memkit\n"
 
 
-def test_without_a_client_the_plugin_is_named(
+def test_without_claude_code_the_plugin_is_reported(
     run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = tmp_path / "claude" / "plugins" / "installed_plugins.json"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
-from memkit.doctor.checks import examine, mend
+from memkit.doctor.checks import apply_fixes, examine
 from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding import Embedder, sources, weights
 from memkit.paths import Home
@@ -44,11 +44,11 @@ DAY_TEXT = day(
 
 @dataclass
 class Patient:
-    """A home with one project, and everything the doctor says and does about it."""
+    """A home with one project, and what the doctor finds and fixes there."""
 
     memory: Memory
     client: Path
-    """The client's directory for the transcripts of the project."""
+    """Claude Code's directory for the transcripts of the project."""
 
     @property
     def home(self) -> Home:
@@ -58,7 +58,7 @@ class Patient:
         return examine(open_subject(self.home, self.memory.project))
 
     def finding(self, code: str) -> Finding:
-        """The one finding of that code, which says all it should."""
+        """Return the one finding with that code, after checking its texts."""
         found = [finding for finding in self.findings() if finding.code == code]
         assert len(found) == 1, self.findings()
         assert all((found[0].what, found[0].meaning, found[0].fix))
@@ -68,14 +68,14 @@ class Patient:
     def codes(self) -> list[str]:
         return [finding.code for finding in self.findings()]
 
-    def mend(self, *findings: Finding) -> list[str]:
+    def fix(self, *findings: Finding) -> list[str]:
         """Mend these; what was done."""
-        done = list(mend(open_subject(self.home, self.memory.project), findings))
+        done = list(apply_fixes(open_subject(self.home, self.memory.project), findings))
         assert not [step for step in done if step.failed], done
-        return [step.said for step in done]
+        return [step.message for step in done]
 
     def search(self) -> str:
-        """What a real search with the real model finds first."""
+        """Return the first result of a real search with the real model."""
         project = self.memory.project
         settings = load.load(self.home, project).settings
         searcher = open_searcher(project, self.home, settings)
@@ -88,7 +88,7 @@ class Patient:
         Path(self.home.config_file).chmod(0o600)
 
     def remember_session(self, lines: Lines, told: float, changed: float | None = None) -> Session:
-        """A session of the client's, of which hooks told."""
+        """Save a session whose hooks ran."""
         path = self.transcript(lines, changed)
         session = Session(lines.session, str(path), self.memory.project.root, told=told)
         session.size = path.stat().st_size
@@ -134,7 +134,7 @@ def weights_of_this_machine(monkeypatch: pytest.MonkeyPatch, model_home: Home) -
 
 @pytest.fixture
 def bare(tmp_path: Path, model_home: Home, weights_of_this_machine: Path) -> Patient:
-    """A healthy home whose project has no memory yet, but a session."""
+    """A healthy home with a session, whose project has no memory yet."""
     memory = make_memory(tmp_path, embedder=FakeEmbedder(384), models=model_home.models)
     Path(memory.home.root).chmod(0o700)
     folder = re.sub(r"[^A-Za-z0-9]", "-", memory.project.root)
@@ -150,7 +150,7 @@ _seen_healthy: list[Patient] = []
 
 @pytest.fixture
 def indexed(bare: Patient, real_embedder: Embedder) -> Patient:
-    """The same with a memory that is indexed."""
+    """The same, with an indexed memory."""
     bare.memory.write(DAY_FILE, DAY_TEXT)
     bare.memory.embedder = CountingEmbedder(real_embedder)
     bare.memory.sync()

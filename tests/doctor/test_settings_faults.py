@@ -9,7 +9,7 @@ import pytest
 
 import memkit
 from memkit.doctor import installation
-from memkit.doctor.checks import mend
+from memkit.doctor.checks import apply_fixes
 from memkit.doctor.finding import Finding, open_subject
 from memkit.errors import ConfigError
 from memkit.settings import EmbeddingSettings, Settings
@@ -27,7 +27,7 @@ def test_a_broken_file(bare: Patient) -> None:
 
 
 def test_paid_vectors_survive_a_typing_error(bare: Patient) -> None:
-    """The default model is not that of the index: with it the doctor would embed and delete."""
+    """With the default settings, the doctor would embed with another model and delete vectors."""
     bare.memory.write(DAY_FILE, DAY_TEXT)
     paid = EmbeddingSettings(provider="ollama", model="paid")
     bare.memory.settings = Settings(embedding=paid)
@@ -39,13 +39,13 @@ def test_paid_vectors_survive_a_typing_error(bare: Patient) -> None:
     assert [one.code for one in findings] == ["broken-settings", "checks-left-out"]
     # As found while the settings could still be read.
     codes = ("weights-missing", "index-damaged", "index-differs", "not-indexed", "archive-gap")
-    earlier = [Finding(code, "error", "x", "x", fixable=True) for code in codes]
+    earlier = [Finding(code, "error", "x", "x") for code in codes]
     subject = open_subject(bare.home, bare.memory.project)
-    done = list(mend(subject, [*findings, *earlier]))
+    done = list(apply_fixes(subject, [*findings, *earlier]))
     assert len(done) == 5
     for step in done:
         assert step.failed
-        assert "not valid TOML" in step.said
+        assert "not valid TOML" in step.message
     assert files_below(Path(bare.home.index)) == before
     with pytest.raises(ConfigError):
         _ = subject.settings
@@ -56,7 +56,7 @@ def test_what_needs_no_settings_is_fixed_without_them(bare: Patient) -> None:
     place = Path(bare.home.sessions)
     place.chmod(0o755)
     finding = bare.finding("open-to-others")
-    assert bare.mend(finding)
+    assert bare.fix(finding)
     assert place.stat().st_mode & 0o777 == 0o700
 
 
@@ -87,7 +87,7 @@ def test_an_unknown_variable(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> 
     assert "MEMKIT_SEARCH_DEPTH" in bare.finding("unknown-setting").what
 
 
-def test_what_a_repository_may_not_set(bare: Patient) -> None:
+def test_a_setting_that_a_repository_may_not_change(bare: Patient) -> None:
     path = Path(bare.memory.project.root, ".memkit.toml")
     path.write_text('[embedding]\nprovider = "openai"\n')
     finding = bare.finding("refused-setting")

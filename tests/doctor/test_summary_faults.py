@@ -1,4 +1,4 @@
-"""Summaries that do not come about."""
+"""Faults of summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.doctor.conftest import Patient
 
 
 def wait(bare: Patient, tried: Attempt | None = None) -> None:
-    """A session with a segment that waits, and how its last try ended."""
+    """Queue a session with a segment, and the result of its last try."""
     sessions = SummaryQueue(bare.home)
     sessions.add(bare.memory.project.root, "s1", ["2024-11-18"], time.time())
     if tried is not None:
@@ -26,7 +26,7 @@ def wait(bare: Patient, tried: Attempt | None = None) -> None:
 
 @pytest.fixture
 def summarized(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> Patient:
-    """A home that summarizes, and where nothing is wrong with that."""
+    """A healthy home with summaries."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
     bare.configure('[summarize]\nprovider = "anthropic"\ndaily_tokens = 10000\n')
     wait(bare)
@@ -65,7 +65,7 @@ def test_given_up(summarized: Patient) -> None:
     assert "the model declined" in summarized.finding("summary-given-up").what
 
 
-def test_off_says_nothing(bare: Patient) -> None:
+def test_no_findings_without_summaries(bare: Patient) -> None:
     wait(bare)
     Ledger(bare.home).record(call("unavailable", 10**9))
     assert bare.findings() == []

@@ -1,4 +1,4 @@
-"""Secrets that were written before are found again, and taken out of every file."""
+"""An audit finds old secrets and redacts them in every file."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Audited:
         project = project or self.stage.project
         return Audit(self.stage.home, project, lambda _: self.settings, logging.info)
 
-    def look(self) -> AuditReport:
-        return self.audit().look()
+    def search(self) -> AuditReport:
+        return self.audit().search()
 
     def fix(self, project: Project | None = None) -> AuditReport:
         with index_lock(self.stage.home, 5):
@@ -101,19 +101,19 @@ def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
             capture.import_file(audited.stage.transcript, lambda turn: audited.stage.project)
     with index_lock(audited.stage.home, 5):
         sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
-    report = audited.look()
+    report = audited.search()
     assert (report.found, report.problems) == ([], [])
     journal = audited.stage.journal
-    assert audited.fix().left == []
+    assert audited.fix().remaining == []
     assert audited.stage.journal == journal
 
 
-def test_it_says_where_and_of_which_kind_but_not_what(audited: Audited) -> None:
+def test_a_finding_has_place_and_kind_but_not_the_secret(audited: Audited) -> None:
     audited.remember(spoken())
-    assert audited.look().found == []
+    assert audited.search().found == []
     audited.add_pattern()
     before = audited.holders()
-    report = audited.look()
+    report = audited.search()
     assert audited.holders() == before
     assert {finding.where for finding in report.found} == {"journal", "archive", "index"}
     assert {finding.kind for finding in report.found} == {"custom"}
@@ -125,7 +125,7 @@ def test_it_says_where_and_of_which_kind_but_not_what(audited: Audited) -> None:
     assert all(finding.place == str(day) for finding in report.found if finding.where == "journal")
 
 
-def test_afterwards_no_file_holds_it(audited: Audited) -> None:
+def test_no_file_holds_it_after_a_fix(audited: Audited) -> None:
     audited.remember(spoken())
     audited.remember(Lines().prompt("What else?", prompt_id(2)).answer("Nothing of the kind. " * 20))
     audited.remember(spoken())
@@ -152,11 +152,11 @@ def test_afterwards_no_file_holds_it(audited: Audited) -> None:
     assert {finding.where for finding in report.found} == {
         "journal", "archive", "index", "spool", "session", "log"
     }  # fmt: skip
-    assert (report.left, report.problems) == ([], [])
+    assert (report.remaining, report.problems) == ([], [])
     assert audited.holders() == []
     assert json.loads(Path(home.log, "hooks.log").read_text()) == {"error": "no [redacted:custom]"}
     assert Path(home.log, "memkit.log").read_text() == "Traceback\n  [redacted:custom]\nend\n"
-    assert spool.failed(home)[0].record["message"] == "a [redacted:custom]"
+    assert "message" not in spool.failed(home)[0].record  # the transcript has it, too
 
     journal = audited.stage.journal
     assert "[redacted:custom]" in journal
@@ -164,7 +164,7 @@ def test_afterwards_no_file_holds_it(audited: Audited) -> None:
     assert audited.stage.journal == journal
 
 
-def test_what_was_erased_from_the_markdown_by_hand_is_erased_from_the_index(audited: Audited) -> None:
+def test_text_deleted_by_hand_is_erased_from_the_index(audited: Audited) -> None:
     audited.remember(spoken())
     for path in Path(audited.stage.project.memory).glob("*.md"):
         path.write_text(re.sub(WORD, "radish", path.read_text(), flags=re.IGNORECASE))
@@ -176,7 +176,7 @@ def test_what_was_erased_from_the_markdown_by_hand_is_erased_from_the_index(audi
     assert audited.holders() == []
 
 
-def test_the_index_of_another_model_goes_with_it(audited: Audited) -> None:
+def test_the_index_of_another_model_is_dropped(audited: Audited) -> None:
     audited.remember(spoken())
     (kept,) = Path(audited.stage.home.index, "snapshots").iterdir()
     other = kept.with_name(f"{kept.name[:-8]}01234567")
@@ -190,7 +190,7 @@ def test_the_index_of_another_model_goes_with_it(audited: Audited) -> None:
     assert audited.holders() == []
 
 
-def test_hand_edits_and_what_others_wrote_stay(audited: Audited) -> None:
+def test_hand_edits_and_foreign_files_stay(audited: Audited) -> None:
     audited.remember(spoken())
     (day,) = Path(audited.stage.project.memory).glob("*.md")
     text = day.read_text().replace("Below the stairs", "In the <b>attic</b>")
@@ -203,11 +203,11 @@ def test_hand_edits_and_what_others_wrote_stay(audited: Audited) -> None:
     note = "\nMy own note <private>on\n\nthis</private> here, and [redacted:custom].\n"
     assert day.read_text() == expected + note
     assert docs.read_text() == f"# Notes\n\nThe {WORD}.\n"
-    assert [(one.where, one.line) for one in report.left if one.where != "index"] == [("markdown", 3)]
-    assert {one.place for one in report.left if one.where == "index"} == {".memkit/memory/notes.md"}
+    assert [(one.where, one.line) for one in report.remaining if one.where != "index"] == [("markdown", 3)]
+    assert {one.place for one in report.remaining if one.where == "index"} == {".memkit/memory/notes.md"}
 
 
-def test_a_turn_that_was_redacted_goes_on_growing(audited: Audited) -> None:
+def test_a_redacted_turn_can_still_grow(audited: Audited) -> None:
     lines = spoken()
     audited.remember(lines)
     audited.add_pattern()
@@ -233,7 +233,7 @@ def test_a_turn_that_a_person_edited_stays_as_it_is(audited: Audited) -> None:
 
 
 @pytest.mark.parametrize("step", ["journal", "archive", "index"])
-def test_a_kill_in_between_leaves_the_rest_to_the_next(
+def test_the_next_fix_finishes_a_killed_one(
     audited: Audited, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited.remember(spoken())
@@ -241,7 +241,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     where = {
         "journal": "memkit.journal.journal.Journal._put",
         "archive": "memkit.archive.archive.Archive.rewrite",
-        "index": "memkit.forget.audit.erase_deleted",
+        "index": "memkit.forget.erasing.erase_deleted",
     }
 
     def killed(*arguments: object) -> None:
@@ -266,21 +266,21 @@ def test_only_the_own_project_is_changed_unless_all_are(audited: Audited) -> Non
     assert audited.holders() != []
     with index_lock(audited.stage.home, 5):
         everything = Audit(audited.stage.home, None, lambda _: audited.settings, logging.info)
-        assert everything.fix().left == []
+        assert everything.fix().remaining == []
     assert audited.holders() == []
 
 
-def test_what_a_killed_writer_left_is_seen_and_redacted(audited: Audited) -> None:
+def test_unfinished_files_of_killed_writers_are_redacted(audited: Audited) -> None:
     audited.remember(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
     audited.add_pattern()
     for directory in (audited.stage.project.memory, audited.stage.home.sessions):
         Path(directory, ".abcd_123.tmp").write_text(f"# A day\n\nthe {WORD}\n")
-    assert {finding.where for finding in audited.look().found} == {"journal", "session"}
-    assert audited.fix().left == []
+    assert {finding.where for finding in audited.search().found} == {"journal", "session"}
+    assert audited.fix().remaining == []
     assert audited.holders() == []
 
 
-def test_the_worker_removes_what_killed_writers_left(stage: Stage) -> None:
+def test_the_worker_removes_old_unfinished_files(stage: Stage) -> None:
     old = [Path(stage.home.sessions, ".abcd_123.tmp"), Path(stage.home.summaries, ".abcd_123.tmp")]
     kept = [Path(stage.home.sessions, ".abcd_124.tmp"), Path(stage.home.sessions, ".mine.tmp")]
     for path in (*old, *kept):

@@ -1,4 +1,4 @@
-"""Facts that rest on what is forgotten go, and so do the versions of files that compactions replaced."""
+"""Facts about forgotten entries are erased, and so are copies of replaced files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def memory(remembered: Remembered, name: str = MEMORY_FILE) -> str:
 
 
 @pytest.mark.parametrize("name", [MEMORY_FILE, "2026-03-04.md", "2026-03-05.md"])
-def test_a_fact_goes_with_the_turn_it_rests_on(remembered: Remembered, name: str) -> None:
+def test_a_fact_is_erased_with_its_turn(remembered: Remembered, name: str) -> None:
     first, second, _ = remembered.turns
     mine, other = fact("The carrot is orange.", turns=(first,)), fact(f"A {WORD}.", turns=(first, second))
     if name == MEMORY_FILE:
@@ -74,7 +74,7 @@ def test_a_fact_goes_with_the_turn_it_rests_on(remembered: Remembered, name: str
     assert remembered.holders() == []
 
 
-def test_a_fact_goes_with_the_bullet_it_rests_on(remembered: Remembered) -> None:
+def test_a_fact_is_erased_with_its_bullet(remembered: Remembered) -> None:
     first, second, third = remembered.turns
     bullet = f"- Found: the {WORD}. <!-- grip:bbbbbbbb turns:{second} -->"
     remembered.journal.summarize(remembered.day.stem, [first, second, third], [bullet])
@@ -84,7 +84,7 @@ def test_a_fact_goes_with_the_bullet_it_rests_on(remembered: Remembered) -> None
     assert "A carrot." in memory(remembered)
 
 
-def test_a_fact_is_forgotten_by_its_id_whoever_edited_it(remembered: Remembered) -> None:
+def test_an_edited_fact_is_erased_by_its_id(remembered: Remembered) -> None:
     first, second, _ = remembered.turns
     one = fact(f"A {WORD} is here.", turns=(first,), grips=("bbbbbbbb",))
     compact(remembered, one, fact("A carrot.", turns=(first,)))
@@ -111,7 +111,7 @@ def test_the_id_of_a_facts_chunk_stands_for_the_fact_not_for_its_bullets(remembe
     assert bullet in remembered.day.read_text()
 
 
-def test_a_fact_goes_with_the_note_it_rests_on_even_if_that_has_moved(remembered: Remembered) -> None:
+def test_a_fact_is_erased_with_its_note_even_if_the_note_moved(remembered: Remembered) -> None:
     note = make_note(f"The {WORD}.", [], datetime.fromtimestamp(NOW, timezone.utc), str)
     remembered.journal.add_note(note)
     remembered.sync()
@@ -130,7 +130,7 @@ def test_a_fact_goes_with_the_note_it_rests_on_even_if_that_has_moved(remembered
 
 
 @pytest.mark.parametrize("what", ["session", "days", "everything"])
-def test_periods_take_their_facts_along(remembered: Remembered, what: str) -> None:
+def test_facts_of_a_period_are_erased(remembered: Remembered, what: str) -> None:
     stage = remembered.stage
     compact(remembered, fact(f"A {WORD}.", turns=(remembered.turns[1],)))
     selection = {
@@ -142,7 +142,7 @@ def test_periods_take_their_facts_along(remembered: Remembered, what: str) -> No
     assert remembered.holders() == []
 
 
-def test_who_cites_as_much_as_there_is_room_for_may_rest_on_more(remembered: Remembered) -> None:
+def test_a_fact_with_a_full_list_of_citations_is_erased(remembered: Remembered) -> None:
     many = tuple(f"{number:08x}" for number in range(20))
     full = Fact(f"A {WORD}.", "fact", Citations.joined([Citations(turns=many)]), DAY.isoformat())
     assert full.citations.is_full
@@ -151,7 +151,7 @@ def test_who_cites_as_much_as_there_is_room_for_may_rest_on_more(remembered: Rem
     assert remembered.holders() == []
 
 
-def test_killed_after_the_bullets_went_it_goes_on_with_the_facts(
+def test_a_run_killed_after_the_bullets_erases_the_facts_next_time(
     remembered: Remembered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = remembered.turns
@@ -172,7 +172,7 @@ def test_killed_after_the_bullets_went_it_goes_on_with_the_facts(
     assert Tombstones(remembered.stage.home).unfinished() is None
 
 
-def test_what_a_restore_replaced_is_forgotten_too(remembered: Remembered) -> None:
+def test_copies_by_a_restore_are_erased(remembered: Remembered) -> None:
     stage, second = remembered.stage, remembered.turns[1]
     kept = Path(stage.home.before_restore, "2026-03-05T000000")
     copies = {

@@ -1,4 +1,4 @@
-"""What is forgotten stands in no file any more, and does not come back."""
+"""Forgotten text is in no file, and does not come back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.capture import Capture
-from memkit.capture.sessions import Sessions
+from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoundError
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
@@ -28,7 +28,7 @@ DAY = date(2026, 3, 4)
 LATER = NOW + 86_400
 
 
-def test_a_turn_goes_from_every_file_and_no_import_brings_it_back(remembered: Remembered) -> None:
+def test_a_turn_is_erased_from_every_file_and_not_imported_again(remembered: Remembered) -> None:
     first, second, third = remembered.turns
     sections = _sections(remembered)
     assert {Path(name).parts[0] for name in remembered.holders()} == {"home", "project"}
@@ -98,14 +98,14 @@ def test_chunk_ids_name_turns(remembered: Remembered) -> None:
     assert len(remembered.turns) == 2
 
 
-def test_the_title_of_the_session_goes_with_the_turn_it_repeats(remembered: Remembered) -> None:
+def test_a_session_title_that_repeats_the_turn_is_erased(remembered: Remembered) -> None:
     assert remembered.day.read_text().split("\n")[2].startswith("## 10:00 Where is the carrot kept")
     remembered.forget(remembered.select(remembered.turns[0]))
     assert remembered.day.read_text().split("\n")[2].startswith(f"## 10:00 Where is the {WORD} kept")
     assert remembered.holders("carrot") == []
 
 
-def test_a_title_that_a_person_gave_stays(remembered: Remembered) -> None:
+def test_a_title_by_the_user_stays(remembered: Remembered) -> None:
     lines = remembered.day.read_text().split("\n")
     lines[2] = "## 10:00 In the kitchen " + lines[2][lines[2].index("<!--") :]
     remembered.day.write_text("\n".join(lines))
@@ -113,20 +113,22 @@ def test_a_title_that_a_person_gave_stays(remembered: Remembered) -> None:
     assert remembered.day.read_text().split("\n")[2] == lines[2]
 
 
-def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
+def test_events_and_session_states_are_erased(remembered: Remembered) -> None:
     stage, (_, second, _) = remembered.stage, remembered.turns
     for folder in ("failed", "claimed", "new"):
         record = stage.record("Stop", message=f"a {WORD}", prompt_id=prompt_id(2), error=WORD)
         name = spool.put(stage.home, record)
         Path(stage.home.spool, "new", name).rename(Path(stage.home.spool, folder, name))
     Path(stage.home.spool, "failed", "broken.json").write_text(f'{{"session": "{SESSION}", "prompt": "{WORD}')
-    kept = spool.put(stage.home, stage.record("Stop", message="a turnip", prompt_id=prompt_id(3)))
+    elsewhere = {"session": "another", "project": "/elsewhere"}
+    kept = spool.put(stage.home, {**stage.record("Stop", message="a turnip"), **elsewhere})
     capture = Capture(stage.home, Settings())
     capture.handle(stage.record("UserPromptSubmit", prompt=WORD, prompt_id=prompt_id(2)), NOW)
     state = Sessions(stage.home).load(SESSION)
-    state.prompts["old"] = "a radish"
     state.answers[second] = [f"a {WORD}", "0"]
     Sessions(stage.home).save(state)
+    other = Session("another", project="/elsewhere", prompts={"old": "a radish"})
+    Sessions(stage.home).save(other)
     Path(stage.home.sessions, "damaged.json").write_text(f'{{"id": "{SESSION}", {WORD}')
     Path(stage.home.archive, ".a.tmp").write_text(WORD)
     remembered.day.with_name(".b.tmp").write_text(WORD)
@@ -138,7 +140,7 @@ def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
     remembered.forget(remembered.select(second))
     assert remembered.holders() == []
     assert json.loads(Path(stage.home.spool, "new", kept).read_text())["message"] == "a turnip"
-    assert Sessions(stage.home).load(SESSION).prompts == {"old": "a radish"}
+    assert Sessions(stage.home).load("another") == other
     (waiting,) = SummaryQueue(stage.home)
     assert waiting.tries == {}
     for _, record in spool.stored(stage.home):
@@ -149,7 +151,7 @@ def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
     assert second not in remembered.turns
 
 
-def test_a_session_goes_but_may_go_on(remembered: Remembered) -> None:
+def test_a_forgotten_session_can_continue(remembered: Remembered) -> None:
     stage = remembered.stage
     remembered.forget(of_session(stage.project, stage.home, SESSION[:6], NOW))
     assert [remembered.holders(word) for word in (WORD, "carrot", "parsnip")] == [[], [], []]
@@ -168,7 +170,7 @@ def test_a_session_goes_but_may_go_on(remembered: Remembered) -> None:
 
 
 @pytest.mark.parametrize("what", ["days", "everything"])
-def test_days_go_whole_with_what_a_person_wrote_into_them(remembered: Remembered, what: str) -> None:
+def test_days_are_erased_with_text_by_the_user(remembered: Remembered, what: str) -> None:
     project = remembered.stage.project
     with remembered.day.open("a") as file:
         file.write("\nAnd my own salsify.\n")
@@ -190,7 +192,7 @@ def test_other_days_stay(remembered: Remembered) -> None:
     assert remembered.find(of_days(project, remembered.stage.home, None, DAY, LATER))
 
 
-def test_bullets_that_rest_on_a_forgotten_turn_go(remembered: Remembered) -> None:
+def test_bullets_about_a_forgotten_turn_are_erased(remembered: Remembered) -> None:
     first, second, third = remembered.turns
     bullets = [
         f"- Found: the carrot. <!-- grip:aaaaaaaa turns:{first} -->",
@@ -210,7 +212,7 @@ def test_bullets_that_rest_on_a_forgotten_turn_go(remembered: Remembered) -> Non
     assert all(turn.is_summarized for turn in turns)
 
 
-def test_a_passage_of_ones_own_markdown_goes_by_its_chunk(remembered: Remembered) -> None:
+def test_a_passage_without_id_is_erased_by_its_chunk(remembered: Remembered) -> None:
     notes = Path(remembered.stage.project.memory, "notes.md")
     text = "# One\n\n" + "A carrot. " * 20 + f"\n\n# Two\n\nThe {WORD}. " + "So be it. " * 20 + "\n\n# Three\n\n"
     text += "A parsnip. " * 20 + "\n"
@@ -224,7 +226,7 @@ def test_a_passage_of_ones_own_markdown_goes_by_its_chunk(remembered: Remembered
     assert notes.read_text() == text[: text.index("# Two")] + text[text.index("# Three") :]
 
 
-def test_what_is_not_memkits_is_not_touched(remembered: Remembered) -> None:
+def test_files_of_the_user_are_refused(remembered: Remembered) -> None:
     other = Path(remembered.stage.project.root, "README.md")
     other.write_text(f"# Two\n\nThe {WORD}. " + "So be it. " * 20)
     remembered.settings = Settings(memory=type(Settings().memory)(paths=(".memkit/memory", "README.md")))
@@ -236,7 +238,7 @@ def test_what_is_not_memkits_is_not_touched(remembered: Remembered) -> None:
         remembered.select(chunks.id(place)[:12])
 
 
-def test_a_note_goes(remembered: Remembered) -> None:
+def test_a_note_is_erased(remembered: Remembered) -> None:
     from datetime import datetime, timezone
 
     note = make_note("The salsify.", ["roots"], datetime.fromtimestamp(NOW, timezone.utc), str)
@@ -250,7 +252,7 @@ def test_a_note_goes(remembered: Remembered) -> None:
     assert _sections(remembered) == before
 
 
-def test_the_clients_own_transcript_is_not_shown(remembered: Remembered) -> None:
+def test_recall_hides_forgotten_turns_of_the_transcript(remembered: Remembered) -> None:
     remembered.forget(remembered.select(remembered.turns[1]))
     original = find_original(remembered.stage.home, SESSION)
     assert original is not None
@@ -260,7 +262,7 @@ def test_the_clients_own_transcript_is_not_shown(remembered: Remembered) -> None
     assert "parsnip" in json.dumps(said)
 
 
-def test_the_index_of_a_project_that_is_gone_goes_too(remembered: Remembered) -> None:
+def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> None:
     project, second = remembered.stage.project, remembered.turns[1]
     selection = remembered.select(second)
     shutil.rmtree(project.root)
@@ -273,8 +275,7 @@ STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.journal.Journal._put",
     "archive": "memkit.archive.archive.Archive.rewrite",
-    "state": "memkit.forget.erasing._Eraser._states",
-    "spool": "memkit.forget.erasing._Eraser._spool",
+    "states and events": "memkit.forget.erasing._Eraser._old_text",
     "sync": "memkit.forget.erasing.sync_project",
     "erase": "memkit.forget.erasing.erase_deleted",
     "finish": "memkit.privacy.tombstones.Tombstones.finish",
@@ -282,7 +283,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_kill_in_between_leaves_the_rest_to_the_next(
+def test_the_next_run_finishes_a_killed_one(
     remembered: Remembered, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     selection = remembered.select(remembered.turns[1])
@@ -296,7 +297,7 @@ def test_a_kill_in_between_leaves_the_rest_to_the_next(
     unfinished = Tombstones(remembered.stage.home).unfinished()
     assert (unfinished is None) == (step == "tombstone")
     assert (remembered.holders() == []) == (step == "finish")
-    if step != "tombstone":  # what is half gone does not come back meanwhile
+    if step != "tombstone":  # an import does not bring it back meanwhile
         assert remembered.take_in().left_out == 1
     remembered.forget(selection if step == "tombstone" else ForgetSelection())
     assert remembered.holders() == []

@@ -1,4 +1,4 @@
-"""Turns that two projects hold: what one of them forgets, the other one keeps."""
+"""A project keeps the turns that another project forgets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def shared(remembered: Remembered, request: pytest.FixtureRequest) -> Shared:
 
 @pytest.mark.parametrize("whose", ["mine", "other"])
 @pytest.mark.parametrize("what", ["everything", "days"])
-def test_a_project_forgets_its_own_copy_only(shared: Shared, whose: str, what: str) -> None:
+def test_a_project_forgets_only_its_own_copy(shared: Shared, whose: str, what: str) -> None:
     mine, other = shared.mine, shared.other
     forgetting, keeping = (mine, other) if whose == "mine" else (other, mine)
     before = shared.files(keeping)
@@ -104,7 +104,7 @@ def test_a_merge_does_not_bring_it_back_and_its_source_stays(shared: Shared) -> 
     assert WORD.encode() in b"".join(shared.files(shared.mine).values())
 
 
-def test_everywhere_takes_it_from_both(shared: Shared) -> None:
+def test_everywhere_erases_both_copies(shared: Shared) -> None:
     selection = of_everything(shared.mine, shared.home, LATER)
     selection.everywhere = True
     found = find_locations(shared.home, shared.mine, selection)
@@ -116,7 +116,7 @@ def test_everywhere_takes_it_from_both(shared: Shared) -> None:
     assert shared.take_in(shared.other) == 0
 
 
-def test_the_last_holder_takes_it_from_the_archive(shared: Shared) -> None:
+def test_the_last_copy_is_erased_from_the_archive(shared: Shared) -> None:
     for project in (shared.mine, shared.other):
         shared.forget(project, of_everything(project, shared.home, LATER))
     assert shared.remembered.holders() == []
@@ -125,7 +125,7 @@ def test_the_last_holder_takes_it_from_the_archive(shared: Shared) -> None:
     assert shared.take_in(shared.other) == 0
 
 
-def test_a_session_goes_from_every_project_and_names_them(shared: Shared) -> None:
+def test_a_session_is_erased_from_every_project(shared: Shared) -> None:
     selection = of_session(shared.mine, shared.home, SESSION, LATER)
     found = find_locations(shared.home, shared.mine, selection)
     assert found.by_project.keys() == {shared.mine.root, shared.other.root}
@@ -133,7 +133,7 @@ def test_a_session_goes_from_every_project_and_names_them(shared: Shared) -> Non
     assert shared.remembered.holders() == []
 
 
-def test_turns_of_its_own_go_beside_shared_ones(shared: Shared) -> None:
+def test_other_turns_of_the_project_are_erased(shared: Shared) -> None:
     stage = shared.remembered.stage
     lines = stage.transcript.read_text()
     own = lines.splitlines()[0].replace(prompt_id(1), prompt_id(77)).replace("carrot", "celeriac")

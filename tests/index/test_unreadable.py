@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memkit.doctor.finding import open_subject
-from memkit.doctor.indexes import check_edits, check_store
+from memkit.doctor.index import check_edits, check_store
 from memkit.index.current import is_in_step, read_files
 from memkit.index.damage import DATABASE
 from memkit.index.scanner import scan

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit.doctor.finding import open_subject
-from memkit.doctor.places import check_git
+from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export.days import Days
 from memkit.hook.git import EXCLUDED, is_ignored, remote_of

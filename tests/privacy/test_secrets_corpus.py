@@ -9,7 +9,7 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.exchange import redacted
-from memkit.forget.findings import SecretFinder
+from memkit.forget.audit import SecretFinder
 from memkit.privacy.financial import FINANCIAL
 from memkit.privacy.redact import redact, visible
 from memkit.settings.load import Settings

@@ -14,8 +14,7 @@ import pytest
 
 from memkit import anchors, llm
 from memkit.errors import ArchiveError, JournalError
-from memkit.forget.audit_places import look_through, state_places
-from memkit.forget.findings import SecretFinder
+from memkit.forget.audit import SecretFinder, places_in_home, search_places
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.journal import old_versions as replaced
 from memkit.journal.facts import Citations, Fact, FactChange, FactFile
@@ -325,9 +324,9 @@ def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
     copy.write_text("Of mine: hunter-0042\n")  # a pattern that the person thought of later
     for roots, expected in ((None, 1), ({stage.project.root}, 1), ({"/elsewhere"}, 0)):
         finder = SecretFinder(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
-        places = look_through(list(state_places(stage.home, roots)), finder, [])
+        places = search_places(places_in_home(stage.home, roots), finder, [])
         assert len(places) == expected
-    places = look_through(list(state_places(stage.home, None)), finder, [])
+    places = search_places(places_in_home(stage.home, None), finder, [])
     places[0].fix(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
     assert copy.read_text() == "Of mine: [redacted:custom]\n"
 

@@ -1,4 +1,4 @@
-"""What matters is said at the start of the next session, once."""
+"""The next session reports each problem once; checks and fixes are independent."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pathlib import Path
 
 from memkit.capture.live_sessions import LiveSessions
 from memkit.doctor import checks
-from memkit.doctor.checks import CHECKS, Check, examine, mend
+from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.doctor.finding import Finding, Subject, open_subject
-from memkit.doctor.notify import notify_next_session
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
 from tests.doctor.conftest import Patient
@@ -21,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def session_start(patient: Patient, project: str | None = None) -> dict[str, object]:
-    """What the real hook answers."""
+    """Return the output of the real hook."""
     root = project or patient.memory.project.root
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "hooks" / "session_start.py")],
@@ -36,12 +35,12 @@ def session_start(patient: Patient, project: str | None = None) -> dict[str, obj
     return value
 
 
-def test_a_healthy_home_says_nothing(bare: Patient) -> None:
+def test_a_healthy_home_has_no_notices(bare: Patient) -> None:
     assert notify_next_session(bare.home) == 0
     assert "systemMessage" not in session_start(bare)
 
 
-def test_a_finding_is_said_once_until_it_comes_back(bare: Patient) -> None:
+def test_a_finding_is_reported_once_until_it_comes_back(bare: Patient) -> None:
     bare.configure("[search]\nbest_relevence = 0.1\n")
     assert notify_next_session(bare.home) == 1
     said = session_start(bare)["systemMessage"]
@@ -60,17 +59,17 @@ def test_a_finding_is_said_once_until_it_comes_back(bare: Patient) -> None:
     assert "systemMessage" in session_start(bare)
 
 
-def test_a_project_hears_of_its_own(bare: Patient, tmp_path: Path) -> None:
+def test_a_session_reports_findings_of_its_project(bare: Patient, tmp_path: Path) -> None:
     for path in Path(bare.home.sessions).iterdir():
         path.unlink()
     LiveSessions(bare.home).begin("s", bare.memory.project.root, os.getpid())
     assert notify_next_session(bare.home) == 1
     (tmp_path / "other").mkdir()
     assert "systemMessage" not in session_start(bare, str(tmp_path / "other"))
-    assert "no hook of memkit has ever fired" in str(session_start(bare)["systemMessage"])
+    assert "no hook of memkit has ever run" in str(session_start(bare)["systemMessage"])
 
 
-def test_not_all_at_once_and_nothing_that_steers(bare: Patient) -> None:
+def test_notices_are_limited_and_plain_text(bare: Patient) -> None:
     many = [Notice(f"code{n}", f"line {n} \x1b[31m\n") for n in range(MOST_AT_ONCE + 1)]
     assert notices.publish(bare.home, many) == MOST_AT_ONCE + 1
     first = notices.take(bare.home, "/somewhere")
@@ -82,7 +81,7 @@ def test_not_all_at_once_and_nothing_that_steers(bare: Patient) -> None:
     assert len(notices.take(bare.home, "")[0]) < 500
 
 
-def test_a_damaged_notice_is_passed_over(bare: Patient) -> None:
+def test_a_damaged_notice_is_skipped(bare: Patient) -> None:
     notices.publish(bare.home, [Notice("code", "line")])
     (path,) = Path(bare.home.run, "notices").iterdir()
     for text in ("", "[]", '{"root": ""}', "\xff"):
@@ -102,20 +101,19 @@ def test_a_check_that_fails_hides_no_other(bare: Patient) -> None:
     assert [one.what for one in found] == ["the check of nothing failed: of no use"]
 
 
-def test_what_is_mended_when(bare: Patient) -> None:
-    """Each step once, in its order, and only for what is fixable."""
+def test_the_order_of_fixes(bare: Patient) -> None:
+    """Each fix runs once, in its order, and only for fixable findings."""
     subject = open_subject(bare.home, bare.memory.project)
-    waiting = Finding("events-waiting", "warning", "what", "meaning", fixable=True)
-    failed = Finding("event-failed", "error", "what", "meaning", fixable=True)
-    other = Finding("open-to-others", "error", "what", "meaning")
-    assert [step.said for step in mend(subject, [waiting, other, failed, failed])] == [
-        "0 events put back to be tried again",
-        "0 events taken in",
+    waiting = Finding("events-waiting", "warning", "what", "meaning")
+    failed = Finding("event-failed", "error", "what", "meaning")
+    other = Finding("open-to-others", "error", "what", "meaning", "by hand")
+    assert [step.message for step in apply_fixes(subject, [waiting, other, failed, failed])] == [
+        "0 events handled",
     ]
-    assert list(mend(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
+    assert list(apply_fixes(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
 
 
-def test_no_home_is_no_fault(bare: Patient, tmp_path: Path) -> None:
+def test_a_missing_home_is_only_a_note(bare: Patient, tmp_path: Path) -> None:
     from memkit.paths import Home
 
     home = Home(str(tmp_path / "nowhere"))

@@ -1,4 +1,4 @@
-"""Faults between the client and the memory: hooks, events, transcripts, the archive."""
+"""Faults of hooks, events, transcripts, and the archive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.doctor.hooks import last_events
+from memkit.doctor.events import last_events
 from memkit.hook.events import log_failure
 from memkit.ipc import spool
 from memkit.paths import Home
@@ -23,7 +23,7 @@ OTHER = "77aa9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
 
 def put(patient: Patient, **fields: Any) -> str:
-    """An event of a session whose transcript is there."""
+    """Spool an event of a session with a transcript."""
     lines = Lines(OTHER).prompt("Which port does the staging gateway use?", "p1").answer("7443.")
     record = {
         "event": "Stop",
@@ -47,8 +47,8 @@ def test_a_failed_event(bare: Patient) -> None:
     give_up(bare, put(bare), "the disk was full")
     finding = bare.finding("event-failed")
     assert finding.level == "error"
-    assert finding.what == "1 event given up: the disk was full"
-    assert bare.mend(finding)[-1] == "1 event taken in"
+    assert finding.what == "1 event failed for good: the disk was full"
+    assert bare.fix(finding)[-1] == "1 event handled"
     assert "7443" in bare.search()
     assert bare.findings() == []
 
@@ -64,22 +64,22 @@ def test_an_event_that_cannot_be_read(bare: Patient) -> None:
 
 
 def test_an_event_that_fails_again(bare: Patient) -> None:
-    from memkit.doctor.checks import mend
+    from memkit.doctor.checks import apply_fixes
     from memkit.doctor.finding import open_subject
 
     give_up(bare, put(bare, project=7, cwd=7, time="never"), "it was odd")
     finding = bare.finding("event-failed")
-    done = list(mend(open_subject(bare.home, bare.memory.project), [finding]))
-    assert [step.failed for step in done] == [False, True]
+    done = list(apply_fixes(open_subject(bare.home, bare.memory.project), [finding]))
+    assert [step.failed for step in done] == [True]
     assert "will be tried again" in bare.finding("event-retried").what
 
 
-def test_events_that_nobody_takes_in(bare: Patient) -> None:
+def test_events_without_a_worker(bare: Patient) -> None:
     put(bare)
     assert bare.findings() == []
     put(bare, time=time.time() - 3600)
     finding = bare.finding("events-waiting")
-    assert bare.mend(finding) == ["2 events taken in"]
+    assert bare.fix(finding) == ["2 events handled"]
     assert "7443" in bare.search()
     assert bare.findings() == []
 
@@ -91,17 +91,17 @@ def test_hooks_that_never_fired(bare: Patient) -> None:
     (bare.client / "agent-1234.jsonl").write_text("{}\n")  # no session of its own
     finding = bare.finding("hooks-never-fired")
     assert finding.level == "error"
-    assert "had a session there" in finding.what
+    assert "had 1 session there" in finding.what
     for path in bare.client.iterdir():  # of a time before memkit was installed
         os.utime(path, (10**9, 10**9))
     assert "hooks-never-fired" not in bare.codes()
 
 
-def test_hooks_that_fire_no_more(bare: Patient) -> None:
+def test_hooks_that_stopped(bare: Patient) -> None:
     assert bare.findings() == []
     now = time.time()
     bare.transcript(Lines(OTHER).prompt("And now?").answer("Now."), changed=now + 3600)
-    assert "hooks last fired in" in bare.finding("hooks-silent").what
+    assert "hooks last ran in" in bare.finding("hooks-silent").what
     put(bare, event="UserPromptSubmit", time=now + 3600)
     assert bare.findings() == []
 
@@ -124,7 +124,7 @@ def test_a_transcript_that_cannot_be_read(bare: Patient) -> None:
     Path(session.transcript).mkdir()
     finding = bare.finding("transcript-unreadable")
     assert session.transcript in finding.what
-    assert finding.what.endswith("is no file")
+    assert finding.what.endswith("is not a file")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
@@ -141,7 +141,7 @@ def test_a_transcript_of_something_else(bare: Patient) -> None:
     assert bare.findings() == []  # read from its start there are turns, too
     session.offset = session.size
     Sessions(bare.home).save(session)
-    assert "3 lines that are no JSON" in bare.finding("transcript-unreadable").what
+    assert "3 lines that are not JSON" in bare.finding("transcript-unreadable").what
 
 
 def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
@@ -150,14 +150,14 @@ def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
     bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
     finding = bare.finding("archive-gap")
     assert OTHER in finding.what
-    assert bare.mend(finding) == ["1 sessions archived"]
+    assert bare.fix(finding) == ["1 session archived"]
     (turn,) = Archive(bare.home).turns(OTHER)
     assert "7443" in str(turn.messages)
     assert not Path(bare.memory.project.memory).exists()
     assert bare.findings() == []
 
 
-def test_how_long_the_client_keeps_them(bare: Patient, tmp_path: Path) -> None:
+def test_how_long_claude_code_keeps_transcripts(bare: Patient, tmp_path: Path) -> None:
     now = time.time()
     lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
     bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)

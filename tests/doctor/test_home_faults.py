@@ -1,4 +1,4 @@
-"""Faults of the home as files, and of the clock."""
+"""Faults of the files in the home, and of the clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import places
+from memkit.doctor import home
 from memkit.doctor.finding import open_subject
 from memkit.hook.registry import path_of
 from memkit.ipc import spool
@@ -41,7 +41,7 @@ def test_a_full_disk(bare: Patient, mount: Mount) -> None:
 @pytest.mark.parametrize(
     ("free", "codes"), [(10**6, ["disk-full"]), (10**8, ["disk-low"]), (10**9, [])]
 )
-def test_how_much_room_is_enough(
+def test_low_disk_space(
     bare: Patient, monkeypatch: pytest.MonkeyPatch, free: int, codes: list[str]
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10**10, 0, free))  # type: ignore[attr-defined]
@@ -67,7 +67,7 @@ def test_a_wrong_owner(bare: Patient) -> None:
     os.chown(session, 12345, 12345)
     finding = bare.finding("wrong-owner")
     assert str(session) in finding.what
-    assert bare.mend(finding) == ["1 file given to the user 0"]
+    assert bare.fix(finding) == ["1 file given to the user 0"]
     assert session.stat().st_uid == 0
     assert bare.findings() == []
 
@@ -84,7 +84,7 @@ def test_a_home_that_others_can_read(bare: Patient) -> None:
     Path(bare.home.sessions).chmod(0o755)
     finding = bare.finding("open-to-others")
     assert bare.home.sessions in finding.what
-    assert bare.mend(finding) == ["1 file closed to other users"]
+    assert bare.fix(finding) == ["1 file closed to other users"]
     assert Path(bare.home.sessions).stat().st_mode & 0o777 == 0o700
     assert bare.findings() == []
 
@@ -95,7 +95,7 @@ def test_an_index_that_others_can_read(indexed: Patient) -> None:
     database.chmod(0o644)
     finding = indexed.finding("open-to-others")
     assert str(database) in finding.what
-    assert indexed.mend(finding) == ["1 file closed to other users"]
+    assert indexed.fix(finding) == ["1 file closed to other users"]
     assert database.stat().st_mode & 0o777 == 0o600
     assert indexed.findings() == []
 
@@ -110,7 +110,7 @@ def test_a_clock_in_the_past(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_event_from_the_future(bare: Patient) -> None:
     spool.put(bare.home, {"event": "UserPromptSubmit", "session": "s", "time": time.time() + 10**6})
-    found = list(places.check_clock(open_subject(bare.home, bare.memory.project)))
+    found = list(home.check_clock(open_subject(bare.home, bare.memory.project)))
     assert "a waiting event" in found[0].what
 
 

@@ -1,4 +1,4 @@
-"""The file of a backup: what is not exactly one is refused as a whole."""
+"""The format of a backup. Any other file is refused as a whole."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from memkit.archive.archive import Archive
 from memkit.errors import BackupError, NewerFileError
-from memkit.maintenance import backup_file
-from memkit.maintenance.backup_file import BackedUpProject, Header, create, unpack
+from memkit.maintenance import backup
+from memkit.maintenance.backup import BackedUpProject, Header, create, unpack
+from memkit.maintenance.restore import open_backup
+from memkit.paths import Home
+from memkit.settings.load import Settings
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "backups"
 
 HEADER = {
     "format": "memkit backup",
@@ -42,7 +48,7 @@ def packed(members: list[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:
 
 
 def whole(name: str, data: bytes = b"text", **header: object) -> bytes:
-    """A backup with one member, right in all but what the test changes."""
+    """A valid backup with one member, except for what the test changes."""
     sums = {name: hashlib.sha256(data).hexdigest()}
     return packed(
         [
@@ -71,7 +77,7 @@ def complaint(tmp_path: Path) -> Try:
     return try_it
 
 
-def test_what_is_put_in_comes_out(tmp_path: Path) -> None:
+def test_a_file_comes_back_unchanged(tmp_path: Path) -> None:
     source, staging, path = tmp_path / "day", tmp_path / "staging", tmp_path / "b.tar.zst"
     source.write_bytes(bytes(range(256)) * 9000)
     staging.mkdir()
@@ -86,7 +92,7 @@ def test_what_is_put_in_comes_out(tmp_path: Path) -> None:
     assert [*tmp_path.glob(".*")] == []
 
 
-def test_a_backup_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failed_backup_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "b.tar.zst"
     path.write_bytes(b"the one before")
     with pytest.raises(BackupError, match="no backup was made"), create(path, Header(1, "", ())) as writer:
@@ -105,8 +111,8 @@ def test_a_backup_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         "projects/0/memory/.", "projects/1/memory/a.md", "projects/0/journal.lock", "projects/0/memory",
     ],
 )  # fmt: skip
-def test_no_member_leads_anywhere_else(complaint: Try, name: str) -> None:
-    assert "is no name of memkit's" in complaint(whole(name))
+def test_other_member_names_are_refused(complaint: Try, name: str) -> None:
+    assert "into a backup" in complaint(whole(name))
 
 
 @pytest.mark.parametrize(
@@ -115,20 +121,20 @@ def test_no_member_leads_anywhere_else(complaint: Try, name: str) -> None:
 def test_links_and_devices_are_refused(complaint: Try, kind: bytes) -> None:
     link = tarfile.TarInfo("home/archive/a")
     link.type, link.linkname = kind, "/etc/passwd"
-    assert "no plain file" in complaint(packed([("memkit-backup.json", json.dumps(HEADER).encode()), link]))
+    assert "is not a regular file" in complaint(packed([("memkit-backup.json", json.dumps(HEADER).encode()), link]))
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "../x", "a\\b"])
-def test_no_project_lies_outside_of_the_home(complaint: Try, name: str) -> None:
+def test_project_names_that_lead_out_of_the_home_are_refused(complaint: Try, name: str) -> None:
     projects = [{"root": "/x", "under_home": name}]
-    assert "no name of a project" in complaint(whole("home/config.toml", projects=projects))
+    assert "not the name of a project" in complaint(whole("home/config.toml", projects=projects))
 
 
-def test_a_newer_one_is_refused_politely(complaint: Try) -> None:
+def test_a_newer_format_is_refused(complaint: Try) -> None:
     assert complaint(whole("home/new-kind", version=2)).endswith("this one knows 1); update memkit")
 
 
-def test_one_that_is_cut_short_anywhere_or_changed_is_refused(complaint: Try, tmp_path: Path) -> None:
+def test_a_truncated_or_changed_backup_is_refused(complaint: Try, tmp_path: Path) -> None:
     data = whole("home/config.toml", b"k = 1\n" * 50)
     for end in range(0, len(data), max(1, len(data) // 23)):
         assert "damaged" in complaint(data[:end])
@@ -139,14 +145,14 @@ def test_one_that_is_cut_short_anywhere_or_changed_is_refused(complaint: Try, tm
     one = ("home/config.toml", b"k")
     end = ("checksums.json", json.dumps({"home/config.toml": hashlib.sha256(b"k").hexdigest()}).encode())
     for members, reason in (
-        ([header, one, one, end], "there twice"),
+        ([header, one, one, end], "twice"),
         ([header, one], "its end is missing"),
-        ([header, ("home/config.toml", b"j"), end], "checksums do not fit"),
-        ([header, end], "checksums do not fit"),
-        ([header, one, ("home/ledger.jsonl", b""), end], "checksums do not fit"),
-        ([header, one, end, one], "behind its end"),
-        ([one, end], "does not begin as one"),
-        ([("memkit-backup.json", b"[]"), end], "does not begin as one"),
+        ([header, ("home/config.toml", b"j"), end], "checksums do not match"),
+        ([header, end], "checksums do not match"),
+        ([header, one, ("home/ledger.jsonl", b""), end], "checksums do not match"),
+        ([header, one, end, one], "after its end"),
+        ([one, end], "does not begin as a backup"),
+        ([("memkit-backup.json", b"[]"), end], "does not begin as a backup"),
     ):
         assert reason in complaint(packed(members))
         for path in (tmp_path / "staging").iterdir():
@@ -154,15 +160,15 @@ def test_one_that_is_cut_short_anywhere_or_changed_is_refused(complaint: Try, tm
         (tmp_path / "staging").rmdir()
 
 
-def test_other_files_are_none(complaint: Try, tmp_path: Path) -> None:
-    assert "no backup of memkit's" in complaint(b"# a day\n")
+def test_other_files_are_refused(complaint: Try, tmp_path: Path) -> None:
+    assert "not a backup of memkit" in complaint(b"# a day\n")
     with pytest.raises(BackupError, match="No such file"):
         unpack(tmp_path / "missing", tmp_path)
 
 
 @pytest.fixture
 def refused_unwritten(complaint: Try, tmp_path: Path) -> Try:
-    """The complaint about a backup of which nothing was unpacked."""
+    """The error for a backup; nothing of it stays unpacked."""
 
     def try_it(data: bytes) -> str:
         said = complaint(data)
@@ -172,7 +178,7 @@ def refused_unwritten(complaint: Try, tmp_path: Path) -> Try:
     return try_it
 
 
-def test_a_bomb_is_refused_before_anything_is_unpacked(refused_unwritten: Try) -> None:
+def test_a_bomb_is_refused(refused_unwritten: Try) -> None:
     info = tarfile.TarInfo("home/archive/a")
     info.size = 6 * 10**9
     header = tarfile.TarInfo("memkit-backup.json")
@@ -183,12 +189,12 @@ def test_a_bomb_is_refused_before_anything_is_unpacked(refused_unwritten: Try) -
     assert "unpacks to more than" in refused_unwritten(data)
 
 
-def test_many_members_together_are_no_larger(
+def test_many_members_are_limited_in_total(
     refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backup_file, "_ALWAYS_BYTES", 10_000)
-    monkeypatch.setattr(backup_file, "_MOST_RATIO", 0)
-    members = [(f"home/archive/{number}", bytes(3000)) for number in range(4)]
+    monkeypatch.setattr(backup, "_ALWAYS_BYTES", 10_000)
+    monkeypatch.setattr(backup, "_MAX_RATIO", 0)
+    members = [(f"home/archive/{number}.jsonl.zst", bytes(3000)) for number in range(4)]
     start = ("memkit-backup.json", json.dumps(HEADER).encode())
     assert "unpacks to more than" in refused_unwritten(packed([start, *members]))
 
@@ -204,28 +210,46 @@ def test_a_sparse_member_is_refused(refused_unwritten: Try) -> None:
     info = tarfile.TarInfo("home/archive/a")
     info.pax_headers = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "100000000"}
     start = ("memkit-backup.json", json.dumps(HEADER).encode())
-    assert "no plain file" in refused_unwritten(packed([start, info]))
+    assert "is not a regular file" in refused_unwritten(packed([start, info]))
 
 
 def test_too_many_members_are_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup_file, "_MOST_MEMBERS", 3)
-    members = [(f"home/archive/{number}", b"x") for number in range(4)]
+    monkeypatch.setattr(backup, "_MAX_MEMBERS", 3)
+    members = [(f"home/archive/{number}.jsonl.zst", b"x") for number in range(4)]
     start = ("memkit-backup.json", json.dumps(HEADER).encode())
     assert "more than 3 files" in refused_unwritten(packed([start, *members]))
 
 
-def test_more_than_the_disk_has_is_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_larger_than_the_free_space_is_refused(refused_unwritten: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     room = shutil.disk_usage("/")._replace(free=10)
-    monkeypatch.setattr(backup_file.shutil, "disk_usage", lambda _: room)
+    monkeypatch.setattr(backup.shutil, "disk_usage", lambda _: room)
     assert "make room" in refused_unwritten(whole("home/config.toml"))
 
 
-def test_a_pipe_is_no_backup(tmp_path: Path) -> None:
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BackupError, match="not a regular file"):
         unpack(tmp_path / "pipe", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["projects/0/memory/.git/config", "home/archive/.hidden"])
-def test_no_member_is_hidden(refused_unwritten: Try, name: str) -> None:
-    assert "is no name of memkit's" in refused_unwritten(whole(name))
+def test_hidden_members_are_refused(refused_unwritten: Try, name: str) -> None:
+    assert "into a backup" in refused_unwritten(whole(name))
+
+
+def test_a_backup_of_an_earlier_version_can_be_restored(tmp_path: Path) -> None:
+    """Version 0.1.0 wrote it, with a file of each kind that belongs in a backup."""
+    home, root = Home(str(tmp_path / "home")), tmp_path / "shop"
+    root.mkdir()
+    with open_backup(home, FIXTURES / "0.1.0.tar.zst") as found:
+        user, shop = found.header.projects
+        assert user.is_user
+        found.move({shop.root: str(root)})
+        report = found.apply(force=False, with_settings=True, settings_of=lambda _: Settings())
+    assert (report.written, report.skipped, report.problems) == (12, [], [])
+    assert Path(home.memory, "MEMORY.md").read_text() == "# Memory\n\nI prefer tabs.\n"
+    assert Path(root, ".memkit", "memory", "notes", "ö.md").read_text() == "# Note\n"
+    assert Path(root, ".memkit", "off-times").read_text() == "1 2\n"
+    assert Path(home.config_file).is_file()
+    assert len(list(Archive(home).sessions())) == 1
+    assert len(list(Path(home.replaced).glob("*/*.md"))) == 1

@@ -1,4 +1,4 @@
-"""The index: can it be read, is it of this version, does it hold what the markdown says."""
+"""Check the index: that it can be read, has the current format, and matches the Markdown; and fix it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memkit.doctor.finding import MEND, Finding, Subject
+from memkit.doctor.finding import FIX, Finding, Subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
-from memkit.errors import (
-    ForeignSnapshotError,
-    IndexBusyError,
-    IndexStoreError,
-    StaleSnapshotError,
-)
+from memkit.errors import ForeignSnapshotError, IndexBusyError, StaleSnapshotError
 from memkit.index.current import (
-    CurrentFiles,
     collection_name,
     inspect_snapshot,
     is_in_step,
@@ -30,74 +24,67 @@ from memkit.index.lock import index_lock
 from memkit.index.paths import RESTORE
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import directory
+from memkit.text import one_line, plural
 
 WAIT_SECONDS = 10.0
-"""How long a check waits for another process that has the index open."""
+"""The time that a check waits for another process that uses the index."""
 
-_MADE_ANEW = "the next search makes it anew first, and takes longer"
+_REBUILT = "the next search rebuilds it first, and takes longer"
 
 
 def check_snapshot(subject: Subject) -> Iterator[Finding]:
-    """What searches read."""
+    """Check the snapshot that searches read."""
     try:
         snapshot = inspect_snapshot(subject.project, subject.home, subject.settings)
     except ForeignSnapshotError as error:
-        yield Finding("snapshot-foreign", "error", str(error), _MADE_ANEW, MEND, fixable=True)
+        yield Finding("snapshot-foreign", "error", str(error), _REBUILT)
         return
     except StaleSnapshotError as error:
-        yield Finding("snapshot-damaged", "error", str(error), _MADE_ANEW, MEND, fixable=True)
+        yield Finding("snapshot-damaged", "error", str(error), _REBUILT)
         return
-    place = snapshot_directory(subject.home, _name(subject))
+    place = snapshot_directory(subject.home, _collection_name(subject))
     if snapshot is None and place.is_dir() and any(place.iterdir()):
-        what = f"the snapshot in {place} is half-written: none of it is in force"
-        yield Finding("snapshot-damaged", "error", what, _MADE_ANEW, MEND, fixable=True)
+        what = f"the snapshot in {place} is half-written, so searches do not use it"
+        yield Finding("snapshot-damaged", "error", what, _REBUILT)
 
 
 def check_edits(subject: Subject) -> Iterator[Finding]:
-    """Whether the index stands for the memory as it is now, with a vector for every chunk."""
+    """Check that the index is up to date, with a vector for every chunk."""
     files = read_files(subject.project, subject.home, subject.settings)
     for line in files.problems:
+        is_record = line == files.added_paths_problem
         yield Finding(
             "memory-unreadable",
             "error",
-            " ".join(line.split("; ")[0].split()),
-            "what the index has of it is kept; what is new there is not found",
-            _advice_on(files, line),
+            one_line(line.split("; ")[0]),
+            "the index keeps the old content; searches do not find new content",
+            RESTORE if is_record else "make it readable, or mount its disk; then `memkit index`",
         )
+    root = subject.project.root
     snapshot = _snapshot(subject)
     if snapshot is None:
         if files:
-            what = f"{len(files)} memory files of {subject.project.root} are not indexed"
-            yield Finding("not-indexed", "warning", what, _MADE_ANEW, MEND, fixable=True)
+            what = f"{plural(len(files), 'memory file')} of {root} are not indexed"
+            yield Finding("not-indexed", "warning", what, _REBUILT)
         return
     if not is_in_step(snapshot, files, subject.settings):
         yield Finding(
             "not-indexed",
             "warning",
-            f"the memory of {subject.project.root} was changed since it was indexed",
-            "the next search indexes the changes first; until then they are not found",
-            MEND,
-            fixable=True,
+            f"the memory of {root} has changed since it was indexed",
+            "the next search indexes the changes first; until then searches do not find them",
         )
     if snapshot.missing and subject.settings.embedding.provider != "none":
         yield Finding(
             "not-embedded",
             "warning",
-            f"{snapshot.missing} of {len(snapshot)} chunks of {subject.project.root} have no vector",
-            "they are found by their words alone",
-            MEND,
-            fixable=True,
+            f"{snapshot.missing} of {len(snapshot)} chunks of {root} have no vector",
+            "searches find them only by their words",
         )
 
 
-def _advice_on(files: CurrentFiles, line: str) -> str:
-    if line == files.added_paths_problem:
-        return RESTORE
-    return "make it readable, or mount what it is on; then `memkit index`"
-
-
 def check_store(subject: Subject) -> Iterator[Finding]:
-    """The vector index, read to the last byte, and compared with the snapshot and the markdown."""
+    """Read the whole vector index, and compare it with the snapshot and the Markdown."""
     path = directory(subject.home, subject.settings.index.uri)
     if path is None or not os.path.lexists(path):
         return
@@ -109,23 +96,18 @@ def check_store(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "index-busy",
             "note",
-            f"the index is being written; {path} was not looked into",
-            "nothing, if that ends",
-            "`memkit doctor` again in a moment",
+            f"another process writes the index, so {path} was not checked",
+            "none, if that process ends",
+            "run `memkit doctor` again in a moment",
         )
-        return
-    except IndexStoreError as error:  # the home cannot be written, which is told of by itself
-        what, meaning = str(error), "nothing can be indexed"
-        yield Finding("index-closed", "error", what, meaning, "make that directory writable")
         return
     if contents.damage:
         yield Finding(
             "index-damaged",
             "error",
             f"the index {path} cannot be read: {contents.damage}",
-            "nothing new can be indexed",
-            f"{MEND} moves it aside and makes it anew from the markdown",
-            fixable=True,
+            "memkit can index nothing new",
+            f"{FIX} sets it aside and rebuilds it from the Markdown",
         )
         return
     if contents.failure:
@@ -133,9 +115,9 @@ def check_store(subject: Subject) -> Iterator[Finding]:
             "index-unreadable",
             "error",
             f"the index {path} could not be read: {contents.failure}",
-            "nothing new may be indexed; nothing says that the files are damaged, so they stay as they are",
+            "memkit may not be able to index new text; the files may be intact, so they stay as they are",
             "look for a full disk, a missing permission, or too few descriptors (`ulimit -n`); then "
-            "`memkit doctor` again",
+            "run `memkit doctor` again",
         )
         return
     if was_open:
@@ -143,17 +125,15 @@ def check_store(subject: Subject) -> Iterator[Finding]:
             "index-left-open",
             "warning",
             f"a process was killed while it had the index {path} open",
-            "it can be read whole; the next one that writes it checks it first",
-            MEND,
-            fixable=True,
+            "the index is intact; the next process that writes it checks it first",
         )
-    collection = contents.collections.get(_name(subject))
+    collection = contents.collections.get(_collection_name(subject))
     if collection is not None:
         yield from _compare(subject, collection)
 
 
 def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
-    """What is wrong in the project's collection."""
+    """Compare the project's collection with the model, the Markdown, and the snapshot."""
     if collection.foreign:
         what = f"{collection.foreign} rows of the index are of another version of memkit"
         yield _to_rebuild(subject, "index-foreign", what)
@@ -166,96 +146,93 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
     snapshot = _snapshot(subject)
     if snapshot is None:
         return
-    ids = {snapshot.id(place) for place in range(len(snapshot))}
+    ids = {snapshot.id(position) for position in range(len(snapshot))}
     files = read_files(subject.project, subject.home, subject.settings)
     if not files.problems and is_in_step(snapshot, files, subject.settings):
         model = subject.settings.embedding.model
-        said = {
+        expected = {
             chunk.id(model)
             for file in files.values()
             for chunk in chunks_of(file, subject.settings)[0]
         }
-        if ids != said:
-            what = f"the index differs from the markdown in {len(ids ^ said)} chunks"
+        if ids != expected:
+            what = f"the index differs from the Markdown in {plural(len(ids ^ expected), 'chunk')}"
             yield _to_rebuild(subject, "index-differs", what)
             return
     if ids != collection.ids:
+        count = plural(len(ids ^ collection.ids), "chunk")
         yield Finding(
             "snapshot-differs",
             "error",
-            f"what searches read differs from the index in {len(ids ^ collection.ids)} chunks",
-            "some entries are not found, or are found though they are gone",
-            MEND,
-            fixable=True,
+            f"the snapshot that searches read differs from the index in {count}",
+            "searches miss some entries, or find deleted ones",
         )
 
 
 def _to_rebuild(subject: Subject, code: str, what: str) -> Finding:
-    """A finding that only a new index mends. What a service embedded was paid for, so the user decides."""
+    """Return a finding that only a rebuild fixes. The user decides about that if vectors cost money."""
     is_paid = subject.settings.embedding.provider in PROVIDERS
     return Finding(
         code,
         "error",
         what,
         "searches fail or miss entries",
-        "`memkit index --rebuild`, which embeds everything again" if is_paid else MEND,
-        fixable=not is_paid,
+        "`memkit index --rebuild`, which embeds everything again" if is_paid else FIX,
     )
 
 
 def check_gone_projects(subject: Subject) -> Iterator[Finding]:
-    """Projects that have an index and no directory any more."""
+    """Find indexed projects whose directory is gone."""
     for root in known_roots(subject.home):
         if not Path(root).is_dir():
             yield Finding(
                 "project-gone",
                 "note",
                 f"the project {root} has an index, but its directory is gone",
-                "nothing of it is searched; it is indexed again when it comes back",
-                f"nothing, or `git clone` and the like; from then on `memkit index --project {root}`",
+                "searches do not use it; memkit indexes it again when it comes back",
+                f"nothing; when it is back, `memkit index --project {root}`",
             )
 
 
 def set_index_aside(subject: Subject) -> str:
-    """Move away an index that cannot be read. Raises `IndexStoreError`."""
+    """Move a damaged index away. Raise `IndexStoreError`."""
     path = directory(subject.home, subject.settings.index.uri)
-    said: list[str] = []
+    lines: list[str] = []
     if path is not None:
         with index_lock(subject.home, WAIT_SECONDS):
-            set_aside_if_damaged(path, not subject.settings.index.uri, said.append)
-    return "; ".join(said) or "the index can be read again"
+            set_aside_if_damaged(path, not subject.settings.index.uri, lines.append)
+    return "; ".join(lines) or "the index can be read again"
 
 
-def mend_by_pass(subject: Subject) -> str:
-    """Bring the project's index into step. Raises `MemkitError`."""
-    return _index(subject, rebuild=False)
+def update(subject: Subject) -> str:
+    """Update the project's index. Raise `MemkitError`."""
+    return _index(subject, is_rebuild=False)
 
 
-def mend_by_rebuild(subject: Subject) -> str:
-    """Make the project's index anew. Raises `MemkitError`."""
-    return _index(subject, rebuild=True)
+def rebuild(subject: Subject) -> str:
+    """Rebuild the project's index. Raise `MemkitError`."""
+    return _index(subject, is_rebuild=True)
 
 
-def _index(subject: Subject, rebuild: bool) -> str:
+def _index(subject: Subject, is_rebuild: bool) -> str:
     from memkit.index.sync import sync_project
 
-    said: list[str] = []
+    lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):
         report = sync_project(
-            subject.project, subject.home, subject.settings, rebuild=rebuild, announce=said.append
+            subject.project, subject.home, subject.settings, rebuild=is_rebuild, announce=lines.append
         )
-    said.append(
-        f"{report.chunks} chunks of {subject.project.root} indexed, {report.embedded} embedded"
-    )
-    return "; ".join([*said, *filter(None, [report.degraded])])
+    chunks = plural(report.chunks, "chunk")
+    lines.append(f"{chunks} of {subject.project.root} indexed, {report.embedded} embedded")
+    return "; ".join([*lines, *filter(None, [report.degraded])])
 
 
-def _name(subject: Subject) -> str:
+def _collection_name(subject: Subject) -> str:
     return collection_name(subject.project, subject.home, space(subject.settings.embedding))
 
 
 def _snapshot(subject: Subject) -> Snapshot | None:
-    """The snapshot in force; None also if it is damaged, which `check_snapshot` tells."""
+    """Return the current snapshot; None also if it is damaged, which `check_snapshot` reports."""
     try:
         return inspect_snapshot(subject.project, subject.home, subject.settings)
     except StaleSnapshotError:
@@ -263,7 +240,7 @@ def _snapshot(subject: Subject) -> Snapshot | None:
 
 
 def _dimensions(subject: Subject) -> int | None:
-    """The length of the model's vectors, if that is known without asking it."""
+    """Return the length of the model's vectors, or None if only the provider knows it."""
     if subject.settings.embedding.provider != "local":
         return None
     from memkit.embedding.local import DIMENSIONS

@@ -1,0 +1,295 @@
+"""Check the files of the memory home and of the memory: space, owner, modes, links, git, and the clock."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from memkit.capture.sessions import Sessions
+from memkit.doctor.finding import FIX, Finding, Subject, moment
+from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
+from memkit.home_files import top_names
+from memkit.hook.git import is_ignored, tracked_below
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
+from memkit.hook.session_facts import days
+from memkit.ipc import spool
+from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, Home
+from memkit.text import plural
+
+NEEDED_BYTES = 50_000_000
+"""With less free space, an index update or the next day file may fail."""
+
+WANTED_BYTES = 500_000_000
+"""With less free space, the user should make room soon."""
+
+CLOCK_SECONDS = 86_400.0
+"""Time zones and clock changes may explain this much."""
+
+MAX_NAMED = 5
+"""Refused files that are reported one by one."""
+
+
+def check_writing(subject: Subject) -> Iterator[Finding]:
+    """Check that the home and the project's memory can be written, and have free space."""
+    places = [subject.home.root]
+    memory = next(filter(os.path.isdir, (subject.project.memory, subject.project.root)), None)
+    if memory is not None:
+        try:
+            inside(subject.project.memory, subject.project.root)
+        except RefusedFileError:  # `check_memory` reports it
+            memory = subject.project.root
+        places.append(memory)
+    for place in places:
+        try:
+            with tempfile.TemporaryFile(prefix=".memkit-", dir=place) as file:
+                file.write(b"\0")
+            free = shutil.disk_usage(place).free
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                yield _unwritable(place, error)
+                continue
+            free = 0
+        if free < WANTED_BYTES:
+            yield _low_space(place, free)
+
+
+def _unwritable(place: str, error: OSError) -> Finding:
+    if error.errno == errno.EROFS:
+        fix = f"mount the file system of {place} writable, or set MEMKIT_HOME to another place"
+    else:
+        fix = f"`chmod -R u+rwX {place}`, as the user it belongs to"
+    what = f"{place} cannot be written: {error.strerror or error}"
+    return Finding("read-only", "error", what, "memkit cannot keep anything", fix)
+
+
+def _low_space(place: str, free: int) -> Finding:
+    is_full = free < NEEDED_BYTES
+    return Finding(
+        "disk-full" if is_full else "disk-low",
+        "error" if is_full else "warning",
+        f"the disk of {place} has {free / 1e6:,.0f} MB left",
+        "memkit cannot keep anything" if is_full else "soon memkit cannot keep anything",
+        "make room there, or set MEMKIT_HOME to another disk",
+    )
+
+
+def check_memory(subject: Subject) -> Iterator[Finding]:
+    """Find files of the memory that memkit refuses: links out of it, devices, pipes, and giants."""
+    for project in (subject.project, Project.of_user(subject.home)):
+        refused = list(islice(_refused_files(project), MAX_NAMED + 1))
+        for path, reason in refused[:MAX_NAMED]:
+            yield Finding(
+                "memory-refused",
+                "warning",
+                f"memkit does not use {path}: {reason}",
+                "memkit neither reads nor writes it; if it is the whole memory or today's file, new turns "
+                "are lost",
+                f"look at it with `ls -l {path}`, and remove or replace it if you did not put it there",
+            )
+        if len(refused) > MAX_NAMED:
+            yield Finding(
+                "memory-refused",
+                "warning",
+                f"memkit does not use more files of {project.memory} than are named here",
+                "memkit neither reads nor writes them",
+                f"look at the memory with `ls -lR {project.memory}`",
+            )
+
+
+def _refused_files(project: Project) -> Iterator[tuple[str, str]]:
+    """Yield each refused file of a memory, and the reason."""
+    try:
+        memory = inside(project.memory, project.root)
+    except RefusedFileError as error:
+        yield project.memory, error.strerror or ""
+        return
+    above = os.path.dirname(project.memory)
+    others = [os.path.join(project.root, name) for name in (OFF_TIMES, ".memkit.toml")]
+    others += [os.path.join(above, name) for name in (".gitignore", "journal.lock")]
+    for path in filter(os.path.lexists, others):
+        if reason := _reason(path, project.root):
+            yield path, reason
+    for directory, below, files in os.walk(memory):
+        for name in sorted((*below, *files)):
+            path = os.path.join(directory, name)
+            is_markdown = name.endswith((".md", ".markdown"))
+            if (is_markdown or os.path.islink(path)) and (reason := _reason(path, memory)):
+                yield path, reason
+
+
+def _reason(path: str, root: str) -> str:
+    """Return why a file is refused, or "" if it is not."""
+    try:
+        status = os.stat(inside(path, root))
+    except RefusedFileError as error:
+        return error.strerror or ""
+    except OSError:  # a broken link that stays inside, or deleted meanwhile
+        return ""
+    if stat.S_ISDIR(status.st_mode):
+        return ""
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no regular file"
+    return f"it is larger than {MOST_BYTES:,} bytes" if status.st_size > MOST_BYTES else ""
+
+
+def check_git(subject: Subject) -> Iterator[Finding]:
+    """Check that git does not see a memory that is not shared."""
+    project = subject.project
+    if subject.settings.memory.shared or not days(project):
+        return
+    tracked = tracked_below(project.root, project.memory)
+    if tracked:
+        yield Finding(
+            "memory-tracked",
+            "warning",
+            f"memory.shared is off, but git tracks {plural(len(tracked), 'file')} of {project.memory}: "
+            f"{tracked[0]}",
+            "memkit writes new turns to other files, DATE.local.md, which git ignores",
+            "ask the owner first: `memkit config set memory.shared true` commits all of the memory, "
+            f"and `git rm -r --cached {MEMORY_DIRECTORY}` takes it out of git for everybody",
+        )
+    probe = os.path.join(project.memory, "2000-01-01.local.md")
+    if not is_ignored(project.root, probe):
+        yield Finding(
+            "memory-not-ignored",
+            "warning",
+            f"git does not ignore {project.memory}, and memory.shared is off",
+            "`git add -A` adds the memory to the next commit",
+            f"find the pattern that includes it: `git -C {project.root} check-ignore -v --no-index {probe}`",
+        )
+
+
+def check_registry(subject: Subject) -> Iterator[Finding]:
+    """Check that the registry of projects can be read."""
+    problem = Registry.read(subject.home).problem
+    if problem:
+        what, _, fix = problem.partition("; ")
+        yield Finding(
+            "registry-unreadable",
+            "warning",
+            what,
+            "memkit ignores links, names, and moves of projects until then: directories that share a memory "
+            "write to their own",
+            fix,
+        )
+
+
+def check_owner(subject: Subject) -> Iterator[Finding]:
+    """Check that the whole home belongs to the current user."""
+    if sys.platform == "win32":  # no numeric owners
+        return
+    home = subject.home
+    owner, user = os.lstat(home.root).st_uid, os.geteuid()
+    if owner != user:
+        yield Finding(
+            "home-of-another",
+            "error" if user else "warning",
+            f"{home.root} belongs to the user {owner}, and this is {user}",
+            "its owner cannot read the files that memkit writes now",
+            "run memkit as its owner, or set MEMKIT_HOME to a place of your own",
+        )
+    others = _of_others(home, owner)
+    if others:
+        yield Finding(
+            "wrong-owner",
+            "error",
+            f"{plural(len(others), 'file')} in {home.root} belong to another user than the directory: "
+            f"{others[0]}",
+            "memkit cannot read or replace them; this happens after running it with sudo",
+            f"`sudo chown -R {owner} {home.root}`" if user else FIX,
+        )
+
+
+def fix_owner(subject: Subject) -> str:
+    """Give all files to the owner of the home; only root can. Raise `OSError`."""
+    if sys.platform == "win32":  # `check_owner` finds nothing
+        raise NotImplementedError
+    owner = os.lstat(subject.home.root)
+    others = _of_others(subject.home, owner.st_uid)
+    for path in others:
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    return f"{plural(len(others), 'file')} given to the user {owner.st_uid}"
+
+
+def _of_others(home: Home, owner: int) -> list[str]:
+    return [path for path, status in _walk(home) if status.st_uid != owner]
+
+
+def check_permissions(subject: Subject) -> Iterator[Finding]:
+    """Check that other users of this machine cannot read the home."""
+    found = _open_to_others(subject.home)
+    if found:
+        yield Finding(
+            "open-to-others",
+            "warning",
+            f"other users may read or change {plural(len(found), 'file')} in {subject.home.root}: {found[0]}",
+            "other users can read your conversations with Claude",
+        )
+
+
+def fix_permissions(subject: Subject) -> str:
+    """Remove all permissions of other users. Raise `OSError`."""
+    found = _open_to_others(subject.home)
+    for path in found:
+        with contextlib.suppress(FileNotFoundError):  # deleted since the listing, as old snapshots
+            os.chmod(path, PRIVATE_DIRECTORY if os.path.isdir(path) else PRIVATE_FILE)
+    return f"{plural(len(found), 'file')} closed to other users"
+
+
+def _open_to_others(home: Home) -> list[str]:
+    if os.name != "posix":
+        return []
+    return [
+        path
+        for path, status in _walk(home)
+        if status.st_mode & 0o077 and not stat.S_ISLNK(status.st_mode)
+    ]
+
+
+def _walk(home: Home) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield all paths of the home with their status, without following links.
+
+    Skip downloads: they are large, public, and partly have the modes that pip gives its files.
+    """
+    skipped = {name for name, kinds in top_names().items() if all(kind.is_public for kind in kinds)}
+    yield home.root, os.lstat(home.root)
+    for directory, directories, files in os.walk(home.root):
+        if directory == home.root:
+            directories[:] = [name for name in directories if name not in skipped]
+        for name in (*directories, *files):
+            path = os.path.join(directory, name)
+            try:
+                yield path, os.lstat(path)
+            except FileNotFoundError:  # deleted since the listing
+                continue
+
+
+def check_clock(subject: Subject) -> Iterator[Finding]:
+    """Check that the clock is not before something that memkit already recorded."""
+    newest, what = max(_recorded_times(subject), default=(0.0, ""))
+    if newest > subject.now + CLOCK_SECONDS:
+        yield Finding(
+            "clock-behind",
+            "error",
+            f"the clock says {moment(subject.now)}, but {what} is of {moment(newest)}",
+            "turns go to wrong days, and scheduled work waits",
+            "set the clock; on Linux `timedatectl set-ntp true`",
+        )
+
+
+def _recorded_times(subject: Subject) -> Iterator[tuple[float, str]]:
+    """Yield recorded times, in seconds since the epoch, each with a description."""
+    for session in Sessions(subject.home):
+        yield session.told, f"an event of session {session.id}"
+    for item in spool.unfinished(subject.home):
+        yield spool.time_of(item.record), "a waiting event"
+    yield Path(__file__).stat().st_mtime, "the installed memkit"
