@@ -48,7 +48,7 @@ def check_project_settings(subject: Subject) -> Iterator[Finding]:
             "warning",
             line,
             "memkit ignores this setting, because anyone may write a repository; the rest of the file counts",
-            "remove it there",
+            "remove it from that file",
         )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from memkit import environment
 from memkit.claude_code.commands import PLUGIN, ClaudeCode, ClaudeCodeError
 from memkit.claude_code.settings import installed_names
+from memkit.environment.launcher import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
 from memkit.hook.project import Project
@@ -118,6 +119,7 @@ def find_owned_files(
             found.add(path, kinds)
         elif path.exists():
             found.kept.append((path, "kept"))
+    found.removed.extend(installed_launcher())
     roots = {Path(project.root) for project in projects}
     found.kept[:] = [one for one in found.kept if one[0] not in roots]
     return found
