@@ -11,7 +11,7 @@ from memkit.cli.context import Context, command, counted
 from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
 
 if TYPE_CHECKING:
-    from memkit.index.sync import SyncReport
+    from memkit.index import SyncReport
 
 LOCK_SECONDS = 600.0
 
@@ -36,7 +36,7 @@ def index_command(
       memkit index --drop docs/decisions
       memkit index --rebuild
     """
-    from memkit.index.paths import change_paths
+    from memkit.index.memory_files import change_paths
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
@@ -71,7 +71,7 @@ def _by_service(context: Context) -> SyncReport | None:
     """What the service did; None if it is not there to do it."""
     import msgspec
 
-    from memkit.index.sync_report import SyncReport
+    from memkit.index import SyncReport
     from memkit.ipc.client import ServiceUnavailable
     from memkit.recall.ask import ask_service
 
@@ -99,8 +99,7 @@ def index_here(
     """
     wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
     from memkit.cli.progress import counting
-    from memkit.index.lock import index_lock
-    from memkit.index.sync import sync_project
+    from memkit.index import index_lock, sync_project
 
     settings = context.settings()
     try:

@@ -57,7 +57,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
 
 def _list(context: Context) -> None:
     from memkit.capture.known_projects import all_known
-    from memkit.index.identity import identity
+    from memkit.index.catalog import identity
 
     if Path(context.project.memory).is_dir():
         identity(context.project, context.home)  # notes where a renamed project is now
@@ -128,8 +128,7 @@ def _rename(context: Context, name: str) -> None:
 
 
 def _merge(context: Context, path: str, remove: bool) -> None:
-    from memkit.index.lock import index_lock
-    from memkit.index.sync import sync_project
+    from memkit.index import index_lock, sync_project
     from memkit.journal.journal import Journal
     from memkit.maintenance.merge import merge, remove_merged
     from memkit.recall.ask import end_if_hung

@@ -15,19 +15,11 @@ from memkit.errors import (
     IndexStoreError,
     StaleSnapshotError,
 )
-from memkit.index.current import (
-    CurrentFiles,
-    collection_name,
-    inspect_snapshot,
-    is_in_step,
-    known_roots,
-    read_files,
-    snapshot_directory,
-)
+from memkit.index import index_lock, is_up_to_date, read_files
+from memkit.index.catalog import collection_name, inspect_snapshot, known_roots, snapshot_directory
+from memkit.index.chunker import chunk_file
 from memkit.index.damage import Collection, in_use_marker, read_all, set_aside_if_damaged
-from memkit.index.index_pass import chunks_of
-from memkit.index.lock import index_lock
-from memkit.index.paths import RESTORE
+from memkit.index.memory_files import RESTORE, CurrentFiles
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import directory
 
@@ -70,7 +62,7 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
             what = f"{len(files)} memory files of {subject.project.root} are not indexed"
             yield Finding("not-indexed", "warning", what, _MADE_ANEW, MEND, fixable=True)
         return
-    if not is_in_step(snapshot, files, subject.settings):
+    if not is_up_to_date(snapshot, files, subject.settings):
         yield Finding(
             "not-indexed",
             "warning",
@@ -168,12 +160,12 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
         return
     ids = {snapshot.id(place) for place in range(len(snapshot))}
     files = read_files(subject.project, subject.home, subject.settings)
-    if not files.problems and is_in_step(snapshot, files, subject.settings):
+    if not files.problems and is_up_to_date(snapshot, files, subject.settings):
         model = subject.settings.embedding.model
         said = {
             chunk.id(model)
             for file in files.values()
-            for chunk in chunks_of(file, subject.settings)[0]
+            for chunk in chunk_file(file, subject.settings)[0]
         }
         if ids != said:
             what = f"the index differs from the markdown in {len(ids ^ said)} chunks"
@@ -237,7 +229,7 @@ def mend_by_rebuild(subject: Subject) -> str:
 
 
 def _index(subject: Subject, rebuild: bool) -> str:
-    from memkit.index.sync import sync_project
+    from memkit.index import sync_project
 
     said: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):

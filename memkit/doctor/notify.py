@@ -9,7 +9,7 @@ from memkit.doctor.checks import CHECKS, examine
 from memkit.doctor.finding import Finding, open_subject
 from memkit.hook.notices import Notice, publish
 from memkit.hook.project import Project
-from memkit.index.current import known_projects
+from memkit.index import known_projects
 from memkit.paths import Home
 
 

@@ -22,11 +22,11 @@ from memkit.forget.audit_places import (
 from memkit.forget.findings import SecretFinder, SecretFinding
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
-from memkit.index.chunk_reader import ChunkReader, open_in_force
-from memkit.index.current import collection_name, read_files, snapshots_of
-from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index import read_files, sync_project
+from memkit.index.catalog import collection_name, snapshots_of
+from memkit.index.chunk_reader import ChunkReader, open_current
+from memkit.index.erasure import delete_collection, erase_deleted
 from memkit.index.snapshot_writer import remove_others
-from memkit.index.sync import sync_project
 from memkit.ipc import spool, unindexed
 from memkit.journal.journal import Journal
 from memkit.paths import Home
@@ -132,7 +132,7 @@ class Audit:
                 sync_project(project, self._home, settings)
         kept = {project.root for project, _ in self._projects if Path(project.root).is_dir()}
         for directory in snapshots_of(self._home, self._roots):
-            chunks = open_in_force(directory, ChunkReader)
+            chunks = open_current(directory, ChunkReader)
             if chunks is None:  # of no use to anybody
                 shutil.rmtree(directory, ignore_errors=True)
                 continue
@@ -141,7 +141,7 @@ class Audit:
             _look_at_chunks(directory, finder)
             is_stale = chunks.root not in kept or directory.name not in self._names()
             if finder.found and is_stale:
-                forget_collection(self._home, self._uri, directory.name)
+                delete_collection(self._home, self._uri, directory.name)
         if not erase_deleted(self._home, self._uri):
             self._announce(
                 f"the Chroma server {self._uri} may keep what was deleted in its own files; run "
@@ -165,6 +165,6 @@ def all_projects(home: Home) -> list[Project]:
 
 
 def _look_at_chunks(directory: Path, finder: SecretFinder) -> None:
-    chunks = open_in_force(directory, ChunkReader)
+    chunks = open_current(directory, ChunkReader)
     for chunk in chunks.chunks() if chunks is not None else ():
         finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)

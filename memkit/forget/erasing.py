@@ -20,11 +20,11 @@ from memkit.forget.locations import Locations, find_locations, named_turn
 from memkit.forget.periods import is_of_period
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project
-from memkit.index.chunk_reader import ChunkReader, open_in_force
-from memkit.index.current import collection_name, other_collections, snapshots_of
-from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index import sync_project
+from memkit.index.catalog import collection_name, other_collections, snapshots_of
+from memkit.index.chunk_reader import ChunkReader, open_current
+from memkit.index.erasure import delete_collection, erase_deleted
 from memkit.index.snapshot_writer import remove_others
-from memkit.index.sync import sync_project
 from memkit.ipc import spool, unindexed
 from memkit.journal.day_removal import Removal
 from memkit.journal.journal import Journal
@@ -183,13 +183,13 @@ class _Eraser:
             if Path(project.root).is_dir():
                 sync_project(project, self._home, settings, announce=self._announce)
             for other in other_collections(project, self._home, name):
-                forget_collection(self._home, self._uri, other)
+                delete_collection(self._home, self._uri, other)
         for directory in snapshots_of(self._home, None):
-            chunks = open_in_force(directory, ChunkReader)
+            chunks = open_current(directory, ChunkReader)
             if chunks is not None:
                 remove_others(directory, chunks.path.name)
                 if not Path(chunks.root).is_dir() and self._is_in(chunks):
-                    forget_collection(self._home, self._uri, directory.name)
+                    delete_collection(self._home, self._uri, directory.name)
         if not erase_deleted(self._home, self._uri):
             self._announce(
                 f"the Chroma server {self._uri} may keep what was deleted in its own files; run "

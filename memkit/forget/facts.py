@@ -8,9 +8,9 @@ from pathlib import Path
 
 from memkit.forget.selection import Passage, read_facts
 from memkit.hook.project import Project
+from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import Chunk
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_in_force
-from memkit.index.current import snapshots_of
+from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_current
 from memkit.journal.facts import WrittenFact
 from memkit.journal.journal import Journal
 from memkit.paths import Home
@@ -38,7 +38,7 @@ class CitedChunks:
         self._root = Path(journal.project.root)
         self._chunks: dict[str, Chunk] = {}
         for directory in snapshots_of(home, {journal.project.root}):
-            reader = open_in_force(directory, ChunkReader)
+            reader = open_current(directory, ChunkReader)
             if reader is not None:
                 for place, chunk in enumerate(reader.chunks()):
                     self._chunks[reader.id(place)[:SHOWN_ID_CHARACTERS]] = chunk

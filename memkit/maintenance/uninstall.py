@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memkit import environment
 from memkit.errors import MemkitError
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
 from memkit.locks import is_locked

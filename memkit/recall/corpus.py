@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
-from memkit.index.columns import NAMED
 from memkit.index.lexical import ReadingOrder
-from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot import NAMED, Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
 
 MANY_VECTORS = 50_000

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.index.current import known_projects
+from memkit.index import known_projects
 from memkit.journal.facts import MEMORY_FILE
 from memkit.llm.calls import BusyError, Calls, calls_lock
 from memkit.llm.ledger import OK, Ledger

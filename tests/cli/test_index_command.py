@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import unindexed
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.errors import ConfigError
-from memkit.index.chunker import Chunk, ChunkOptions, chunk_markdown, decode
+from memkit.index.chunk import Chunk
+from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
 
 DEFAULT = ChunkOptions()
 SMALL = ChunkOptions(max_characters=240, min_characters=40, overlap_lines=2)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.index.columns import DTYPE, NAMED, join, make_columns
+from memkit.index.snapshot import DTYPE, NAMED
+from memkit.index.snapshot_writer import join_columns, make_columns
 from tests.memory import DAYS, make_chunk, make_memory
 
 NAMES = st.sampled_from(["", "a", "b", "ä/ö"])
@@ -71,7 +72,7 @@ def test_joined_as_if_made_at_once(files: list[list[Chunk]], data: st.DataObject
             parts.append((columns[2:-1], names))
         else:
             parts.append(make_columns(own))
-    joined, expected = join(parts), make_columns(chunks)
+    joined, expected = join_columns(parts), make_columns(chunks)
     assert joined[0].tolist() == expected[0].tolist()
     assert joined[1] == expected[1]
     assert joined[0].dtype == DTYPE

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from memkit.errors import IndexStoreError
-from memkit.index import damage
+from memkit.index import damage, index_lock
 from memkit.index.damage import in_use_marker, read_all, set_aside_if_damaged
-from memkit.index.lock import index_lock
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.memory import DAYS, FakeEmbedder, Memory, make_chunk, make_memory
@@ -67,7 +66,7 @@ def test_a_large_index_of_a_killed_process_is_kept(many: Memory) -> None:
 def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
     shutil.copytree(many.home.root, tmp_path / "home")
     home = Home(str(tmp_path / "home"))
-    with index_lock(home, 5.0), Store.open(home, "", "memkit-many", anew=True) as store:
+    with index_lock(home, 5.0), Store.open(home, "", "memkit-many", rebuild=True) as store:
         assert store.tidy_ids() == []
 
 

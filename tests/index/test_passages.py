@@ -72,9 +72,7 @@ def conversations(draw: st.DrawFn, most: int = 10) -> Conversations:
 
 
 def index_of(documents: dict[str, str]) -> LexicalIndex:
-    index = LexicalIndex()
-    index.add(documents.items())
-    return index
+    return LexicalIndex().updated(documents.items())
 
 
 @pytest.mark.filterwarnings("error")
@@ -105,8 +103,10 @@ def test_additions_and_removals_leave_no_trace(
         directory = tmp_path_factory.mktemp("passages")
         index.save(str(directory))
         index = LexicalIndex.load(str(directory))
-    index.remove([name for name in old if old[name] != new.get(name)])
-    index.add([(name, text) for name, text in new.items() if old.get(name) != text])
+    index = index.updated(
+        [(name, text) for name, text in new.items() if old.get(name) != text],
+        [name for name in old if old[name] != new.get(name)],
+    )
     fresh = index_of(new)
     for query in queries:
         found = index.passages(read.order)(query)

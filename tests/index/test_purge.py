@@ -10,7 +10,7 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
-from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index.erasure import delete_collection, erase_deleted
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.memory import make_chunk
@@ -80,7 +80,7 @@ def test_a_collection_is_forgotten_with_its_snapshots_and_vectors(home: Home) ->
     snapshots.mkdir(parents=True)
     (snapshots / "current").write_text(WORD)
     before = held(home, NAME)
-    forget_collection(home, "", OTHER)
+    delete_collection(home, "", OTHER)
     erase_deleted(home, "")
     assert holders(home) == []
     assert held(home, NAME) == before
@@ -106,7 +106,7 @@ def test_memory_that_was_not_used_yet_is_not_kept_in_the_files_of_vectors(home: 
 def test_the_vectors_of_a_collection_that_was_made_anew_go(home: Home) -> None:
     with Store.open(home, "", NAME) as store:
         store.put(rows(range(30)))
-    with Store.open(home, "", NAME, anew=True) as store:
+    with Store.open(home, "", NAME, rebuild=True) as store:
         store.put(rows(range(10)))
     # As Chroma leaves them, with the memory of the process behind the last vector.
     left = Path(home.index, "chroma", "01234567-89ab-cdef-0123-456789abcdef")

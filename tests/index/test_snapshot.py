@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
+from memkit.index import open_chunks, open_snapshot
+from memkit.index.chunk_reader import open_current
 from memkit.index.chunker import ChunkOptions, chunk_markdown
-from memkit.index.current import open_chunks, open_snapshot
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot, open_current
-from memkit.index.snapshot_writer import write
+from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot_writer import write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
@@ -33,10 +34,9 @@ def rows_of(files: dict[str, str]) -> list[Row]:
 
 
 def written(directory: Path, rows: list[Row]) -> Snapshot:
-    lexical = LexicalIndex("english")
-    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
-    write(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
-    snapshot = open_current(directory, "english")
+    lexical = LexicalIndex("english").updated((row.id, row.chunk.lexical_text) for row in rows)
+    write_snapshot(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
+    snapshot = open_current(directory, lambda path: Snapshot(path, "english"))
     assert snapshot is not None
     return snapshot
 

@@ -19,13 +19,13 @@ import pytest
 
 from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
+from memkit.index import is_up_to_date, read_files
 from memkit.index import store as store_module
+from memkit.index.catalog import collection_name
 from memkit.index.chunker import ChunkOptions, chunk_markdown
-from memkit.index.current import collection_name, is_in_step, read_files
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
-from memkit.index.erasure import forget_collection
-from memkit.index.owner import owner_of
-from memkit.index.store import ForeignRowsError, Row, Store
+from memkit.index.erasure import delete_collection
+from memkit.index.store import ForeignRowsError, Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
@@ -451,9 +451,9 @@ def test_two_homes_share_a_server(tmp_path: Path, server: str) -> None:
     first.sync()
     assert len(rows_on(server, second)) == len(contents[1])
     name = collection_name(second.project, second.home, space(second.settings.embedding))
-    forget_collection(first.home, server, name)
+    delete_collection(first.home, server, name)
     assert_costs_nothing(second)
-    forget_collection(second.home, server, name)
+    delete_collection(second.home, server, name)
     with pytest.raises(chromadb.errors.NotFoundError):
         rows_on(server, second)
 
@@ -464,31 +464,12 @@ def test_another_server_is_filled_before_it_counts(tmp_path: Path, server: str) 
     before = memory.contents()
     memory.settings = msgspec.convert({"index": {"uri": server}}, Settings)
     files = read_files(memory.project, memory.home, memory.settings)
-    assert not is_in_step(memory.snapshot, files, memory.settings)
+    assert not is_up_to_date(memory.snapshot, files, memory.settings)
     memory.embedder = NoEmbedder()  # the snapshot has the vectors
     memory.sync()
-    assert is_in_step(memory.snapshot, files, memory.settings)
+    assert is_up_to_date(memory.snapshot, files, memory.settings)
     assert memory.contents() == before
     assert len(rows_on(server, memory)) == len(before)
-    assert_costs_nothing(memory)
-
-
-def test_rows_from_before_there_were_owners(tmp_path: Path, server: str) -> None:
-    memory = make_memory(tmp_path, DAYS, index={"uri": server})
-    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
-    memory.sync()
-    before = memory.contents()
-    snapshot = memory.snapshot
-    forget = rows_of("# Of another home\n\nIt has not updated yet.", FakeEmbedder())
-    with Store.open(memory.home, server, name, anew=True) as store:
-        store._owner = store._prefix = ""  # as before
-        store.put([*snapshot.rows(), *forget])
-    memory.embedder = NoEmbedder()
-    memory.sync()
-    assert memory.contents() == before
-    found = rows_on(server, memory)
-    owner = Path(memory.home.owner).read_text()
-    assert found.keys() == {f"{owner}:{name}" for name in before} | {row.id for row in forget}
     assert_costs_nothing(memory)
 
 

@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from memkit.embedding import Embedder, sources
 from memkit.embedding.sources import SourceError
-from memkit.index import index_pass
+from memkit.index import Indexer, index_lock, is_up_to_date, read_files
 from memkit.index import store as store_module
+from memkit.index import sync as sync_module
+from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
-from memkit.index.current import collection_name, is_in_step, read_files
 from memkit.index.damage import in_use_marker
-from memkit.index.lock import index_lock
 from memkit.index.store import Store
-from memkit.index.sync import Indexer
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.recall.answers import SearchRequest
@@ -277,7 +276,7 @@ def rows_in_chroma(memory: Memory) -> list[str]:
 def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Additions, deletions, moves and replaced windows, cut short at each step and run again."""
     monkeypatch.setattr(store_module, "BATCH_ROWS", 5)
-    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
     long = "# A very long heading of this section\n\nintroduction " + "of words " * 20
     long += "\n\n## Inner\n\n" + "text of several windows " * 30
     memory = make_memory(tmp_path, {**DAYS, "moved.md": LONG, "long.md": long})
@@ -304,7 +303,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    monkeypatch.setattr(index_pass, "write", limited(index_pass.write))
+    monkeypatch.setattr(sync_module, "write_snapshot", limited(sync_module.write_snapshot))
     interruptions = 0
     finished = False
     while not finished:
@@ -462,9 +461,9 @@ def test_other_settings_cut_anew(tmp_path: Path) -> None:
         {"chunking": {"max_characters": 200, "min_characters": 20, "overlap_lines": 0}}, Settings
     )
     files = read_files(memory.project, memory.home, memory.settings)
-    assert not is_in_step(memory.snapshot, files, memory.settings)
+    assert not is_up_to_date(memory.snapshot, files, memory.settings)
     memory.sync()
-    assert is_in_step(memory.snapshot, files, memory.settings)
+    assert is_up_to_date(memory.snapshot, files, memory.settings)
     assert len(memory.contents()) > len(contents)
     assert max(memory.snapshot.columns["length"]) <= 200
     memory.settings = usual

@@ -13,7 +13,7 @@ import pytest
 
 from memkit.doctor.finding import open_subject
 from memkit.doctor.indexes import check_edits, check_store
-from memkit.index.current import is_in_step, read_files
+from memkit.index import is_up_to_date, read_files
 from memkit.index.damage import DATABASE
 from memkit.index.scanner import scan
 from memkit.recall.open import open_searcher
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_kept(memory: Memory, deny: Deny, number: int, na
     assert os.strerror(number) in report.unreadable[0]
     assert memory.contents() == before
     files = read_files(memory.project, memory.home, memory.settings)
-    assert is_in_step(memory.snapshot, files, memory.settings)  # no search waits for a pass
+    assert is_up_to_date(memory.snapshot, files, memory.settings)  # no search waits for a pass
     deny(0, place)
     memory.sync()
     assert memory.embedder.texts == []
