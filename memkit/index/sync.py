@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memkit.embedding.models import space
@@ -132,9 +132,9 @@ class Indexer:
 
         def run(*, rebuild: bool, reuse: bool = False) -> SyncReport:
             try:
-                return self._run(_Pass(self, files, made, progress, reuse), rebuild)
+                return self._run(files, made, progress, rebuild, reuse)
             except OtherLengthError:
-                return self._run(_Pass(self, files, made, progress), True)
+                return self._run(files, made, progress, rebuild=True, reuse=False)
 
         path = self._path
         if self._store is None and path is not None and in_use_marker(path).exists():
@@ -149,15 +149,23 @@ class Indexer:
                 raise
             return run(rebuild=rebuild)
 
-    def _run(self, one: _Pass, rebuild: bool) -> SyncReport:
-        one.last = self.snapshot()
+    def _run(
+        self,
+        files: CurrentFiles,
+        made: dict[str, Row],
+        progress: Progress | None,
+        rebuild: bool,
+        reuse: bool,
+    ) -> SyncReport:
+        last = self.snapshot()
         if rebuild:
             self.close()
         try:
             if self._store is None:
                 uri = self.settings.index.uri
                 self._store = Store.open(self.home, uri, self.name, rebuild=rebuild)
-            return one.run(self._store, None if rebuild else one.last)
+            snapshot = None if rebuild else last
+            return _Pass(self, self._store, files, made, progress, snapshot, last, reuse).run()
         except BaseException:
             self.close()
             raise
@@ -178,151 +186,144 @@ class Indexer:
         return self._embedder, reason
 
 
-@dataclass
 class _Pass:
     """One pass over the memory files.
 
-    `made` collects the embedded rows, so that a second attempt need not embed them again. `last` is the
-    current snapshot: it has the text of files that cannot be read now and, if `reuse`, the vectors that
-    the store has lost.
+    `made` collects the embedded rows, so that a second attempt need not embed them again. `snapshot` is
+    the current one, or None to start from nothing. `last` is the current one in any case: it has the text
+    of files that cannot be read now and, with `reuse`, the vectors that the store has lost.
     """
 
-    indexer: Indexer
-    files: CurrentFiles
-    made: dict[str, Row]
-    progress: Progress | None
-    reuse: bool = False
-    last: Snapshot | None = None
-    kept: frozenset[str] = frozenset()
-    """The sources whose chunks go into the next snapshot as they are."""
-    written: set[str] = field(default_factory=set)
-    """The ids of `made` that are in the store."""
-
-    def run(self, store: Store, snapshot: Snapshot | None) -> SyncReport:
-        """Update `store` and the snapshot. `snapshot` is the current one, or None to start from nothing."""
-        indexer, files = self.indexer, self.files
-        project, name = indexer.project, indexer.name
-        report = self.report = SyncReport(project.root, unreadable=files.problems)
-        ids_held = store.tidy_ids()
-        if snapshot is not None and fingerprint(ids_held) != snapshot.fingerprint:
+    def __init__(
+        self,
+        indexer: Indexer,
+        store: Store,
+        files: CurrentFiles,
+        made: dict[str, Row],
+        progress: Progress | None,
+        snapshot: Snapshot | None,
+        last: Snapshot | None,
+        reuse: bool,
+    ) -> None:
+        ids = store.tidy_ids()
+        if snapshot is not None and fingerprint(ids) != snapshot.fingerprint:
             # Killed between the two writes, or the store is lost or replaced: use only the vectors.
-            self.reuse, snapshot = True, None
-        state = state_of(files, indexer.settings)
-        old: dict[str, Row] = {}
+            snapshot, reuse = None, True
+        self.indexer = indexer
+        self.settings = indexer.settings
+        self.store = store
+        self.files = files
+        self.made = made
+        self.progress = progress
+        self.snapshot = snapshot
+        self.last = last
+        self.reuse = reuse
+        self.donor = last if snapshot is not None or reuse else None  # of vectors
+        self.report = SyncReport(indexer.project.root, unreadable=files.problems)
+        self.state = state_of(files, self.settings)
+        self.kept: frozenset[str] = frozenset()  # sources that the next snapshot takes over as they are
+        self.written: set[str] = set()  # the ids of `made` that are in the store
         if snapshot is None:
-            old = {row.id: row for row in store.rows()}
+            self.old = {row.id: row for row in store.rows()}
         else:
             known = snapshot.sources
-            state |= {source: known[source] for source in known if files.is_unreadable(source)}
-            self.kept = snapshot.unchanged(state)
-            old = {row.id: row for row in snapshot.rows_outside(self.kept)}
-        donor = snapshot
-        if snapshot is None and self.reuse:
-            donor = self.last
+            self.state |= {name: known[name] for name in known if files.is_unreadable(name)}
+            self.kept = snapshot.unchanged(self.state)
+            self.old = {row.id: row for row in snapshot.rows_outside(self.kept)}
 
-        rows = self._rows(state, old, snapshot, donor)
-        unreadable = self._unreadable_rows(old, snapshot)
-        state |= {row.chunk.source: state.get(row.chunk.source, "unreadable") for row in unreadable}
+    def run(self) -> SyncReport:
+        """Update the store and the snapshot."""
+        indexer, store, report, old, snapshot = (
+            self.indexer, self.store, self.report, self.old, self.snapshot
+        )  # fmt: skip
+        root = indexer.project.root
+        rows = self._rows()
+        unreadable = self._unreadable_rows()
+        for row in unreadable:
+            self.state.setdefault(row.chunk.source, "unreadable")
         rows += unreadable
         waiting = [row for row in rows if row.vectors is None]
         if waiting:
             embedder, report.degraded = indexer.find_embedder()
             if embedder is not None:
-                self._embed(embedder, store, waiting, old, snapshot, donor)
+                self._embed(embedder, waiting)
         rows = [self.made.get(row.id, row) for row in rows]
-        self._write_changed(store, rows, old)
+        self._write_changed(rows)
         ids = {row.id for row in rows}
         stale = old.keys() - ids
         store.delete({id: old[id].windows for id in stale})
 
-        report.files = len(files)
-        report.chunks = len(rows)
+        report.files, report.chunks = len(self.files), len(rows)
         if snapshot is not None:
             ranges = snapshot.ranges
             report.chunks += sum(ranges[n][1] - ranges[n][0] for n in self.kept & ranges.keys())
         report.added, report.deleted = len(ids - old.keys()), len(stale)
         report.missing = sum(row.vectors is None for row in rows)
-        is_same = snapshot is not None and (snapshot.sources, snapshot.root) == (state, project.root)
+        is_same = snapshot is not None and (snapshot.sources, snapshot.root) == (self.state, root)
         if not is_same or report.missing < len(waiting):
-            lexical = self._lexical(rows, old, snapshot)
+            lexical = self._lexical(rows)
             dimensions = store.dimensions or PLACEHOLDER_DIMENSIONS
-            place = snapshot_directory(indexer.home, name)
-            write_snapshot(
-                place, rows, lexical, state, dimensions, project.root, snapshot, self.kept
-            )
-        if report.chunks and not report.missing and not files.problems:
+            place = snapshot_directory(indexer.home, indexer.name)
+            write_snapshot(place, rows, lexical, self.state, dimensions, root, snapshot, self.kept)
+        if report.chunks and not report.missing and not self.files.problems:
             # All chunks are in this collection: remove those made with other settings.
-            for other in other_collections(project, indexer.home, name):
+            for other in other_collections(indexer.project, indexer.home, indexer.name):
                 store.drop(other)
                 shutil.rmtree(snapshot_directory(indexer.home, other), ignore_errors=True)
-        unindexed.clear(indexer.home, project.root)
+        unindexed.clear(indexer.home, root)
         return report
 
-    def _rows(
-        self,
-        state: dict[str, str],
-        old: dict[str, Row],
-        snapshot: Snapshot | None,
-        donor: Snapshot | None,
-    ) -> list[Row]:
+    def _rows(self) -> list[Row]:
         """Return the rows of all files except the kept ones, with the vectors that exist.
 
         Unchanged files are not parsed again, even if they wait for vectors.
         """
-        known = {} if snapshot is None else snapshot.sources
+        known = {} if self.snapshot is None else self.snapshot.sources
         by_source: dict[str, list[Row]] = {}
-        for row in old.values():
+        for row in self.old.values():
             by_source.setdefault(row.chunk.source, []).append(row)
-        known_rows = (*old.values(), *self.made.values())
+        known_rows = (*self.old.values(), *self.made.values())
         vectors = {row.chunk.text_number: row.vectors for row in known_rows}
-        settings = self.indexer.settings
         rows: list[Row] = []
         for source, file in self.files.items():
             if source in self.kept:
                 continue
-            if known.get(source) == state[source]:
+            if known.get(source) == self.state[source]:
                 rows += by_source.get(source, [])
                 continue
-            chunks, replaced = chunk_file(file, settings)
+            chunks, replaced = chunk_file(file, self.settings)
             if replaced:
                 self.report.replaced[source] = replaced
             for chunk in chunks:
                 found = vectors.get(chunk.text_number)
-                if found is None and donor is not None:
-                    found = donor.vectors_of_text(chunk.text_number)
-                rows.append(Row(chunk.id(settings.embedding.model), chunk, found))
+                if found is None and self.donor is not None:
+                    found = self.donor.vectors_of_text(chunk.text_number)
+                rows.append(Row(chunk.id(self.settings.embedding.model), chunk, found))
         return rows
 
-    def _unreadable_rows(self, old: dict[str, Row], snapshot: Snapshot | None) -> list[Row]:
+    def _unreadable_rows(self) -> list[Row]:
         """Return the known rows of files that cannot be read now, except the kept ones."""
         if not self.files.problems:
             return []
-        known = old
-        if snapshot is None and self.last is not None:
+        known = self.old
+        if self.snapshot is None and self.last is not None:
             rows = self.last.rows()
             if not self.reuse:
                 rows = [replace(row, vectors=None) for row in rows]
-            known = {row.id: row for row in rows} | old
+            known = {row.id: row for row in rows} | known
         return [
             row
             for row in known.values()
             if row.chunk.source not in self.kept and self.files.is_unreadable(row.chunk.source)
         ]
 
-    def _embed(
-        self,
-        embedder: Embedder,
-        store: Store,
-        waiting: list[Row],
-        old: dict[str, Row],
-        snapshot: Snapshot | None,
-        donor: Snapshot | None,
-    ) -> None:
+    def _embed(self, embedder: Embedder, waiting: list[Row]) -> None:
         """Embed the waiting rows and write them batch by batch: a pass that ends early keeps its work.
 
         Rows that cannot be embedded keep waiting; the report has the reason.
         """
-        known = [row.vectors for row in old.values()] + [None if donor is None else donor.vectors]
+        donated = None if self.donor is None else self.donor.vectors
+        known = [*(row.vectors for row in self.old.values()), donated]
         lengths = (vectors.shape[1] for vectors in known if vectors is not None and len(vectors))
         # The user paid for a remote model's vectors, so no other length replaces them unasked.
         held = next(lengths, None) if embedder.dimensions is None else None
@@ -331,49 +332,45 @@ class _Pass:
             pairs = zip(waiting[start:], vectors, strict=False)
             made = [Row(row.id, row.chunk, found) for row, found in pairs if found is not None]
             self.made |= {row.id: row for row in made}
-            lengths_held = {store.dimensions}
-            if snapshot is None and donor is not None and len(donor.vectors):
-                lengths_held.add(donor.vectors.shape[1])
+            lengths_held = {self.store.dimensions}
+            if self.snapshot is None and donated is not None and len(donated):
+                lengths_held.add(donated.shape[1])
             if lengths_held - {None, batches.dimensions}:
                 raise OtherLengthError
-            _put(store, made, old)
+            self._put(made)
             self.written |= {row.id for row in made}
             if self.progress is not None:
                 self.progress(start + len(vectors), len(waiting))
         self.report.embedded, self.report.degraded = len(self.made), batches.problem
 
-    def _write_changed(self, store: Store, rows: list[Row], old: dict[str, Row]) -> None:
+    def _write_changed(self, rows: list[Row]) -> None:
         """Write the new and changed rows that `_embed` has not written."""
         others = [row for row in rows if row.id not in self.written]
-        changed = [row for row in others if _needs_writing(row, old.get(row.id))]
-        _put(store, changed, old)
+        changed = [row for row in others if _needs_writing(row, self.old.get(row.id))]
+        self._put(changed)
         written = {row.id for row in changed}
         changed_files: dict[str, list[str]] = {}
         for row in others:
             source_hash = row.chunk.source_hash
-            if row.id not in written and old[row.id].chunk.source_hash != source_hash:
+            if row.id not in written and self.old[row.id].chunk.source_hash != source_hash:
                 changed_files.setdefault(source_hash, []).append(row.id)
         for source_hash, ids in changed_files.items():
-            store.note_source_hash(ids, source_hash)
+            self.store.note_source_hash(ids, source_hash)
 
-    def _lexical(
-        self, rows: list[Row], old: dict[str, Row], snapshot: Snapshot | None
-    ) -> LexicalIndex:
-        """Return the BM25 index, updated from that of `snapshot` if there is one."""
-        if snapshot is None:
-            index, present = LexicalIndex(self.indexer.settings.search.language), {}
-        else:
-            index, present = snapshot.lexical, old
+    def _put(self, rows: list[Row]) -> None:
+        # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two.
+        self.store.delete({row.id: self.old[row.id].windows for row in rows if row.id in self.old})
+        self.store.put(rows)
+
+    def _lexical(self, rows: list[Row]) -> LexicalIndex:
+        """Return the BM25 index, updated from that of the snapshot if there is one."""
+        index, present = LexicalIndex(self.settings.search.language), {}
+        if self.snapshot is not None:
+            index, present = self.snapshot.lexical, self.old
         changed = [row for row in rows if not _has_same_text(row, present.get(row.id))]
         gone = present.keys() - {row.id for row in rows}
         removed = [*gone, *(row.id for row in changed if row.id in present)]
         return index.updated(((row.id, row.chunk.lexical_text) for row in changed), removed)
-
-
-def _put(store: Store, rows: list[Row], old: dict[str, Row]) -> None:
-    # A chunk is written window by window. Delete a replaced one first, or a kill would mix the two.
-    store.delete({row.id: old[row.id].windows for row in rows if row.id in old})
-    store.put(rows)
 
 
 def _has_same_text(row: Row, before: Row | None) -> bool:

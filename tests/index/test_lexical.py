@@ -70,7 +70,7 @@ def read_files(directory: Path) -> dict[str, bytes]:
 
 @settings(deadline=None)
 @given(CORPORA, QUERIES)
-def test_scores_are_rank_bm25s(documents: dict[str, str], query: str) -> None:
+def test_scores_equal_rank_bm25(documents: dict[str, str], query: str) -> None:
     assert_is_bm25_plus(index_of(documents), documents, query)
 
 
@@ -181,7 +181,7 @@ def test_repeated_frequencies_past_a_byte_are_kept(tmp_path: Path) -> None:
     assert_same(LexicalIndex.load(str(tmp_path / "lexical")), documents, ["gateway port"])
 
 
-def test_the_snapshot_does_not_depend_on_the_way_to_it(tmp_path: Path) -> None:
+def test_the_snapshot_does_not_depend_on_its_history(tmp_path: Path) -> None:
     documents = {f"id {n * 37 % 400}": f"gateway {n % 7} port {n}" for n in range(400)}
     index_of(dict(sorted(documents.items()))).save(str(tmp_path / "sorted"))
     index = index_of({**documents, "passing": "policy"})

@@ -1,4 +1,4 @@
-"""The index follows the markdown, at the least cost, and always ends in the same state."""
+"""The index follows the Markdown at the least cost, and always ends in the same state."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_moved_text_keeps_its_vectors(tmp_path: Path, change: str) -> None:
                        if row.vectors is not None}  # fmt: skip
 
 
-def test_a_new_heading_above_is_embedded_anew(tmp_path: Path) -> None:
+def test_a_new_heading_above_is_embedded_again(tmp_path: Path) -> None:
     """The id stays, but the breadcrumb is a part of what is embedded."""
     text = "# Old\n\n" + "words here " * 12 + "\n\n## Inner\n\n" + "text " * 600 + "\n"
     memory = make_memory(tmp_path, {"notes.md": text}, embedder=FakeEmbedder(window=500))
@@ -220,7 +220,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
-def test_held_open_it_does_the_same(tmp_path: Path) -> None:
+def test_an_indexer_that_stays_open_does_the_same(tmp_path: Path) -> None:
     """One that stays open sees what others do to the files, and harms no one who reads meanwhile."""
     memory = make_memory(tmp_path, {"notes.md": LONG})
     with (
@@ -407,7 +407,7 @@ def test_without_weights_and_then_with(
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_no_provider_beside_vectors_of_another_length(tmp_path: Path, before: bool) -> None:
+def test_no_provider_with_vectors_of_another_length(tmp_path: Path, before: bool) -> None:
     """Placeholders go with vectors of any model, whichever came first."""
     memory = make_memory(tmp_path, DAYS, embedding={"provider": "none"})
     memory.embedder = FakeEmbedder(dimensions=12)
@@ -425,7 +425,7 @@ def test_no_provider_beside_vectors_of_another_length(tmp_path: Path, before: bo
     assert all(row.vectors is not None for row in memory.snapshot.rows())
 
 
-def test_vectors_of_another_length_are_made_anew(tmp_path: Path) -> None:
+def test_vectors_of_another_length_are_replaced(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     memory.write("new.md", LONG)
@@ -453,7 +453,7 @@ def test_every_model_has_a_collection(tmp_path: Path, one: str, other: str) -> N
     assert len(memory.embedder.texts) == 6
 
 
-def test_other_settings_cut_anew(tmp_path: Path) -> None:
+def test_other_chunk_settings_chunk_again(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"notes.md": LONG})
     memory.sync()
     contents = memory.contents()
@@ -505,7 +505,7 @@ def test_two_projects_in_one_home(tmp_path: Path) -> None:
     assert one.contents() == expected
 
 
-def test_the_mark_goes_when_the_index_is_in_step(tmp_path: Path) -> None:
+def test_the_unindexed_mark_is_removed_when_the_index_is_up_to_date(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     unindexed.mark(memory.home, memory.project.root)
     unindexed.mark(memory.home, "/another/project")
@@ -518,7 +518,7 @@ class Failing(FakeEmbedder):
         raise RuntimeError("killed")
 
 
-def test_the_mark_stays_while_it_is_not(tmp_path: Path) -> None:
+def test_the_unindexed_mark_stays_until_then(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS, embedder=Failing())
     unindexed.mark(memory.home, memory.project.root)
     with pytest.raises(RuntimeError):

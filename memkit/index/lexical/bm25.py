@@ -168,10 +168,6 @@ class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hin
         self._length_norms = self.k1 * (1 - self.b + self.b * corpus / self.avgdl)
         return {}
 
-    def get_scores(self, query: Sequence[str]) -> NDArray[np.float64]:
-        """Return the scores of all documents; a repeated term counts repeatedly."""
-        return self.match(query).scores
-
     def match(self, query: Sequence[str]) -> LexicalMatch:
         """Return for all documents the score and the share of the query's idf mass that they hold.
 

@@ -1,4 +1,4 @@
-"""The index takes no more than its content explains, however often that changed."""
+"""The size of the index depends on its content, not on the number of changes."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_an_index_with_foreign_collections_is_not_rewritten(home: Home, tmp_path
     client.close()
 
 
-def test_there_need_be_no_index_and_it_can_be_damaged(home: Home) -> None:
+def test_a_missing_and_a_damaged_index(home: Home) -> None:
     assert keep_small(home, "") == 0
     assert keep_small(home, "http://127.0.0.1:9") == 0
     Path(home.index, "chroma").mkdir(parents=True)

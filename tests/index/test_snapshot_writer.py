@@ -1,4 +1,4 @@
-"""What is known of all chunks at once."""
+"""Columns of a snapshot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHUNKS = st.builds(
 
 
 @given(st.lists(CHUNKS, max_size=8))
-def test_a_row_a_chunk(chunks: list[Chunk]) -> None:
+def test_one_row_per_chunk(chunks: list[Chunk]) -> None:
     columns, names = make_columns(chunks)
     assert columns.dtype == DTYPE
     assert len(columns) == len(chunks)
@@ -60,7 +60,7 @@ def test_the_pieces_of_a_turn_are_one_entry(chunks: list[Chunk]) -> None:
 
 
 @given(st.lists(st.lists(CHUNKS, max_size=5), max_size=4), st.data())
-def test_joined_as_if_made_at_once(files: list[list[Chunk]], data: st.DataObject) -> None:
+def test_joined_columns_equal_columns_made_at_once(files: list[list[Chunk]], data: st.DataObject) -> None:
     """Parts made alone, or cut out of a larger text, whose numbers are other ones."""
     parts, chunks = [], []
     for number, file in enumerate(files):
