@@ -15,8 +15,8 @@ from memkit.errors import (
     IndexStoreError,
     StaleSnapshotError,
 )
-from memkit.index import index_lock, is_up_to_date, read_files
-from memkit.index.catalog import collection_name, inspect_snapshot, known_roots, snapshot_directory
+from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
+from memkit.index.catalog import collection_name, known_roots, snapshot_directory
 from memkit.index.chunker import chunk_file
 from memkit.index.damage import Collection, in_use_marker, read_all, set_aside_if_damaged
 from memkit.index.memory_files import RESTORE, CurrentFiles
@@ -32,7 +32,7 @@ _MADE_ANEW = "the next search makes it anew first, and takes longer"
 def check_snapshot(subject: Subject) -> Iterator[Finding]:
     """What searches read."""
     try:
-        snapshot = inspect_snapshot(subject.project, subject.home, subject.settings)
+        snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
     except ForeignSnapshotError as error:
         yield Finding("snapshot-foreign", "error", str(error), _MADE_ANEW, MEND, fixable=True)
         return
@@ -249,7 +249,7 @@ def _name(subject: Subject) -> str:
 def _snapshot(subject: Subject) -> Snapshot | None:
     """The snapshot in force; None also if it is damaged, which `check_snapshot` tells."""
     try:
-        return inspect_snapshot(subject.project, subject.home, subject.settings)
+        return open_snapshot(subject.project, subject.home, subject.settings, strict=True)
     except StaleSnapshotError:
         return None
 

@@ -19,7 +19,7 @@ from memkit.hook.project import Project, digest16
 from memkit.hook.registry import Registry
 from memkit.hook.registry import path_of as registry_path
 from memkit.index.chunk import digest
-from memkit.index.chunk_reader import ChunkReader, inspect_current, open_current, root_of
+from memkit.index.chunk_reader import ChunkReader, open_current, root_of
 from memkit.index.purge import COLLECTION_PREFIX
 from memkit.paths import Home
 from memkit.projects.registry_changes import changing
@@ -40,20 +40,17 @@ LAST_SUFFIX = ".identity"
 _IDENTITY = re.compile(r"[0-9a-f]{16}")
 
 
-def open_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
-    """Open the project's current snapshot, up to date or not; None if there is no usable one."""
+def open_snapshot(
+    project: Project, home: Home, settings: Settings, *, strict: bool = False
+) -> Snapshot | None:
+    """Open the project's current snapshot, up to date or not; return None if there is no usable one.
+
+    With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
+    """
     from memkit.index.snapshot import Snapshot  # numpy and BM25, only to search and to index
 
-    language = settings.search.language
-    return open_current(_directory(project, home, settings), lambda path: Snapshot(path, language))
-
-
-def inspect_snapshot(project: Project, home: Home, settings: Settings) -> Snapshot | None:
-    """As `open_snapshot`, but raise `StaleSnapshotError` with the reason if it cannot be used."""
-    from memkit.index.snapshot import Snapshot
-
-    language = settings.search.language
-    return inspect_current(_directory(project, home, settings), lambda path: Snapshot(path, language))
+    directory, language = _directory(project, home, settings), settings.search.language
+    return open_current(directory, lambda path: Snapshot(path, language), strict=strict)
 
 
 def open_chunks(project: Project, home: Home, settings: Settings) -> ChunkReader | None:

@@ -139,25 +139,25 @@ class ChunkReader:
         return found[0]
 
 
-def open_current(directory: Path, open_at: Callable[[Path], Opened]) -> Opened | None:
-    """Open the current snapshot in `directory` with `open_at`; return None if there is no usable one."""
-    try:
-        return inspect_current(directory, open_at)
-    except StaleSnapshotError as error:
-        logger.warning("%s; it is rebuilt", error)
-        return None
+def open_current(
+    directory: Path, open_at: Callable[[Path], Opened], *, strict: bool = False
+) -> Opened | None:
+    """Open the current snapshot in `directory` with `open_at`; return None if there is no usable one.
 
-
-def inspect_current(directory: Path, open_at: Callable[[Path], Opened]) -> Opened | None:
-    """As `open_current`, but raise `StaleSnapshotError` with the reason if it cannot be used."""
+    With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
+    """
     name = _current(directory)
     while name:
         try:
             return open_at(directory / name)
-        except StaleSnapshotError:
+        except StaleSnapshotError as error:
             before, name = name, _current(directory)
-            if name == before:  # else a writer has replaced it meanwhile
+            if name != before:  # a writer has replaced it meanwhile
+                continue
+            if strict:
                 raise
+            logger.warning("%s; it is rebuilt", error)
+            return None
     return None
 
 

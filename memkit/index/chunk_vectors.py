@@ -31,7 +31,7 @@ class ChunkEmbedder:
     """Embeds chunks in batches; `problem` names those that cannot be embedded."""
 
     def __init__(self, embedder: Embedder, dimensions: int | None) -> None:
-        """`dimensions` is the required length of the vectors; None accepts that of the first one."""
+        """`dimensions` is the required length of the vectors; None accepts any, set by the first vector."""
         self.dimensions = dimensions
         self._embedder = embedder
         self._problems: list[str] = []

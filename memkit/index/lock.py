@@ -26,10 +26,8 @@ def index_lock(
 
     `announce` gets one line if there is a process to wait for.
     """
-    from filelock import (  # takes 0.05 s; a search of an up-to-date index does without
-        FileLock,
-        Timeout,
-    )
+    # It takes 0.05 s, which a search of an up-to-date index saves.
+    from filelock import FileLock, Timeout
 
     try:
         make_private_directory(home.run)

@@ -3,7 +3,8 @@
 One collection holds the chunks of one project for one model. A chunk is a row with its text, its
 metadata, and the vector of its first window. Further windows of a long chunk are rows of their own
 (`<id>#1`, `<id>#2`, …) that carry only a vector. They are written before it and deleted after it, so a
-chunk that exists is whole. A chunk that is not embedded yet has a placeholder vector; its metadata says so.
+chunk that exists is whole. A chunk that is not embedded yet has a placeholder vector and a mark in its
+metadata.
 
 Several memory homes may share one Chroma server, and even one collection there: two clones of a repository
 have the same one. So on a server each row carries the id of its home (`owner`), in its metadata and before
@@ -69,7 +70,7 @@ class Row:
 
     @property
     def windows(self) -> int:
-        """The number of rows it takes in the collection."""
+        """The number of its rows in the collection."""
         return 1 if self.vectors is None else len(self.vectors)
 
 
