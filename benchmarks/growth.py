@@ -29,10 +29,8 @@ from synthetic import SyntheticMemory, write_memory  # noqa: E402
 
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
-from memkit.index.current import open_snapshot  # noqa: E402
-from memkit.index.lock import index_lock  # noqa: E402
+from memkit.index import Indexer, index_lock, open_snapshot  # noqa: E402
 from memkit.index.snapshot import Snapshot  # noqa: E402
-from memkit.index.sync import Indexer  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
 from memkit.recall.answers import SearchRequest  # noqa: E402

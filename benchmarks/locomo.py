@@ -37,9 +37,10 @@ import msgspec  # noqa: E402
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
 from memkit.index.chunk import Chunk, digest  # noqa: E402
+from memkit.index.chunk_reader import open_current  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
-from memkit.index.snapshot import Snapshot, open_current  # noqa: E402
-from memkit.index.snapshot_writer import write  # noqa: E402
+from memkit.index.snapshot import Snapshot  # noqa: E402
+from memkit.index.snapshot_writer import write_snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall.answers import Result, SearchRequest  # noqa: E402
@@ -56,7 +57,7 @@ def utterance_snapshot(
     conversation: data.Conversation, embedder: Embedder, directory: Path
 ) -> Snapshot:
     """Return an index whose chunks are the utterances."""
-    rows, lexical = [], LexicalIndex("english")
+    rows = []
     chunks = [
         Chunk(
             content=f"{one.speaker}: {one.text}",
@@ -87,9 +88,9 @@ def utterance_snapshot(
     for chunk, own in zip(chunks, windows, strict=True):
         rows.append(Row(chunk.id("m"), chunk, vectors[position : position + len(own)]))
         position += len(own)
-    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
-    write(directory, rows, lexical, {}, embedder.dimensions, "")
-    snapshot = open_current(directory, "english")
+    lexical = LexicalIndex("english").updated((row.id, row.chunk.lexical_text) for row in rows)
+    write_snapshot(directory, rows, lexical, {}, embedder.dimensions, "")
+    snapshot = open_current(directory, lambda path: Snapshot(path, "english"))
     assert snapshot is not None
     return snapshot
 
@@ -99,7 +100,7 @@ def product_snapshot(
 ) -> Snapshot:
     """Return the index of a project into which the conversation was imported."""
     from memkit.capture.capture import Capture
-    from memkit.index.sync import open_snapshot, sync_project
+    from memkit.index import open_snapshot, sync_project
 
     transcripts, root = directory / "transcripts", directory / "project"
     transcripts.mkdir(parents=True)

@@ -31,8 +31,8 @@ BARS_SECONDS = {
 _UNCHANGED = """
 import json, sys, time
 from memkit.settings import load
-from memkit.index.lock import index_lock
-from memkit.index.sync import sync_project
+from memkit.index import index_lock
+from memkit.index import sync_project
 from memkit.paths import Home
 from memkit.hook.project import Project
 home, project = Home.from_environment(), Project(sys.argv[1])

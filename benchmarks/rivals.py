@@ -48,8 +48,8 @@ class Engine(Protocol):
 
 class Memkit:
     def build(self, texts: Sequence[str], directory: Path) -> None:
-        built = LexicalIndex()
-        built.add((f"{number:07d}", text) for number, text in enumerate(texts))
+        documents = ((f"{number:07d}", text) for number, text in enumerate(texts))
+        built = LexicalIndex().updated(documents)
         built.save(str(directory / "index"))
         self._index = LexicalIndex.load(str(directory / "index"))
 

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from memkit.embedding import Embedder, Progress, load_embedder
 from memkit.hook.project import Project
+from memkit.index import SyncReport, index_lock, open_snapshot, sync_project
 from memkit.index.chunk import Chunk
-from memkit.index.current import open_snapshot
-from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
-from memkit.index.sync import SyncReport, sync_project
 from memkit.paths import Home
 from memkit.recall.answers import Answer, SearchRequest
 from memkit.recall.search import Searcher

@@ -236,7 +236,7 @@ def test_a_hook_heeds_no_setting_of_a_sessions_environment(stage: Stage) -> None
     }
     own.mkdir()
     # An index pass under way keeps the hook from starting a worker, which would make an environment.
-    from memkit.index.lock import index_lock
+    from memkit.index import index_lock
 
     with index_lock(Home(str(own / ".memkit")), 0):
         answer = stage.run(

@@ -17,8 +17,8 @@ from memkit.errors import MemkitError
 from memkit.hook import events, notices
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry, path_of
-from memkit.index.identity import holder_of, recorded_roots
-from memkit.index.paths import added_paths
+from memkit.index.catalog import holder_of, recorded_roots
+from memkit.index.memory_files import added_paths
 from memkit.ipc import unindexed
 from memkit.llm.ledger import Ledger
 from memkit.paths import Home
@@ -88,7 +88,7 @@ def test_damaged_files_are_read_as_such(home: Home, monkeypatch: pytest.MonkeyPa
     assert unindexed.roots(home) == []
     assert notices.take(home, project.root) == []
     record = Path(home.projects, "x.paths.json")
-    monkeypatch.setattr("memkit.index.paths._record", lambda *_: record)
+    monkeypatch.setattr("memkit.index.memory_files._record", lambda *_: record)
     record.write_text(DEEP)
     with pytest.raises(MemkitError, match="added paths"):
         added_paths(home, project)

@@ -14,8 +14,7 @@ from memkit.hook.git import normalise_remote, remote_of
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
 from memkit.hook.session_facts import days, newest_entries
-from memkit.index.current import known_roots, project_names
-from memkit.index.identity import recorded_roots
+from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
 
 

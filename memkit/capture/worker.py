@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.files import stale_temporary_files
 from memkit.hook.project import Project
-from memkit.index.lock import index_lock
-from memkit.index.sync_report import SyncReport
+from memkit.index import SyncReport, index_lock
 from memkit.ipc import launch, spool, unindexed
 from memkit.paths import Home
 
@@ -192,7 +191,7 @@ def _index(
     if not roots:
         return failed
     if index is None:
-        from memkit.index.sync import sync_project
+        from memkit.index import sync_project
 
         def index(project: Project, settings: Settings) -> SyncReport:
             return sync_project(project, home, settings)

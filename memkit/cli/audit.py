@@ -30,7 +30,7 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
       memkit audit --all-projects --fix
     """
     from memkit.forget.audit import Audit
-    from memkit.index.lock import index_lock
+    from memkit.index import index_lock
     from memkit.recall.ask import end_if_hung
 
     audit = Audit(

@@ -141,7 +141,7 @@ class Context:
     @contextmanager
     def index_lock(self, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Hold the index lock, after ending a service that hangs. Raise `IndexBusyError`."""
-        from memkit.index.lock import index_lock
+        from memkit.index import index_lock
         from memkit.recall.ask import end_if_hung
 
         end_if_hung(self.home, self.say)

@@ -117,8 +117,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
     """Import and index; what was done, and the roots of the projects that were touched."""
     from memkit.capture.importer import Importer
     from memkit.cli.progress import counting, reading
-    from memkit.index.lock import index_lock
-    from memkit.index.sync import sync_project
+    from memkit.index import index_lock, sync_project
     from memkit.ipc import launch, unindexed
     from memkit.recall.ask import end_if_hung
 

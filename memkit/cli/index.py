@@ -11,7 +11,7 @@ from memkit.cli.context import Context, command, counted
 from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
 
 if TYPE_CHECKING:
-    from memkit.index.sync import SyncReport
+    from memkit.index import SyncReport
 
 LOCK_SECONDS = 600.0
 
@@ -19,16 +19,16 @@ LOCK_SECONDS = 600.0
 @command("index")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True), metavar="[PATH…]")
 @click.option(
-    "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that was added this way."
+    "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that was added before."
 )
-@click.option("--rebuild", is_flag=True, help="Start from nothing: the index is derived.")
+@click.option("--rebuild", is_flag=True, help="Build a new index from the Markdown.")
 def index_command(
     context: Context, paths: tuple[str, ...], drop: tuple[str, ...], rebuild: bool
 ) -> None:
-    """Bring the index into step with the markdown: new text in, deleted text out.
+    """Update the index to match the Markdown: add new text, remove deleted text.
 
-    Unchanged text costs nothing. Each PATH, a markdown file or a directory of them, becomes a part of
-    this project's memory and stays one.
+    Unchanged text costs nothing. Each PATH, a Markdown file or a directory of them, is added to this
+    project's memory permanently.
 
     \b
       memkit index
@@ -36,7 +36,7 @@ def index_command(
       memkit index --drop docs/decisions
       memkit index --rebuild
     """
-    from memkit.index.paths import change_paths
+    from memkit.index.memory_files import change_paths
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
@@ -44,7 +44,7 @@ def index_command(
 
 
 def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
-    """Bring the index of the context's project into step, by the service if it is there."""
+    """Update the index of the context's project, in the service if it is running."""
     from memkit.recall.ask import end_if_hung
 
     if rebuild:
@@ -54,37 +54,33 @@ def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
 
 
 def print_report(context: Context, report: SyncReport) -> None:
-    """Print what a pass of indexing did."""
+    """Print the report of a pass. Raise `MemkitError` if memory files could not be read."""
     if context.as_json:
         context.print_json(dataclasses.asdict(report))
-        _fail_if_unreadable(report)
-        return
-    click.echo(
-        f"{counted(report.chunks, 'chunk')} of {counted(report.files, 'file')}: {report.added} added, "
-        f"{report.deleted} deleted, {report.embedded} embedded."
-    )
-    _warn(context, report)
-    _fail_if_unreadable(report)
+    else:
+        click.echo(
+            f"{counted(report.chunks, 'chunk')} of {counted(report.files, 'file')}: "
+            f"{report.added} added, {report.deleted} deleted, {report.embedded} embedded."
+        )
+        for source, count in report.replaced.items():
+            context.say(f"{source}: {counted(count, 'byte')} not UTF-8, read as \ufffd")
+        if report.missing:
+            context.say(f"{counted(report.missing, 'chunk')} not embedded: {report.degraded}")
+    if report.unreadable:
+        raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps the text it has of it")
 
 
 def _by_service(context: Context) -> SyncReport | None:
-    """What the service did; None if it is not there to do it."""
+    """Let the service update the index; return None if there is no service."""
     import msgspec
 
-    from memkit.index.sync_report import SyncReport
+    from memkit.index import SyncReport
     from memkit.ipc.client import ServiceUnavailable
     from memkit.recall.ask import ask_service
 
+    project, home, settings = context.project, context.home, context.settings()
     try:
-        found = ask_service(
-            context.project,
-            context.home,
-            context.settings(),
-            "index",
-            {},
-            LOCK_SECONDS,
-            context.say,
-        )
+        found = ask_service(project, home, settings, "index", {}, LOCK_SECONDS, context.say)
     except ServiceUnavailable:
         return None
     return msgspec.convert(found, SyncReport)
@@ -93,45 +89,27 @@ def _by_service(context: Context) -> SyncReport | None:
 def index_here(
     context: Context, *, rebuild: bool = False, wait_seconds: float | None = None
 ) -> SyncReport:
-    """Bring the index into step in this process.
+    """Update the index in this process.
 
-    Raises `IndexBusyError` if another has the lock for `wait_seconds`, by default `LOCK_SECONDS`.
+    Raise `IndexBusyError` if another process holds the lock for `wait_seconds`, by default `LOCK_SECONDS`.
     """
-    wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
     from memkit.cli.progress import counting
-    from memkit.index.lock import index_lock
-    from memkit.index.sync import sync_project
+    from memkit.index import index_lock, sync_project
 
-    settings = context.settings()
+    project, home, settings = context.project, context.home, context.settings()
+    wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
     try:
         with (
-            index_lock(context.home, wait_seconds, context.say),
+            index_lock(home, wait_seconds, context.say),
             counting(context, "embedding") as progress,
         ):
             return sync_project(
-                context.project,
-                context.home,
-                settings,
-                rebuild=rebuild,
-                announce=context.say,
-                progress=progress,
+                project, home, settings, rebuild=rebuild, announce=context.say, progress=progress
             )
     except IndexBusyError:
         raise
     except IndexStoreError as error:
-        if context.home.root in str(error):
+        if home.root in str(error):
             raise
-        # The database says that a disk is full, but not which.
-        raise IndexStoreError(f"{context.home.index}: {error}") from error
-
-
-def _fail_if_unreadable(report: SyncReport) -> None:
-    if report.unreadable:
-        raise MemkitError(f"{'; '.join(report.unreadable)}; what the index has of it is kept")
-
-
-def _warn(context: Context, report: SyncReport) -> None:
-    for source, count in report.replaced.items():
-        context.say(f"{source}: {counted(count, 'byte')} no UTF-8, read as \ufffd")
-    if report.missing:
-        context.say(f"{counted(report.missing, 'chunk')} not embedded: {report.degraded}")
+        # The database reports a full disk without naming it.
+        raise IndexStoreError(f"{home.index}: {error}") from error

@@ -78,8 +78,7 @@ def _run(context: Context, name: str) -> None:
 def run_here(context: Context, names: list[str]) -> list[Any]:
     """Run jobs in this process, under the index lock; how each ended."""
     from memkit.hook.project import Project
-    from memkit.index.lock import index_lock
-    from memkit.index.sync import sync_project
+    from memkit.index import index_lock, sync_project
     from memkit.service.jobs import Surroundings, job_named, run_job
 
     settings_of = functools.cache(context.settings_of)

@@ -59,7 +59,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
 
 def _list(context: Context) -> None:
     from memkit.capture.known_projects import all_known
-    from memkit.index.identity import identity
+    from memkit.index.catalog import identity
 
     if Path(context.project.memory).is_dir():
         identity(context.project, context.home)  # records the new place of a project that was moved
@@ -129,7 +129,7 @@ def _rename(context: Context, name: str) -> None:
 
 
 def _merge(context: Context, path: str, remove: bool) -> None:
-    from memkit.index.sync import sync_project
+    from memkit.index import sync_project
     from memkit.maintenance.merge import merge, remove_merged
 
     target = context.project

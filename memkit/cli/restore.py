@@ -39,7 +39,7 @@ def restore_command(
       memkit restore ~/memkit.tar.zst
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
-    from memkit.index.lock import index_lock
+    from memkit.index import index_lock
     from memkit.llm.calls import calls_lock
     from memkit.maintenance.restore import open_backup
     from memkit.recall.ask import end_if_hung

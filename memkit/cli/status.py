@@ -88,7 +88,7 @@ def _service_line(value: dict[str, Any]) -> str:
 def _status(context: Context) -> dict[str, Any]:
     from memkit.archive.archive import Archive
     from memkit.hook.session_facts import days, newest_entries
-    from memkit.index.current import is_in_step, open_chunks, read_files
+    from memkit.index import is_up_to_date, open_chunks, read_files
     from memkit.ipc import launch, spool
     from memkit.recall import usage as events
 
@@ -114,7 +114,7 @@ def _status(context: Context) -> dict[str, Any]:
             "files": len(files),
             "chunks": len(snapshot) if snapshot is not None else 0,
             "missing": snapshot.missing if snapshot is not None else 0,
-            "in_step": is_in_step(snapshot, files, settings) if snapshot is not None else not files,
+            "in_step": is_up_to_date(snapshot, files, settings) if snapshot is not None else not files,
             "model": settings.embedding.model,
         },
         "archive": {

@@ -149,7 +149,7 @@ def _session_of(context: Context, turn: str) -> str:
 
 def _remembered(context: Context) -> list[Chunk]:
     """All that is indexed of the project, in the order of the days."""
-    from memkit.index.current import open_chunks
+    from memkit.index import open_chunks
 
     chunks = open_chunks(context.project, context.home, context.settings())
     return chunks.chunks() if chunks is not None else []

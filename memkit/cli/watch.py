@@ -35,7 +35,7 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
       memkit watch
       memkit watch docs/decisions
     """
-    from memkit.index.paths import change_paths
+    from memkit.index.memory_files import change_paths
     from memkit.service.watcher import Watcher
 
     if paths:
@@ -81,7 +81,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _watch(context: Context, watcher: Watcher) -> int:
     """Watch what the memory consists of by the settings as they are now; how many paths that is."""
-    from memkit.index.current import memory_paths
+    from memkit.index.memory_files import memory_paths
 
     settings = context.settings()
     paths = memory_paths(context.project, context.home, settings)
@@ -105,8 +105,7 @@ def _try_to_index(context: Context, watcher: Watcher) -> None:
 
 def _index(context: Context) -> None:
     from memkit.cli.progress import counting
-    from memkit.index.lock import index_lock
-    from memkit.index.sync import sync_project
+    from memkit.index import index_lock, sync_project
     from memkit.recall.ask import end_if_hung
 
     project, home, settings = context.project, context.home, context.settings()

@@ -22,7 +22,7 @@ from memkit.doctor.finding import Finding, Subject, open_subject
 from memkit.errors import MemkitError
 from memkit.hook.notices import Notice, publish
 from memkit.hook.project import Project
-from memkit.index.current import known_projects
+from memkit.index import known_projects
 from memkit.paths import Home
 from memkit.text import one_line
 

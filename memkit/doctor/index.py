@@ -9,19 +9,16 @@ from pathlib import Path
 from memkit.doctor.finding import FIX, Finding, Subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
-from memkit.errors import ForeignSnapshotError, IndexBusyError, StaleSnapshotError
-from memkit.index.current import (
-    collection_name,
-    inspect_snapshot,
-    is_in_step,
-    known_roots,
-    read_files,
-    snapshot_directory,
+from memkit.errors import (
+    ForeignSnapshotError,
+    IndexBusyError,
+    StaleSnapshotError,
 )
+from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
+from memkit.index.catalog import collection_name, known_roots, snapshot_directory
+from memkit.index.chunker import chunk_file
 from memkit.index.damage import Collection, in_use_marker, read_all, set_aside_if_damaged
-from memkit.index.index_pass import chunks_of
-from memkit.index.lock import index_lock
-from memkit.index.paths import RESTORE
+from memkit.index.memory_files import RESTORE
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import directory
 from memkit.text import one_line, plural
@@ -35,7 +32,7 @@ _REBUILT = "the next search rebuilds it first, and takes longer"
 def check_snapshot(subject: Subject) -> Iterator[Finding]:
     """Check the snapshot that searches read."""
     try:
-        snapshot = inspect_snapshot(subject.project, subject.home, subject.settings)
+        snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
     except ForeignSnapshotError as error:
         yield Finding("snapshot-foreign", "error", str(error), _REBUILT)
         return
@@ -67,7 +64,7 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
             what = f"{plural(len(files), 'memory file')} of {root} are not indexed"
             yield Finding("not-indexed", "warning", what, _REBUILT)
         return
-    if not is_in_step(snapshot, files, subject.settings):
+    if not is_up_to_date(snapshot, files, subject.settings):
         yield Finding(
             "not-indexed",
             "warning",
@@ -148,12 +145,12 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
         return
     ids = {snapshot.id(position) for position in range(len(snapshot))}
     files = read_files(subject.project, subject.home, subject.settings)
-    if not files.problems and is_in_step(snapshot, files, subject.settings):
+    if not files.problems and is_up_to_date(snapshot, files, subject.settings):
         model = subject.settings.embedding.model
         expected = {
             chunk.id(model)
             for file in files.values()
-            for chunk in chunks_of(file, subject.settings)[0]
+            for chunk in chunk_file(file, subject.settings)[0]
         }
         if ids != expected:
             what = f"the index differs from the Markdown in {plural(len(ids ^ expected), 'chunk')}"
@@ -234,7 +231,7 @@ def _collection_name(subject: Subject) -> str:
 def _snapshot(subject: Subject) -> Snapshot | None:
     """Return the current snapshot; None also if it is damaged, which `check_snapshot` reports."""
     try:
-        return inspect_snapshot(subject.project, subject.home, subject.settings)
+        return open_snapshot(subject.project, subject.home, subject.settings, strict=True)
     except StaleSnapshotError:
         return None
 

@@ -22,7 +22,7 @@ from memkit.errors import (
     TranscriptError,
 )
 from memkit.hook.project import Project
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.text import one_line, plural

@@ -21,9 +21,10 @@ from memkit.forget.erasing import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, FileKind, find_files
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
-from memkit.index.chunk_reader import ChunkReader, open_in_force
+from memkit.index import read_files
+from memkit.index.catalog import snapshots_of
+from memkit.index.chunk_reader import ChunkReader, open_current
 from memkit.index.chunker import decode
-from memkit.index.current import read_files, snapshots_of
 from memkit.ipc import spool, unindexed
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import replaced_files
@@ -350,7 +351,7 @@ class Audit:
         finder = SecretFinder(self._redact)
         places = search_places(self._places(report.problems), finder, report.problems)
         for directory in snapshots_of(self._home, self._roots):
-            chunks = open_in_force(directory, ChunkReader)
+            chunks = open_current(directory, ChunkReader)
             for chunk in chunks.chunks() if chunks is not None else ():
                 finder.lines_of("index", chunk.source)(chunk.start_line, chunk.content)
         report.found = finder.found

@@ -21,11 +21,11 @@ from memkit.forget.old_versions import names_forgotten
 from memkit.forget.selection import ForgetSelection
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
-from memkit.index.chunk_reader import ChunkReader, open_in_force
-from memkit.index.current import collection_name, snapshots_of
-from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index import sync_project
+from memkit.index.catalog import collection_name, snapshots_of
+from memkit.index.chunk_reader import ChunkReader, open_current
+from memkit.index.erasure import delete_collection, erase_deleted
 from memkit.index.snapshot_writer import remove_others
-from memkit.index.sync import sync_project
 from memkit.ipc import spool, unindexed
 from memkit.journal.day_edits import Removal
 from memkit.journal.journal import Journal
@@ -220,13 +220,13 @@ def purge_index(
             sync_project(project, home, settings, announce=announce)
             current.add(collection_name(project, home, space(settings.embedding)))
     for directory in snapshots_of(home, roots):
-        chunks = open_in_force(directory, ChunkReader)
+        chunks = open_current(directory, ChunkReader)
         if chunks is None:  # it cannot be read
             shutil.rmtree(directory, ignore_errors=True)
             continue
         remove_others(directory, chunks.path.name)
         if directory.name not in current and holds_text(chunks):
-            forget_collection(home, uri, directory.name)
+            delete_collection(home, uri, directory.name)
     if not erase_deleted(home, uri):
         announce(
             f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there"

@@ -18,9 +18,9 @@ from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.selection import Passage, read_facts
 from memkit.hook.project import Project
+from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import Chunk
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_in_force
-from memkit.index.current import snapshots_of
+from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_current
 from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import original_name, replaced_files
@@ -74,7 +74,7 @@ class _CitedChunks:
         self._root = Path(journal.project.root)
         self._chunks: dict[str, Chunk] = {}
         for directory in snapshots_of(home, {journal.project.root}):
-            reader = open_in_force(directory, ChunkReader)
+            reader = open_current(directory, ChunkReader)
             if reader is not None:
                 for position, chunk in enumerate(reader.chunks()):
                     self._chunks[reader.id(position)[:SHOWN_ID_CHARACTERS]] = chunk

@@ -20,8 +20,8 @@ from memkit.files import read_regular
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry
 from memkit.hook.session_facts import days
+from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
-from memkit.index.current import open_chunks
 from memkit.journal.day_file import DayFile
 from memkit.journal.facts import FactFile, WrittenFact
 from memkit.journal.journal import Journal

@@ -1,1 +1,81 @@
-"""From markdown to an index that searches read."""
+"""The index: it makes the Markdown of a project searchable.
+
+The pipeline is scan → chunk → embed → store and lexical → snapshot:
+
+1. `scanner` finds the memory files, and `memory_files` reads them.
+2. `chunker` cuts them into chunks along headings (`sections`) and blocks (`blocks`).
+3. `chunk_vectors` embeds the chunks that have no vector yet.
+4. `store` keeps the vectors in Chroma; `lexical` keeps the terms for BM25.
+5. `snapshot_writer` writes what searches read; `snapshot` and `chunk_reader` read it.
+
+`sync` runs all of this for one project, under the index `lock`. `catalog` names the index of each project
+and opens its current snapshot. `damage`, `purge`, and `erasure` look after Chroma's files.
+
+The names in `__all__` are the front for other packages. They load their modules on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memkit.index.catalog import known_projects, open_chunks, open_snapshot
+    from memkit.index.lock import index_lock
+    from memkit.index.memory_files import is_up_to_date, read_files
+    from memkit.index.scanner import scan
+    from memkit.index.sync import Indexer, sync_project
+
+__all__ = [
+    "Indexer",
+    "SyncReport",
+    "index_lock",
+    "is_up_to_date",
+    "known_projects",
+    "open_chunks",
+    "open_snapshot",
+    "read_files",
+    "scan",
+    "sync_project",
+]
+
+_MODULES = {
+    "Indexer": "sync",
+    "index_lock": "lock",
+    "is_up_to_date": "memory_files",
+    "known_projects": "catalog",
+    "open_chunks": "catalog",
+    "open_snapshot": "catalog",
+    "read_files": "memory_files",
+    "scan": "scanner",
+    "sync_project": "sync",
+}
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """The changes of one pass over a project's memory files.
+
+    `missing` chunks have no vector yet, for the reason in `degraded`. `replaced` counts by source the bytes
+    that were not UTF-8. `unreadable` has one line for each path that could not be read; the index keeps
+    its text.
+    """
+
+    root: str
+    files: int = 0
+    chunks: int = 0
+    added: int = 0
+    deleted: int = 0
+    embedded: int = 0
+    missing: int = 0
+    degraded: str = ""
+    replaced: dict[str, int] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+
+
+def __getattr__(name: str) -> Any:
+    # Chroma, numpy, and BM25 take most of a command's start-up time, so import them on first use.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

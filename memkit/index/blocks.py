@@ -1,6 +1,6 @@
-"""Markdown's block structure as ranges of characters, read with markdown-it-py.
+"""The block structure of Markdown as ranges of characters, read with markdown-it-py.
 
-Only the block parser runs: what stands inside a line does not bound chunks.
+Only the block parser runs: inline markup does not bound chunks.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from memkit import anchors
 MAX_LIST_NESTING = 12
 """Token level at which a list marker is plain text; a list and its item are one level each.
 
-At its own limit markdown-it gives up the rest of the document, headings included.
+At its own limit markdown-it skips the rest of the document, headings included.
 """
 
 TEXT, CODE, MARKUP = range(3)
-"""What a line is: text (overlap may begin there), code (also: its anchors are not ours), or
-headings, HTML and front matter."""
+"""The kind of a line: text (overlap may start there), code (its anchors are not ours), or markup
+(headings, HTML, and front matter)."""
 
 _LINE_KINDS = {"fence": CODE, "code_block": CODE, "html_block": MARKUP}
 _FRONT_MATTER_KEY = re.compile(r"""["']?[\w.-]+["']?[ \t]*:""")
@@ -35,10 +35,10 @@ _FRONT_MATTER_KEY = re.compile(r"""["']?[\w.-]+["']?[ \t]*:""")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A block of markdown: `body[start:end]`, without the blank lines around it.
+    """A block of Markdown: `body[start:end]`, without the blank lines around it.
 
-    `kind` is markdown-it's name of the block, "block" where it has none; `children` are the blocks
-    inside a list, list item or quote. A top-level heading has a `level`, 1..6, and a `title`.
+    `kind` is markdown-it's name of the block, "block" if it has none; `children` are the blocks inside
+    a list, list item, or quote. A top-level heading has a `level`, 1..6, and a `title`.
     """
 
     start: int
@@ -50,18 +50,18 @@ class Span:
 
     @property
     def size(self) -> int:
-        """Characters."""
+        """The number of characters."""
         return self.end - self.start
 
 
 class Document:
-    """The text of a markdown file, as people see it, and its top-level blocks.
+    """The text of a Markdown file as users see it, and its top-level blocks.
 
     Attributes:
         lines: the file's lines as written, split at `\\n` only, without the `\\r` of Windows.
         body: these lines without machine anchors, joined by `\\n`; all offsets point into it.
         line_starts: offset of each line in `body`.
-        line_kinds: TEXT, CODE or MARKUP for each line.
+        line_kinds: TEXT, CODE, or MARKUP for each line.
         blocks: the top-level blocks in order; together they hold every line that is not blank.
     """
 
@@ -73,7 +73,7 @@ class Document:
         self.line_kinds = bytearray(len(self.lines))
         front_matter = _front_matter_end(self.lines)
         self._mark(0, front_matter, MARKUP)
-        # Without front matter this one only holds link definitions before the first block.
+        # Without front matter, this span holds link definitions before the first block.
         first = Span(0, self.line_starts[front_matter])
         spans = [first, *self._read(self._tokens(front_matter))]
         self.blocks = self.tile(spans, 0, len(self.body))
@@ -86,26 +86,26 @@ class Document:
         ]
 
     def anchors(self, start: int, end: int) -> Iterator[dict[str, str]]:
-        """The pairs of each line that touches `start`..`end` and has anchors; not those in code."""
+        """Yield the pairs of each line that touches `start`..`end` and has anchors, except in code."""
         index = bisect_left(self._anchors, self.line_starts[self.line_at(start)], key=itemgetter(0))
         while index < len(self._anchors) and self._anchors[index][0] < end:
             yield self._anchors[index][1]
             index += 1
 
     def line_at(self, offset: int) -> int:
-        """Index of the line that holds the character at `offset`."""
+        """Return the index of the line with the character at `offset`."""
         return bisect_right(self.line_starts, offset) - 1
 
     def is_blank(self, line: int) -> bool:
-        """Whether nothing, or nothing but anchors, stands on a line."""
+        """Return whether a line holds nothing except anchors."""
         start, end = self.line_starts[line], self.line_starts[line + 1]
         return not self.body[start:end].strip()
 
     def tile(self, spans: Sequence[Span], start: int, end: int) -> list[Span]:
-        """`spans` stretched so that they hold all text of `start`..`end`; blank ones are left out.
+        """Return `spans` stretched to hold all text of `start`..`end`, without the blank ones.
 
-        Tokens leave lines out: link definitions, an empty list marker, a `>` on its own. Each
-        belongs to the block before it.
+        Tokens leave lines out: link definitions, an empty list marker, a lone `>`. Each belongs to the
+        block before it.
         """
         starts = [start, *(span.start for span in spans[1:]), end]
         return [
@@ -115,7 +115,7 @@ class Document:
         ]
 
     def _trim(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The range without blank lines at its ends; nothing if it is all blank."""
+        """Yield the range without blank lines at its ends, or nothing if all of it is blank."""
         text = self.body[start:end]
         content_end = start + len(text.rstrip())
         if content_end == start:
@@ -131,12 +131,12 @@ class Document:
         lines = [""] * front_matter + self.lines[front_matter:]
         tokens: list[Token] = []
         parser = _parser()
-        # Not parser.parse, for which a lone \r ends a line: those who count lines do not.
+        # Not parser.parse, for which a lone \r ends a line; editors do not count it as one.
         parser.block.parse("\n".join(lines), parser, {}, tokens)
         return iter(tokens)
 
     def _read(self, tokens: Iterator[Token]) -> list[Span]:
-        """The spans up to the token that closes the enclosing block."""
+        """Return the spans up to the token that closes the enclosing block."""
         spans: list[Span] = []
         for token in tokens:
             if token.nesting < 0:
@@ -163,10 +163,10 @@ class Document:
 
 
 def _front_matter_end(lines: Sequence[str]) -> int:
-    """The number of lines of YAML front matter, 0 if there is none.
+    """Return the number of lines of YAML front matter, 0 if there is none.
 
-    CommonMark reads the opening `---` as a rule. It opens front matter if a key follows at once
-    and a line `---` or `...` closes it.
+    CommonMark reads the opening `---` as a rule. It opens front matter if a key follows directly and a
+    line `---` or `...` closes it.
     """
     if lines[0].rstrip() != "---" or len(lines) < 2 or not _FRONT_MATTER_KEY.match(lines[1]):
         return 0
@@ -179,7 +179,7 @@ def _front_matter_end(lines: Sequence[str]) -> int:
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table")
-    # `alt` names the blocks that a rule may interrupt, as markdown-it's own table of rules has it.
+    # `alt` names the blocks that a rule may interrupt, as in markdown-it's own table of rules.
     parser.block.ruler.at("list", _list, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     return parser
@@ -192,7 +192,7 @@ def _list(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """markdown-it's table as one token: with three a cell it takes 500 times the text in memory."""
+    """Read a table as one token: markdown-it's three per cell take 500 times the memory of the text."""
     if not table(state, start, end, True):
         return False
     if silent:

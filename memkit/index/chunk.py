@@ -1,4 +1,4 @@
-"""The unit of recall: a piece of a markdown file with where, when and to what it belongs."""
+"""The unit of recall: a piece of a Markdown file with its location, date, and session."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ from dataclasses import dataclass
 _LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note")
 
-OPENING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
-"""The headings that open a chunk's content, blank lines between them included."""
+LEADING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
+"""The headings at the start of a chunk's content, with blank lines between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of one markdown file, as it is indexed, shown and cited.
+    """A piece of one Markdown file, as it is indexed, shown, and cited.
 
     Attributes:
-        content: what people and models see: the source lines `start_line`..`end_line` joined by
-            `\\n`, without machine anchors. Only a piece of a line longer than the limit holds less
-            than its lines.
-        source: posix path relative to the project root; absolute for a file outside it.
+        content: the source lines `start_line`..`end_line` joined by `\\n`, without machine anchors, as
+            users and models see them. Only a piece of a line above the limit holds less than its lines.
+        source: POSIX path relative to the project root; absolute for a file outside it.
         heading: text of the innermost heading, "" before the first one.
         breadcrumb: all enclosing headings, outermost first: "A > B > C".
         level: level of that heading, 1..6; 0 before the first one.
         start_line: first line, 1-based, counted as editors and `sed -n` do.
         end_line: last line, inclusive.
         content_hash: SHA-256 of `content`, first 16 hex characters.
-        kind: "turn", "summary" (a bullet that carries a grip), "fact" (one of a compaction), "unverified"
-            (one of either that says something its sources do not), "instruction" or "note".
-        date: ISO date the text belongs to, or "".
+        kind: "turn", "summary" (a bullet with a citation), "fact" (of a compaction), "unverified" (a
+            summary or fact that its sources do not cover), "instruction", or "note".
+        date: ISO date of the text, or "".
         session: session id from the journal's anchors, or "".
-        turns: ids of the turns the text is, or rests on.
-        grips: ids of the grips of the bullets in it, or that it rests on.
+        turns: ids of the turns that it is, or that it is based on.
+        grips: ids of the citations of its bullets, or that it is based on.
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
         whole: whether it is all of its section, or group of short sections.
@@ -62,14 +61,13 @@ class Chunk:
 
     @property
     def text(self) -> str:
-        """What is embedded: the breadcrumb, then the content; of a whole turn its own words.
+        """The text to embed: the breadcrumb, then the content; for a whole turn only its own words.
 
-        A piece of a long answer knows from the breadcrumb when, where and to what it belongs. A
-        turn in one piece begins with its prompt, which its headings only repeat; the model, which
-        reads 256 tokens, does better without them (on LoCoMo, fused: session @1 76.3 and 77.2 %).
+        A whole turn starts with its prompt, which its headings only repeat. The model reads 256 tokens
+        and ranks better without them (LoCoMo, fused: session @1 76.3 % with, 77.2 % without).
 
-        A heading that opens the content of a piece is said twice. That is meant: it weighs a little
-        more for its words than the later pieces of the same section.
+        A heading at the start of a piece occurs twice on purpose: its words weigh a little more there
+        than in the later pieces of the section.
         """
         if self.kind == "turn" and self.whole:
             return self._words or self.content
@@ -77,11 +75,11 @@ class Chunk:
 
     @property
     def lexical_text(self) -> str:
-        """What is tokenised: for a turn its date and its words, each once; else `text`.
+        """The text to tokenize: for a turn its date and its words, each once; else `text`.
 
-        The headings over a turn repeat its prompt, or that of the session's first turn, and BM25
-        would count those words two or three times (measured on LoCoMo: evidence @5 67.8 % with
-        them, 69.5 % without; fused, 71 and 75 %). The labels are memkit's own words.
+        The headings over a turn repeat its prompt or the session's first one, and BM25 would count those
+        words two or three times (LoCoMo: evidence @5 67.8 % with them, 69.5 % without; fused, 71 % and
+        75 %). The labels are memkit's own words.
         """
         if self.kind != "turn":
             return self.text
@@ -89,21 +87,21 @@ class Chunk:
 
     @property
     def _words(self) -> str:
-        return OPENING_HEADINGS.sub("", self.content)
+        return LEADING_HEADINGS.sub("", self.content)
 
     @property
     def text_number(self) -> int:
-        """64 bits, signed, equal for equal `text`: by it the vectors of text that moved are found."""
+        """64 signed bits, equal for equal `text`. Moved text finds its vectors by this number."""
         key = "\n".join((self.breadcrumb, self.content_hash, str(self.whole), self.kind))
         return int(digest(key)[:16], 16) - 2**63
 
     def id(self, model: str) -> str:
-        """The identity in the index of `model` (design, section 6): SHA-256, 64 hex characters."""
+        """Return the id in the index of `model`: SHA-256, 64 hex characters."""
         return digest(
             f"markdown:{self.source}:{self.start_line}:{self.end_line}:{self.content_hash}:{model}"
         )
 
 
 def digest(text: str) -> str:
-    """SHA-256 of `text` in UTF-8, 64 hex characters; lone surrogates are hashed, not refused."""
+    """Return the SHA-256 of `text` in UTF-8, 64 hex characters; lone surrogates are accepted."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,7 @@
-"""The chunks of a snapshot, found by id: all that commands need which show text and rank nothing.
+"""The chunks of a snapshot, found by id: for commands that show text and rank nothing.
 
-Reads with the standard library alone; numpy and the BM25 index would take most of such a command's time.
+It reads with the standard library alone: importing numpy and the BM25 index takes 0.14 s of processor
+time, which is most of the time of such a command.
 """
 
 from __future__ import annotations
@@ -29,22 +30,25 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 6
 SHOWN_ID_CHARACTERS = 12
-"""How much of an id people see; any unique prefix is accepted, like git's."""
+"""Characters of an id that users see. Any unique prefix is accepted, as in git."""
 
 MANIFEST = "manifest"
+CURRENT = "current"
+"""The file that names the current snapshot of a collection."""
+
 CHUNKS = "chunks.jsonl"
 IDS = "ids"
-"""The ids of all chunks, each `ID_BYTES` long, without anything between them."""
+"""The ids of all chunks, `ID_BYTES` each, without separators."""
 
 ID_BYTES = 64
 
 OFFSETS = "offsets"
-"""Where each chunk begins in `CHUNKS`, and where the last one ends: `OFFSET_TYPE`, as the machine has it."""
+"""The start of each chunk in `CHUNKS`, and the end of the last one: `OFFSET_TYPE`, native byte order."""
 
 OFFSET_TYPE: Final = "q"
 
 CHUNK_FIELDS = tuple(field.name for field in dataclasses.fields(Chunk))
-"""What is kept of a chunk; a snapshot made when there were others cannot be read."""
+"""The fields of a chunk. A snapshot with other fields cannot be read."""
 
 Opened = TypeVar("Opened")
 
@@ -53,17 +57,17 @@ class ChunkReader:
     """The chunks of a snapshot, in the order (source, start_line), with their ids."""
 
     files: ClassVar[tuple[str, ...]] = (CHUNKS, IDS, OFFSETS)
-    """The files that are read; the manifest has their checksums."""
+    """The files to read; the manifest has their checksums."""
 
     def __init__(self, path: Path) -> None:
-        """Open the snapshot at `path`. Raises `StaleSnapshotError`."""
+        """Open the snapshot at `path`. Raise `StaleSnapshotError`."""
         self.path = path
         try:
             self.manifest = _read_manifest(path)
             # Kept open: the next writer removes the files of this snapshot.
             self._data = {name: map_file(path / name) for name in self.files}
             checksums = {name: zlib.crc32(data) for name, data in self._data.items()}
-            release(self._data[CHUNKS])  # read to be checked; of the text little is shown
+            _release(self._data[CHUNKS])
             if checksums.items() - self.manifest["checksums"].items():
                 raise ValueError("its files are damaged")
             self._ids = bytes(self._data[IDS])
@@ -75,8 +79,8 @@ class ChunkReader:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def is_in_force(self) -> bool:
-        """Whether no other has taken the place of this one."""
+    def is_current(self) -> bool:
+        """Return whether no newer snapshot has replaced this one."""
         return _current(self.path.parent) == self.path.name
 
     @property
@@ -86,12 +90,12 @@ class ChunkReader:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The memory files this snapshot stands for: source to SHA-256 of its bytes."""
+        """The state of each indexed memory file by source, see `memory_files.state_of`."""
         return dict(self.manifest["sources"])
 
     @property
     def missing(self) -> int:
-        """How many chunks are not embedded."""
+        """The number of chunks that are not embedded."""
         return int(self.manifest["missing"])
 
     @property
@@ -100,11 +104,11 @@ class ChunkReader:
         return str(self.manifest["fingerprint"])
 
     def chunk(self, position: int) -> Chunk:
-        """The chunk at `position`."""
+        """Return the chunk at `position`."""
         return self._chunk(self._offsets[position], self._offsets[position + 1])
 
     def chunks(self) -> list[Chunk]:
-        """All chunks, in order."""
+        """Return all chunks, in order."""
         return [self._chunk(start, end) for start, end in pairwise(self._offsets)]
 
     def _chunk(self, start: int, end: int) -> Chunk:
@@ -112,13 +116,13 @@ class ChunkReader:
         return Chunk(**{**value, "turns": tuple(value["turns"]), "grips": tuple(value["grips"])})
 
     def id(self, position: int) -> str:
-        """The full id of the chunk at `position`."""
+        """Return the full id of the chunk at `position`."""
         return self._ids[position * ID_BYTES : (position + 1) * ID_BYTES].decode("ascii")
 
     def find(self, prefix: str) -> int:
-        """The position of the chunk whose id begins with `prefix`.
+        """Return the position of the chunk whose id starts with `prefix`.
 
-        Raises `NotFoundError` or `AmbiguousIdError`.
+        Raise `NotFoundError` or `AmbiguousIdError`.
         """
         wanted = prefix.lower().encode("ascii", "replace")
         found: list[int] = []
@@ -135,32 +139,32 @@ class ChunkReader:
         return found[0]
 
 
-def open_in_force(directory: Path, open_at: Callable[[Path], Opened]) -> Opened | None:
-    """What `open_at` makes of the snapshot in force in `directory`; None if none can be trusted."""
-    try:
-        return open_trusted(directory, open_at)
-    except StaleSnapshotError as error:
-        logger.warning("%s; it is made anew", error)
-        return None
+def open_current(
+    directory: Path, open_at: Callable[[Path], Opened], *, strict: bool = False
+) -> Opened | None:
+    """Open the current snapshot in `directory` with `open_at`; return None if there is no usable one.
 
-
-def open_trusted(directory: Path, open_at: Callable[[Path], Opened]) -> Opened | None:
-    """The same, but None only if none is in force. Raises `StaleSnapshotError`, which says why."""
+    With `strict`, raise `StaleSnapshotError` with the reason if there is one that cannot be used.
+    """
     name = _current(directory)
     while name:
         try:
             return open_at(directory / name)
-        except StaleSnapshotError:
+        except StaleSnapshotError as error:
             before, name = name, _current(directory)
-            if name == before:  # else a writer has put another one in force meanwhile
+            if name != before:  # a writer has replaced it meanwhile
+                continue
+            if strict:
                 raise
+            logger.warning("%s; it is rebuilt", error)
+            return None
     return None
 
 
 def root_of(directory: Path) -> str:
-    """The root of the project whose snapshots lie in `directory`; "" if there is none in force.
+    """Return the root of the project whose snapshots are in `directory`; "" if none is current.
 
-    Raises `NoDescriptorsError`.
+    Raise `NoDescriptorsError`.
     """
     name = _current(directory)
     try:
@@ -171,14 +175,14 @@ def root_of(directory: Path) -> str:
         return ""
 
 
-def release(data: memoryview) -> None:
-    """Let the system take back the memory of a mapped file; what is asked for is read again."""
+def _release(data: memoryview) -> None:
+    """Return the memory of a mapped file, which was read for its checksum, to the system."""
     if sys.platform != "win32" and isinstance(data.obj, mmap.mmap):
         data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def map_file(path: Path) -> memoryview:
-    """The bytes of a file, mapped into memory."""
+    """Return the bytes of a file, memory-mapped."""
     with path.open("rb") as file:
         if path.stat().st_size == 0:  # cannot be mapped
             return memoryview(b"")
@@ -187,7 +191,7 @@ def map_file(path: Path) -> memoryview:
 
 def _current(directory: Path) -> str:
     try:
-        return (directory / "current").read_text(encoding="ascii").strip()
+        return (directory / CURRENT).read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
         raise_if_exhausted(error)
         return ""
@@ -199,5 +203,5 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if int(checksum) != zlib.crc32(data):
         raise ValueError("its manifest is damaged")
     if (manifest["format"], manifest["fields"]) != (FORMAT, list(CHUNK_FIELDS)):
-        raise ForeignSnapshotError(f"snapshot {path} is of another version of memkit")
+        raise ForeignSnapshotError(f"snapshot {path} was written by another version of memkit")
     return manifest

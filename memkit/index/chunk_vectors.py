@@ -1,4 +1,4 @@
-"""The vectors of chunks, and which chunk is to blame if there are none."""
+"""Embed chunks, and find the chunk that cannot be embedded."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_FAILURES = 3
-"""After so many chunks in a row that cannot be embedded it is the model, and no more is sent."""
+"""After this many failed chunks in a row, blame the model and send no more."""
 
 SHOWN_PROBLEMS = 3
 
 
 class ChunkEmbedder:
-    """Embeds chunks in batches; those that cannot be embedded are named in `problem`."""
+    """Embeds chunks in batches; `problem` names those that cannot be embedded."""
 
     def __init__(self, embedder: Embedder, dimensions: int | None) -> None:
-        """`dimensions` is how long the vectors must be; None takes the length of the first."""
+        """`dimensions` is the required length of the vectors; None accepts any, set by the first vector."""
         self.dimensions = dimensions
         self._embedder = embedder
         self._problems: list[str] = []
@@ -40,16 +40,16 @@ class ChunkEmbedder:
 
     @property
     def problem(self) -> str:
-        """Why there are chunks without vectors, in one line; empty if there is none."""
+        """The reason for chunks without vectors, in one line; empty if there are none."""
         return "; ".join(self._problems[:SHOWN_PROBLEMS])
 
     def batches(
         self, chunks: Sequence[Chunk], size: int
     ) -> Iterator[tuple[int, list[Vectors | None]]]:
-        """The vectors of `chunks`, `size` chunks at a time, with the position of the first of them.
+        """Yield the vectors of `size` chunks at a time, with the position of the first one.
 
-        A chunk has vectors (windows, dimensions), each of length 1, or None if it cannot be embedded.
-        Ends early if the rest cannot be embedded either.
+        A chunk has vectors (windows, dimensions), each of length 1, or None if it cannot be embedded. Stop
+        early if the rest cannot be embedded either.
         """
         for start in range(0, len(chunks), size):
             try:
@@ -60,13 +60,14 @@ class ChunkEmbedder:
             yield start, vectors
 
     def _embed(self, chunks: Sequence[Chunk]) -> list[Vectors | None]:
-        """The vectors of each chunk. If one has none, halves are tried until it is alone."""
+        """Return the vectors of each chunk; halve the batch until a chunk that fails is alone."""
         windows = [self._embedder.windows(chunk.text) for chunk in chunks]
         try:
             vectors = self._embedder.embed([window for own in windows for window in own])
             check_vectors(self._embedder.name, vectors, sum(map(len, windows)), self.dimensions)
         except UnusableVectorError as error:
-            blamed = _owner(chunks, windows, error.position)
+            owners = [chunk for chunk, own in zip(chunks, windows, strict=True) for _ in own]
+            blamed = owners[error.position]
             problem = f"{blamed.source}:{blamed.start_line}: {error}"
             if len(chunks) == 1:
                 self._failures += 1
@@ -85,9 +86,3 @@ class ChunkEmbedder:
     def _note(self, problem: str) -> None:
         logger.warning("%s", problem)
         self._problems.append(problem)
-
-
-def _owner(chunks: Sequence[Chunk], windows: Sequence[list[str]], position: int) -> Chunk:
-    """The chunk that the window at `position` is of."""
-    owners = [chunk for chunk, own in zip(chunks, windows, strict=True) for _ in own]
-    return owners[position]

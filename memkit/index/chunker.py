@@ -1,29 +1,72 @@
-"""Cuts a markdown file into chunks along its headings and blocks."""
+"""Cut a Markdown file into chunks along its headings and blocks."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
 from pathlib import PurePath, PurePosixPath
 
-from memkit.index.blocks import Document
+from memkit.errors import ConfigError
+from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest
-from memkit.index.packing import ChunkOptions, Packer
+from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
 from memkit.paths import MEMORY_DIRECTORY
+from memkit.settings.load import Settings
 
-__all__ = ["Chunk", "ChunkOptions", "chunk_markdown", "decode"]
+__all__ = ["Chunk", "ChunkOptions", "chunk_file", "chunk_markdown", "decode"]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _REPLACEMENT = "\ufffd"
 _MEMORY = PurePosixPath(PurePath(MEMORY_DIRECTORY).as_posix())
+_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
+_NEWLINE = re.compile(r"\n")
+_JOINED = "paragraph and fence"
+
+
+@dataclass(frozen=True)
+class ChunkOptions:
+    """The size of chunks.
+
+    Attributes:
+        max_characters: most characters of a chunk's content. Only uncut code may exceed it, with a
+            fragment that would otherwise be alone.
+        min_characters: text below this is a fragment and joins its neighbor.
+        overlap_lines: lines that a piece of a longer section repeats from the piece before it.
+
+    Raise `ConfigError` if `min_characters` is more than a quarter of `max_characters`: a fragment and
+    half a full chunk might not fit into one.
+    """
+
+    max_characters: int = 1500
+    min_characters: int = 100
+    overlap_lines: int = 2
+
+    def __post_init__(self) -> None:
+        if 4 * self.min_characters > self.max_characters:
+            raise ConfigError(
+                f"chunking.min_characters = {self.min_characters} is more than a quarter of"
+                f" chunking.max_characters = {self.max_characters}: lower it or raise the other"
+            )
+
+
+def chunk_file(file: MemoryFile, settings: Settings) -> tuple[list[Chunk], int]:
+    """Return the chunks of a memory file, and the number of its bytes that were not UTF-8."""
+    text, replaced = decode(file.data)
+    cut = settings.chunking
+    options = ChunkOptions(cut.max_characters, cut.min_characters, cut.overlap_lines)
+    return chunk_markdown(text, file.source, source_hash=file.hash, options=options), replaced
 
 
 def decode(data: bytes) -> tuple[str, int]:
-    """The text of a file and how many invalid UTF-8 sequences became U+FFFD in it.
+    """Return the text of a file, and the number of invalid UTF-8 sequences that became U+FFFD.
 
-    A byte order mark at the start is dropped.
+    Drop a byte order mark at the start.
     """
     text = data.decode("utf-8", "replace")
-    # A U+FFFD of the file's own begins with a lead byte, so no invalid sequence takes part of it.
+    # A U+FFFD in the file starts with a lead byte, so no invalid sequence can include part of it.
     replaced = text.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
     return text.removeprefix(_BYTE_ORDER_MARK), replaced
 
@@ -31,23 +74,23 @@ def decode(data: bytes) -> tuple[str, int]:
 def chunk_markdown(
     text: str, source: str, *, source_hash: str, options: ChunkOptions
 ) -> list[Chunk]:
-    """The chunks of a markdown file, in order; every line that is not blank is in one of them.
+    """Return the chunks of a Markdown file, in order; together they have every line that is not blank.
 
-    `text` is what `decode` gave, `source` the posix path relative to the project root and
-    `source_hash` the SHA-256 of the file's bytes, 64 hex characters. No text is an error.
+    `text` is the result of `decode`, `source` the POSIX path relative to the project root, and
+    `source_hash` the SHA-256 of the file's bytes, 64 hex characters. Any text is valid.
 
-    A section is a heading and what follows up to the next one. One longer than `max_characters`
-    becomes several chunks. One under `min_characters` is a fragment: it opens the chunk of the
-    section inside it that follows, gathers with fragments beside it, or else ends the chunk before
-    it. It never crosses into another turn, session or date, and turns and summaries are no
-    fragments: each is found as itself. A chunk takes heading, breadcrumb and level from its full
-    section or, if it holds fragments only, from the innermost section around all their text.
+    A section is a heading and the text up to the next one. A section above `max_characters` becomes
+    several chunks. One below `min_characters` is a fragment: it starts the chunk of the next section
+    inside it, joins neighboring fragments, or else ends the chunk before it. It never joins another
+    turn, session, or date. Turns and summaries are no fragments: each is found by itself. A chunk has the
+    heading, breadcrumb, and level of its full section; if it has only fragments, of the innermost section
+    around all their text.
 
-    A line longer than the limit becomes several chunks with that line's number. Equal pieces of it
-    are one chunk: same text, same place, same identity.
+    A line above the limit becomes several chunks with the same line number. Equal pieces of it are one
+    chunk with one id.
 
-    A section appended to the file leaves the chunks of earlier sections as they are. Only where
-    it, or the section before it, is a fragment, the last two chunks before it may change.
+    A section that is appended to the file leaves the chunks of earlier sections unchanged. Only if it, or
+    the section before it, is a fragment, the last two chunks before it may change.
     """
     document = Document(text)
     packer = Packer(document, options)
@@ -99,3 +142,172 @@ def chunk_markdown(
                 source_hash=source_hash,
             )
     return list(chunks.values())
+
+
+@dataclass
+class Piece:
+    """Neighboring spans that become one chunk.
+
+    `start` is before the first span if the piece repeats lines of the piece before it.
+    """
+
+    start: int
+    spans: list[Span]
+
+    @property
+    def own_start(self) -> int:
+        """The offset of the first text that is not in the piece before."""
+        return self.spans[0].start
+
+    @property
+    def end(self) -> int:
+        """The offset after the last character."""
+        return self.spans[-1].end
+
+    @property
+    def own_size(self) -> int:
+        """The number of characters without the overlap."""
+        return self.end - self.own_start
+
+
+class Packer:
+    """Packs spans of one document into pieces of bounded size."""
+
+    def __init__(self, document: Document, options: ChunkOptions) -> None:
+        self._document = document
+        self._options = options
+
+    def pack(self, spans: Sequence[Span]) -> list[Piece]:
+        """Return the pieces of `spans`, in order, with as few cuts as the limit allows.
+
+        Cut between blocks. A block above the limit is cut between its items, nested blocks, blank lines,
+        or lines, and a line above the limit between words. Fenced code is never cut.
+        """
+        limit, minimum = self._options.max_characters, self._options.min_characters
+        pieces: list[Piece] = []
+        waiting = self._join_fences(spans)[::-1]
+        while waiting:
+            span = waiting.pop()
+            room = limit
+            if pieces:
+                piece = pieces[-1]
+                short = piece.own_size < minimum
+                if short and span.end - piece.start > limit:
+                    piece.start = piece.own_start
+                if span.end - piece.start <= limit:
+                    piece.spans.append(span)
+                    continue
+                left = limit - (span.start - piece.own_start)
+                if short and left >= minimum:
+                    room = left
+            parts = self._divide(span, room)
+            if len(parts) > 1:
+                waiting.extend(reversed(parts))
+            elif pieces and short and span.kind == "fence":
+                piece.spans.append(span)
+            else:
+                pieces.append(Piece(self._overlap(pieces, span), [span]))
+        return self._without_short_end(pieces)
+
+    def _without_short_end(self, pieces: list[Piece]) -> list[Piece]:
+        """Return `pieces`, changed if possible so that the last one is not a fragment."""
+        limit, minimum = self._options.max_characters, self._options.min_characters
+        if len(pieces) < 2 or pieces[-1].own_size >= minimum:
+            return pieces
+        *others, before, last = pieces
+        whole = Piece(before.own_start, before.spans + last.spans)
+        if whole.own_size <= limit:
+            return [*others, whole]
+        halves = [part for span in before.spans for part in self._divide(span, limit // 2)]
+        for spans in (before.spans, halves):
+            for cut in range(len(spans) - 1, 0, -1):
+                head = Piece(before.start, spans[:cut])
+                tail = Piece(spans[cut].start, spans[cut:] + last.spans)
+                if minimum <= tail.own_size <= limit and minimum <= head.own_size:
+                    tail.start = self._overlap([head], tail.spans[0])
+                    return [*others, head, tail]
+        return [*others, whole] if _ends_in_code(before.spans[-1]) else pieces
+
+    def _overlap(self, pieces: Sequence[Piece], span: Span) -> int:
+        """Return the start of a piece that begins with `span`: some lines before it, if they fit.
+
+        Headings are in the breadcrumb already. The last lines of code, HTML, and front matter mean
+        nothing, and lines that fill half a chunk would only be found twice.
+        """
+        document, options = self._document, self._options
+        start = span.start
+        line = document.line_at(start)
+        if not pieces or document.line_starts[line] < start:
+            return start
+        missing = options.overlap_lines
+        while missing and line > 0:
+            line -= 1
+            at = document.line_starts[line]
+            if (
+                document.line_kinds[line] != TEXT
+                or at <= pieces[-1].own_start
+                or span.start - at > options.max_characters // 2
+                or span.end - at > options.max_characters
+            ):
+                break
+            if not document.is_blank(line):
+                start = at
+                missing -= 1
+        return start
+
+    def _join_fences(self, spans: Iterable[Span]) -> list[Span]:
+        """Join each fence with the paragraph before it, if the two fit into a piece."""
+        joined: list[Span] = []
+        for span in spans:
+            before = joined[-1] if joined else span
+            if (
+                (before.kind, span.kind) == ("paragraph", "fence")
+                and span.end - before.start <= self._options.max_characters
+            ):
+                joined[-1] = Span(before.start, span.end, _JOINED, (before, span))
+            else:
+                joined.append(span)
+        return joined
+
+    def _divide(self, span: Span, limit: int) -> list[Span]:
+        """Divide `span` into parts of at most `limit` characters; uncut code may be larger."""
+        if span.size <= limit or span.kind == "fence":
+            return [span]
+        children = self._children(span)
+        if len(children) == 1 and not span.children:
+            return self._divide_line(span, limit)
+        joined = children if span.kind == _JOINED else self._join_fences(children)
+        return [part for child in joined for part in self._divide(child, limit)]
+
+    def _children(self, span: Span) -> list[Span]:
+        """Return its nested blocks, else stanzas, else lines."""
+        if span.children:
+            return self._document.tile(span.children, span.start, span.end)
+        body = self._document.body
+        for bound in (_BLANK_LINES, _NEWLINE):
+            cuts = [Span(m.end(), m.end()) for m in bound.finditer(body, span.start, span.end)]
+            if cuts:
+                first = Span(span.start, span.start)
+                return self._document.tile([first, *cuts], span.start, span.end)
+        return [span]
+
+    def _divide_line(self, span: Span, limit: int) -> list[Span]:
+        """Divide a line into parts of similar length, between words if it has any."""
+        body = self._document.body
+        parts: list[Span] = []
+        start = span.start
+        while start < span.end:
+            rest = span.end - start
+            size = ceil(rest / ceil(rest / limit))
+            end = start + size
+            space = body.rfind(" ", end - size // 2, end + 1) if end < span.end else -1
+            if space >= 0:
+                end = space
+            if body[start:end].strip():
+                parts.append(Span(start, end))
+            start = end + (space >= 0)
+        return parts
+
+
+def _ends_in_code(span: Span) -> bool:
+    return span.kind == "fence" or (bool(span.children) and _ends_in_code(span.children[-1]))

@@ -1,8 +1,7 @@
-"""An embedded Chroma directory that cannot be used any more: found out, and moved aside.
+"""Detect a damaged embedded Chroma directory, and move it aside.
 
-It is derived, so nothing is repaired in place: it is begun anew and everything comes back. Damaged
-files can end the process that opens them (Chroma maps them into memory), so they are tried in
-another one.
+The index is derived, so nothing is repaired in place: a new one is built. Damaged files can crash the
+process that opens them (Chroma maps them into memory), so another process reads them first.
 """
 
 from __future__ import annotations
@@ -20,29 +19,30 @@ from pathlib import Path
 from memkit.errors import IndexStoreError
 from memkit.processes import no_window
 from memkit.state import parse_json
+from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
 TRY_SECONDS = 120.0
-"""How long reading a whole index may take; a million vectors take less."""
+"""The time limit for reading a whole index; a million vectors take less."""
 
 DATABASE = "chroma.sqlite3"
-"""The file in Chroma's directory that holds everything but the vectors."""
+"""The file in Chroma's directory that holds everything except the vectors."""
 
 _DAMAGED_SUFFIX = ".damaged"
 _IN_USE = "memkit-in-use"
 
 PAGE_ROWS = 5000
-"""Rows read in one call. Chroma fails on a read of more than 32,766 rows ("too many SQL variables")."""
+"""Rows to read in one call. Chroma fails on a read of more than 32,766 rows ("too many SQL variables")."""
 
 _CRASHES = frozenset({-4, -6, -7, -8, -10, -11, 0xC0000005})
-"""How damaged files end a process: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, Windows' access violation.
+"""Exit codes of crashes: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, Windows' access violation.
 
-SIGKILL is not among them: it is how the system ends a process when memory runs out.
+SIGKILL is missing: the system sends it when memory runs out.
 """
 
-# Prints {"collections": ...}, or {"damage": reason} where SQLite or Chroma say that the files are
-# corrupt, or {"failure": reason} for everything else. Standard library and Chroma only.
+# Prints {"collections": ...}, or {"damage": reason} if SQLite or Chroma report corrupt files, or
+# {"failure": reason} for everything else. Standard library and Chroma only.
 _READ_ALL = """
 import contextlib, json, os, re, sqlite3, sys
 
@@ -75,7 +75,7 @@ def is_corruption(text):
     return any(code in (11, 26) for code in codes) or any(one in text for one in CORRUPT)
 
 def find_trouble():
-    # Chroma says "Error loading hnsw index" also without permission, descriptors, or memory.
+    # Chroma reports "Error loading hnsw index" also without permission, descriptors, or memory.
     bytearray(64 << 20)
     with contextlib.ExitStack() as stack:
         for number in range(48):
@@ -96,12 +96,12 @@ def main():
         if answer != "ok":
             return {"damage": " ".join(answer.split())[:200]}
     except sqlite3.DatabaseError as error:
-        # Subclasses stand for a lock, a full disk, or a file that cannot be opened.
+        # Subclasses mean a lock, a full disk, or a file that cannot be opened.
         kind = "damage" if type(error) is sqlite3.DatabaseError else "failure"
         return {kind: one_line(error)}
     try:
         return {"collections": read()}
-    except BaseException as error:  # a panic of Chroma's Rust code is no Exception
+    except BaseException as error:  # a panic of Chroma's Rust code is not an Exception
         if not is_corruption(str(error)):
             return {"failure": one_line(error)}
         try:
@@ -116,8 +116,9 @@ json.dump(main(), sys.stdout)
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What a collection holds: the ids of its chunks, the length of its vectors (None: it is empty), and
-    how many rows are not of the form in which this version of memkit writes them.
+    """The ids of a collection's chunks and the length of its vectors (None: it is empty).
+
+    `foreign` counts the rows that this version of memkit did not write.
     """
 
     ids: frozenset[str]
@@ -127,10 +128,10 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All collections by name; or why they cannot be read, in a few words.
+    """All collections by name, or the reason why they cannot be read.
 
-    `damage`: the files are corrupt for certain. `failure`: they could not be read this time (disk full, no
-    permission, no descriptors or memory, a timeout, an unknown error), which says nothing about them.
+    `damage`: the files are certainly corrupt. `failure`: they could not be read this time (disk full, no
+    permission, no descriptors or memory, a timeout, an unknown error); they may be intact.
     """
 
     damage: str = ""
@@ -139,31 +140,31 @@ class Contents:
 
 
 def in_use_marker(path: Path) -> Path:
-    """The file that stands in the directory `path` while a process has it open.
+    """Return the file that exists in the directory `path` while a process has it open.
 
-    One that is found there was left by a process that was killed, maybe by the index itself.
+    A leftover one means that a process was killed, maybe by the index itself.
     """
     return path / _IN_USE
 
 
 def damaged_copy(path: Path) -> Path:
-    """Where the latest damaged index that lay at `path` is kept."""
+    """Return the path of the latest damaged copy of the index at `path`."""
     return path.with_name(path.name + _DAMAGED_SUFFIX)
 
 
 def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], None]) -> bool:
-    """Rename the index at `path` if it is damaged for certain; return whether it was.
+    """Rename the index at `path` if it is certainly damaged; return whether it was.
 
-    Only the latest such copy is kept. `announce` is told in one line. `is_ours` says that only
-    memkit writes there; from another place nothing is moved that is not Chroma's. Raises
-    `IndexStoreError` then, and if it cannot be renamed.
+    Only the latest such copy is kept. `announce` gets one line. `is_ours` means that only memkit writes
+    there; elsewhere, a directory that is not Chroma's is not moved. Raise `IndexStoreError` then, and if
+    the renaming fails.
     """
     problem = read_all(path).damage
     if not problem:
         return False
     if not is_ours and not _is_chroma_directory(path):
         raise IndexStoreError(
-            f"{path} is no index ({problem}) and not memkit's; name another place as index.uri"
+            f"{path} is not an index ({problem}) and not memkit's; set index.uri to another path"
         )
     aside = damaged_copy(path)
     try:
@@ -176,22 +177,22 @@ def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], No
         raise IndexStoreError(
             f"the index {path} is damaged ({problem}) and cannot be moved aside: {error.strerror}"
         ) from error
-    announce(f"the index {path} is damaged ({problem}); it is kept as {aside.name} and made anew")
+    announce(f"the index {path} is damaged ({problem}); it is kept as {aside.name} and rebuilt")
     return True
 
 
 def read_all(path: Path) -> Contents:
-    """Read the index at `path` to the last byte; return what it holds, nothing if there is none.
+    """Read the index at `path` to the last byte and return its contents, empty if there is none.
 
-    The caller holds the index lock. Nothing is changed, and no damage can end this process.
+    The caller holds the index lock. Nothing changes, and no damage can crash this process.
     """
     database = path / DATABASE
     try:
         mode = path.stat().st_mode
         if not stat.S_ISDIR(mode):
-            return Contents("no directory")
+            return Contents("not a directory")
         if not stat.S_ISREG(database.stat().st_mode):
-            return Contents(f"{DATABASE} is no file")
+            return Contents(f"{DATABASE} is not a file")
     except FileNotFoundError:
         if path.is_symlink() and not os.path.lexists(os.path.realpath(path)):
             return _failure(path, "the link leads nowhere")
@@ -201,7 +202,7 @@ def read_all(path: Path) -> Contents:
     try:
         answer = subprocess.run(
             [sys.executable, "-I", "-c", _READ_ALL, str(path.absolute()), DATABASE, str(PAGE_ROWS)],
-            cwd=path,  # not the user's: Chroma reads settings from a `.env` there
+            cwd=path,  # not the user's directory: Chroma reads settings from a `.env` there
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=TRY_SECONDS,
@@ -211,10 +212,10 @@ def read_all(path: Path) -> Contents:
     except subprocess.TimeoutExpired:
         return _failure(path, f"reading it took more than {TRY_SECONDS:.0f} s")
     except OSError as error:
-        return _failure(path, f"no process can be started to read it: {error.strerror or error}")
-    said = answer.stderr.decode("utf-8", "replace")
-    if answer.returncode in _CRASHES and "memory allocation of" not in said:
-        logger.warning("reading the index %s crashed: %s", path, " ".join(said.split()))
+        return _failure(path, f"cannot start a process to read it: {error.strerror or error}")
+    stderr = answer.stderr.decode("utf-8", "replace")
+    if answer.returncode in _CRASHES and "memory allocation of" not in stderr:
+        logger.warning("reading the index %s crashed: %s", path, one_line(stderr))
         return Contents(f"reading it ends with signal {-answer.returncode}")
     try:
         found = parse_json(answer.stdout)
@@ -225,7 +226,7 @@ def read_all(path: Path) -> Contents:
             return _failure(path, found["failure"])
         collections = found["collections"].items()
     except (ValueError, KeyError, TypeError, AttributeError):
-        last = next((line.strip() for line in reversed(said.split("\n")) if line.strip()), "")
+        last = next((line.strip() for line in reversed(stderr.split("\n")) if line.strip()), "")
         return _failure(path, f"reading it ended with status {answer.returncode}: {last[:200]}")
     return Contents(
         collections={
@@ -241,7 +242,7 @@ def _failure(path: Path, reason: str) -> Contents:
 
 
 def _is_chroma_directory(path: Path) -> bool:
-    """Whether it is a directory that holds only Chroma's database and directories of segments."""
+    """Return whether it is a directory with nothing but Chroma's database and segment directories."""
     return path.is_dir() and all(
         entry.name.startswith((DATABASE, _IN_USE)) or (len(entry.name) == 36 and entry.is_dir())
         for entry in path.iterdir()

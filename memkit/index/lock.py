@@ -1,4 +1,4 @@
-"""The lock of the index: one process at a time writes it, or opens its Chroma directory."""
+"""The index lock: one process at a time writes the index, or opens its Chroma directory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ logger = logging.getLogger(__name__)
 def index_lock(
     home: Home, wait_seconds: float, announce: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """Hold the index lock; raises `IndexBusyError` if another process keeps it for `wait_seconds`.
+    """Hold the index lock. Raise `IndexBusyError` if another process holds it for `wait_seconds`.
 
-    `announce` is told in one line if there is someone to wait for.
+    `announce` gets one line if there is a process to wait for.
     """
-    from filelock import FileLock, Timeout  # 0.05 s, not needed by a search of an index in step
+    # It takes 0.05 s, which a search of an up-to-date index saves.
+    from filelock import FileLock, Timeout
 
     try:
         make_private_directory(home.run)
@@ -49,35 +50,33 @@ def index_lock(
         _note_holder(home)
         yield
     finally:
-        with contextlib.suppress(OSError):  # it then names a process that does not hold the lock
+        with contextlib.suppress(OSError):  # then it names a process that no longer holds the lock
             os.unlink(home.index_holder)
         lock.release()
 
 
 def _note_holder(home: Home) -> None:
-    """Record, for the doctor, who holds the lock and since when. The lock file itself is truncated by
-    everybody who tries to get the lock.
-    """
+    """Record for the doctor which process holds the lock. Every attempt truncates the lock file itself."""
     try:
         with create_private(home.index_holder) as file:
             file.write(f"{os.getpid()} {time.time():.0f}\n".encode("ascii"))
     except OSError as error:
-        logger.warning("cannot note who holds the index lock: %s", error)
+        logger.warning("cannot record the holder of the index lock: %s", error)
 
 
 class Holder(NamedTuple):
-    """The process that holds the index lock, and since when, in seconds since the epoch."""
+    """The process that holds the index lock, and the start in seconds since the epoch."""
 
     process: int
     since: float
 
 
 def holder(home: Home) -> Holder | None:
-    """Who holds the index lock at this moment, as that process recorded; None if nobody is known to."""
+    """Return the current holder of the index lock as it recorded itself; None if unknown."""
     if not is_locked(home.index_lock):
         return None
     try:
         process, since = read_head(home.index_holder, 100).split()
         return Holder(int(process), float(since))
-    except (OSError, ValueError):  # taken this instant, or by an older memkit
+    except (OSError, ValueError):  # just taken, or by an older memkit
         return None

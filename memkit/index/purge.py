@@ -1,9 +1,8 @@
-"""What Chroma's files hold beside what is in the index, and how it is taken out of them.
+"""Purge deleted data from the files of an embedded Chroma index, and measure them.
 
-Deleted text stays for long in the SQLite file: in the queue that vectors are written from, in the words of
-the full-text table, and in free pages. And the files of vectors are written with the memory that was
-allocated for vectors to come, whatever was in it before (chroma-core/chroma#7688): pieces of any text that
-the process has read.
+Deleted text stays for long in the SQLite file: in the queue of vectors to write, in the words of the
+full-text table, and in free pages. The vector files also hold the memory that Chroma had allocated for
+future vectors, with whatever the process had read before (chroma-core/chroma#7688).
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from memkit.index.damage import DATABASE
 logger = logging.getLogger(__name__)
 
 COLLECTION_PREFIX = "memkit-"
-"""How the names of memkit's collections begin; a directory of the user's own may hold others."""
+"""The prefix of memkit's collections; the user's own directory may hold others."""
 
-# What the queue says of a row is read once, into the metadata; only vectors are read from it again.
+# Chroma reads the metadata in the queue once; only vectors are read from it again.
 _FORGET_QUEUE = """
 UPDATE embeddings_queue SET metadata = NULL WHERE metadata IS NOT NULL AND seq_id <= (
     SELECT max(done.seq_id) FROM max_seq_id AS done JOIN segments ON segments.id = done.segment_id
@@ -56,14 +55,14 @@ _SEGMENT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The name of a directory of vectors."""
 
 _HEADER = struct.Struct("<iQQQQ")
-"""Of `header.bin`: version, offset, how many vectors there is room for, how many there are, bytes of each."""
+"""The start of `header.bin`: version, offset, capacity, number of vectors, bytes per vector."""
 
 _HEADER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionUsage:
-    """A collection: how many rows it has, and the length of its vectors (0: not known yet)."""
+    """The rows of a collection, and the length of its vectors (0: not known yet)."""
 
     name: str
     dimensions: int
@@ -72,9 +71,7 @@ class CollectionUsage:
 
 @dataclass(frozen=True, slots=True)
 class IndexUsage:
-    """What an index takes, and what it holds: bytes of all files, bytes of text in its rows, and the share of
-    the database's pages that are free.
-    """
+    """The bytes of all files of an index, the bytes of text in its rows, and the share of free pages."""
 
     bytes: int
     text_bytes: int
@@ -88,10 +85,7 @@ class IndexUsage:
 
 
 def usage_of(path: Path) -> IndexUsage | None:
-    """What the index in the directory `path` takes and holds; None if there is none.
-
-    Raises `OSError`, `sqlite3.Error`.
-    """
+    """Measure the index in the directory `path`; None if there is none. Raise `OSError`, `sqlite3.Error`."""
     if not (path / DATABASE).is_file():
         return None
     with contextlib.closing(_connect(path, "ro")) as connection:
@@ -104,11 +98,10 @@ def usage_of(path: Path) -> IndexUsage | None:
     return IndexUsage(size, text, free / max(1, pages), found)
 
 
-def erase_deleted_rows(path: Path) -> None:
-    """Have the files in the directory `path`, which nobody has open, hold no text but what is in the index.
+def purge_deleted_rows(path: Path) -> None:
+    """Remove all deleted text from the files in the directory `path`, which no process has open.
 
-    The SQLite file is written anew; vectors of collections that are gone go. Raises `OSError` and
-    `sqlite3.Error`.
+    It rewrites the SQLite file. Raise `OSError`, `sqlite3.Error`.
     """
     if not (path / DATABASE).is_file():
         return
@@ -117,46 +110,41 @@ def erase_deleted_rows(path: Path) -> None:
             for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
                 connection.execute(statement)
         connection.execute("VACUUM")
-        _remove_orphans(path, connection)
+    trim_vector_files(path)
 
 
-def _remove_orphans(path: Path, connection: sqlite3.Connection) -> None:
-    """Remove the vectors of collections that are gone: Chroma leaves their directories."""
-    known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
-    for directory in path.iterdir():
-        if _SEGMENT.fullmatch(directory.name) and directory.name not in known:
-            shutil.rmtree(directory)
+def trim_vector_files(path: Path) -> None:
+    """Cut the vector files in the directory `path`, which no process has open, after the last vector.
 
-
-def cut_off_unused_memory(path: Path) -> None:
-    """Cut the files of vectors in the directory `path`, which nobody has open, after the last vector.
-
-    Those of collections that are gone go. Raises `OSError`, `sqlite3.Error`.
+    Remove those of deleted collections, which Chroma leaves. Raise `OSError`, `sqlite3.Error`.
     """
     if not (path / DATABASE).is_file():
         return
     with contextlib.closing(_connect(path, "ro")) as connection:
         prefix = COLLECTION_PREFIX
-        found = connection.execute(_OWN_SEGMENTS, (len(prefix), prefix)).fetchall()
-        _remove_orphans(path, connection)
-    for (segment,) in found:
-        _cut_segment(path / segment)
+        own = connection.execute(_OWN_SEGMENTS, (len(prefix), prefix)).fetchall()
+        known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
+    for directory in path.iterdir():
+        if _SEGMENT.fullmatch(directory.name) and directory.name not in known:
+            shutil.rmtree(directory)
+    for (segment,) in own:
+        _trim_segment(path / segment)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{(path / DATABASE).absolute().as_uri()}?mode={mode}", uri=True)
 
 
-def _cut_segment(directory: Path) -> None:
+def _trim_segment(directory: Path) -> None:
     try:
         data = (directory / "header.bin").read_bytes()[: _HEADER.size]
     except FileNotFoundError:  # it has no vectors yet
         return
     version, _, _, count, size = _HEADER.unpack(data) if len(data) == _HEADER.size else (0,) * 5
     if version != _HEADER_VERSION:
-        logger.warning("%s is of another version and stays as it is", directory / "header.bin")
+        logger.warning("%s has another version and stays as it is", directory / "header.bin")
         return
-    # The lengths are of vectors that Chroma scales, which it does not for the inner product.
+    # Chroma stores lengths only of vectors that it scales. With the inner product it does not.
     for name, used in (("data_level0.bin", count * size), ("length.bin", 0)):
         if (directory / name).stat().st_size > used:
             os.truncate(directory / name, used)

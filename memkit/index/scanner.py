@@ -1,4 +1,4 @@
-"""Finds the markdown files that are the memory."""
+"""Find the Markdown files that are the memory."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ logger = logging.getLogger(__name__)
 SUFFIXES = (".md", ".markdown")
 
 Unreadable = dict[str, str]
-"""By source (of a file, or of a directory with all below it) why it cannot be read now."""
+"""The reason why a source (a file, or a directory with everything below it) cannot be read now."""
 
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 def is_markdown(name: str | Path) -> bool:
-    """Whether a file of this name or path is markdown."""
+    """Return whether a file with this name or path is Markdown."""
     return Path(name).suffix.lower() in SUFFIXES
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or directory of this name is skipped below a configured path."""
+    """Return whether to skip a file or directory with this name below a configured path."""
     return name.startswith(".")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A markdown file, and the name the index knows it by.
+    """A Markdown file and its name in the index.
 
-    `source` is the posix path relative to the project root, or absolute for a file outside it.
+    `source` is the POSIX path relative to the project root, or absolute for a file outside it.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class SourceFile:
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether the error says that there is no such file, not that it cannot be read now."""
+    """Return whether the error means that there is no such file, not that it cannot be read now."""
     return error.errno in _GONE
 
 
@@ -54,18 +54,17 @@ def scan(
     exclude: Sequence[str] = (),
     unreadable: Unreadable | None = None,
 ) -> Iterator[SourceFile]:
-    """The markdown files under `paths`, each once, sorted by source.
+    """Yield the Markdown files under `paths`, each once, sorted by source.
 
-    `paths` are files or directories, absolute or relative to `root`. What does not exist is passed over.
-    What cannot be looked at or listed is logged, and noted in `unreadable` if that is given. Below them
-    hidden files and directories are skipped, and a symlink leads to what lies inside the same configured
-    path only; a file found there under its own name does not also appear under a link's. A configured path
-    may itself be hidden or a link, but one below `root` must lie there: the link may have come with the
-    repository.
+    `paths` are files or directories, absolute or relative to `root`; missing ones are skipped. What cannot
+    be listed is logged and added to `unreadable`. Hidden files and directories below a path are skipped.
+    A symlink is followed only to a target inside the same configured path; a file that is also found under
+    its own name does not appear under the link's. A configured path may itself be hidden or a link, but one
+    below `root` must lead there: the link may have come with the repository.
 
-    `exclude` holds globs in the manner of gitignore: one without a slash fits the name of any file
-    or directory, one with a slash the whole source; a slash at the end says directories only, and
-    `*` fits slashes too. Nothing below an excluded directory is found.
+    `exclude` has globs as in gitignore. One without a slash matches the name of any file or directory, one
+    with a slash the whole source. A trailing slash matches directories only, and `*` also matches slashes.
+    Nothing below an excluded directory is found.
     """
     found: dict[Path, SourceFile] = {}
     noted: Unreadable = {} if unreadable is None else unreadable
@@ -75,7 +74,7 @@ def scan(
         mode = _mode(base, source, noted)
         is_directory = stat.S_ISDIR(mode)
         if not is_directory and not stat.S_ISREG(mode):
-            logger.info("nothing to index at %r: no file or directory", str(base))
+            logger.info("nothing to index at %r: not a file or directory", str(base))
             continue
         if base.is_relative_to(_absolute(root)) and not _leads_inside(base, _real(root)):
             logger.warning("not indexed, it leads out of the project: %r", str(base))
@@ -96,15 +95,15 @@ def _absolute(path: Path) -> Path:
 
 
 def _real(path: Path) -> Path:
-    # Unlike Path.resolve, this is no error where links form a loop.
+    # Unlike Path.resolve, this raises no error for a loop of links.
     return Path(os.path.realpath(path))
 
 
 def _mode(path: Path, source: str, unreadable: Unreadable) -> int:
-    """The type of what `path` leads to, 0 if that is nothing or cannot be looked at."""
+    """Return the file type at `path`, 0 if nothing is there or it cannot be read."""
     try:
         return os.stat(path).st_mode
-    except ValueError:  # a null character: no path
+    except ValueError:  # a null character
         return 0
     except OSError as error:
         if not is_gone(error):
@@ -115,7 +114,7 @@ def _mode(path: Path, source: str, unreadable: Unreadable) -> int:
 def _mode_of_entry(
     entry: os.DirEntry[str], source: str, is_link: bool, boundary: Path, unreadable: Unreadable
 ) -> int:
-    """The same for what a directory holds, mostly without asking the system again."""
+    """Return the same for a directory entry, mostly without another system call."""
     if is_link:
         is_followed = _leads_inside(Path(entry), boundary)
         return _mode(Path(entry), source, unreadable if is_followed else {})
@@ -135,7 +134,7 @@ def _note(path: Path, source: str, error: OSError, unreadable: Unreadable) -> No
 
 
 def is_excluded(source: str, exclude: Sequence[str]) -> bool:
-    """Whether a file's source, or a directory above it, is excluded."""
+    """Return whether a file's source, or a directory above it, is excluded."""
     parts = source.split("/")
     above = ("/".join(parts[:count]) for count in range(1, len(parts)))
     return _is_excluded(source, exclude, False) or any(
@@ -144,20 +143,20 @@ def is_excluded(source: str, exclude: Sequence[str]) -> bool:
 
 
 def is_below(source: str, directory: str) -> bool:
-    """Whether `source` is `directory`, or below it; "" is the project's root."""
+    """Return whether `source` is `directory` or below it; "" is the project's root."""
     if not directory:
         return not os.path.isabs(source)
     return source == directory or source.startswith(f"{directory}/")
 
 
 def sources_of(root: Path, paths: Sequence[str]) -> list[str]:
-    """The sources of configured paths, whether there is anything or not."""
+    """Return the sources of configured paths, whether they exist or not."""
     return [_source(root, _absolute(root / path)) for path in paths]
 
 
 def _source(root: Path, base: Path) -> str:
-    """The name of a configured path, "" for the root itself."""
-    # The second look is for a root and a path that reach the same place through different links.
+    """Return the source of a configured path, "" for the root itself."""
+    # The root and the path may lead to the same place through different links.
     for normal in (_absolute, _real):
         if normal(base).is_relative_to(normal(root)):
             source = normal(base).relative_to(normal(root)).as_posix()
@@ -168,7 +167,7 @@ def _source(root: Path, base: Path) -> str:
 def _walk(
     base: Path, source: str, exclude: Sequence[str], unreadable: Unreadable
 ) -> Iterator[tuple[Path, SourceFile]]:
-    """The files below a directory, each with its real path; those reached by links come last."""
+    """Yield the files below a directory with their real paths; those behind links come last."""
     boundary = _real(base)
     directories = [(base, source)]
     visited: set[Path] = set()
@@ -201,7 +200,7 @@ def _walk(
 
 
 def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntry[str]]:
-    """What a directory holds that is not hidden and has a name that UTF-8 can tell."""
+    """Return the entries of a directory that are not hidden and have a UTF-8 name."""
     try:
         with os.scandir(path) as found:
             entries = [entry for entry in found if not is_hidden(entry.name)]
@@ -243,7 +242,7 @@ def _is_excluded(source: str, patterns: Sequence[str], is_directory: bool) -> bo
         if "/" not in glob:
             matches = fnmatchcase(name, glob)
         else:
-            # `**/` also stands for no directory at all.
+            # `**/` also matches no directory at all.
             globs = (glob.removeprefix("/"), glob.removeprefix("**/"))
             matches = any(fnmatchcase(source.removeprefix("/"), glob) for glob in globs)
         if matches:

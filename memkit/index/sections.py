@@ -1,4 +1,4 @@
-"""The sections of a markdown file, and which of them share a chunk."""
+"""The sections of a Markdown file, and the groups of sections that are chunked together."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from memkit import anchors
 from memkit.index.blocks import Document, Span
 
 MAX_HEADING = 200
-"""Characters kept of a heading: it stands before every chunk of its section."""
+"""Most characters of a heading, which precedes every chunk of its section."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Origin(NamedTuple):
-    """Where in the journal a text comes from; "" for what is not known."""
+    """The place of a text in the journal; "" for unknown parts."""
 
     date: str = ""
     session: str = ""
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     note: str = ""
 
     def admits(self, other: Origin) -> bool:
-        """Whether `other` says nothing against this one, only more."""
+        """Return whether `other` contradicts no part of this one."""
         return all(mine in ("", theirs) for mine, theirs in zip(self, other, strict=True))
 
 
@@ -37,8 +37,8 @@ class Origin(NamedTuple):
 class MarkdownSection:
     """A heading and its text up to the next heading; level 0 is the text before the first one.
 
-    `standalone` is a section that is searched for as itself, however short: a turn, a note, a bullet of
-    a summary. One that `continues` has no heading of its own: it goes on with the section before it.
+    A `standalone` section is found by itself, however short: a turn, a note, a bullet of a summary. A
+    section that `continues` the one before it has no heading of its own.
     """
 
     level: int
@@ -51,7 +51,7 @@ class MarkdownSection:
 
     @property
     def path(self) -> list[MarkdownSection]:
-        """The section and those it stands in, outermost first."""
+        """The enclosing sections and this one, outermost first."""
         return [*self.parent.path, self] if self.parent else [self]
 
     @property
@@ -61,12 +61,12 @@ class MarkdownSection:
 
     @property
     def start(self) -> int:
-        """Offset of its first character."""
+        """The offset of its first character."""
         return self.spans[0].start
 
     @property
     def end(self) -> int:
-        """Offset after its last character."""
+        """The offset after its last character."""
         return self.spans[-1].end
 
     @property
@@ -75,26 +75,26 @@ class MarkdownSection:
         return len(self.spans) > (self.level > 0 and not self.continues)
 
     def is_fragment(self, minimum: int) -> bool:
-        """Whether it is too short for a chunk of its own."""
+        """Return whether it is too short for a chunk of its own."""
         return not self.standalone and self.end - self.start < minimum
 
 
 @dataclass
 class Group:
-    """Neighbouring sections cut into chunks together: at most one full one, else fragments."""
+    """Neighboring sections that are chunked together: at most one full one, else fragments."""
 
     sections: list[MarkdownSection]
     minimum: int
 
     @property
     def origin(self) -> Origin:
-        """What is known of the whole group: each section admits the next."""
+        """The origin of the whole group: each section admits the next."""
         return self.sections[-1].origin
 
     def owner(self, start: int, end: int) -> MarkdownSection:
-        """The section after which a chunk of the text `start`..`end` is named.
+        """Return the section that gives a chunk of the text `start`..`end` its heading.
 
-        The full section it holds text of; among fragments the innermost one around all their text.
+        That is the full section with text in it; among fragments, the innermost one around all their text.
         """
         first = bisect_right(self.sections, start, key=attrgetter("start")) - 1
         last = bisect_left(self.sections, end, key=attrgetter("start"))
@@ -121,18 +121,18 @@ class Group:
 
     @property
     def is_short(self) -> bool:
-        """Whether it still looks for a neighbour."""
+        """Whether it is too short to stay alone."""
         size = self.sections[-1].end - self.sections[0].start
-        # The size is asked first: a long group may hold any number of sections.
+        # Check the size first: a long group may have any number of sections.
         return size < self.minimum and all(s.is_fragment(self.minimum) for s in self.sections)
 
     def takes(self, section: MarkdownSection) -> bool:
-        """Whether the section that follows belongs into this group."""
+        """Return whether the next section belongs to this group."""
         if not self.is_short:
             return False
         outer = section.path
         if all(member in outer for member in self.sections):
-            # Headings alone are of what stands below them: a turn may be of another branch than its session.
+            # A bare heading joins what is below it, even a turn on another branch than its session.
             is_bare = not any(member.has_text for member in self.sections)
             return is_bare or self.origin.admits(section.origin)
         return (
@@ -142,13 +142,13 @@ class Group:
             and section.level >= self.sections[0].level
         )
 
-    def is_like(self, neighbour: Group) -> bool:
-        """Whether nothing in the journal divides this group, being short, from a neighbour."""
-        return all(section.origin == neighbour.origin for section in self.sections)
+    def is_like(self, neighbor: Group) -> bool:
+        """Return whether this short group and a neighbor have the same origin."""
+        return all(section.origin == neighbor.origin for section in self.sections)
 
 
 def read_sections(document: Document, name: str) -> list[MarkdownSection]:
-    """The sections of `document` that hold anything, in order; `name` is its file name."""
+    """Return the nonempty sections of `document`, in order; `name` is its file name."""
     file_date = name[:10] if name.endswith(".md") and is_iso_date(name[:10]) else ""
     current = MarkdownSection(0, "", None, Origin(file_date))
     sections = [current]
@@ -165,30 +165,29 @@ def read_sections(document: Document, name: str) -> list[MarkdownSection]:
             after_bullet = is_own
     held = [section for section in sections if section.spans]
     for section in held:
-        found = document.anchors(section.start, section.end)
-        section.standalone |= any(is_bullet(pairs) for pairs in found)
+        section.standalone |= _has_bullet(document, section)
     return held
 
 
 def _pieces(document: Document, span: Span) -> list[tuple[Span, bool]]:
-    """`span`, or its items if it is a list of a summary's bullets; each with whether it is a bullet."""
-    if span.kind != "bullet_list" or not _holds_bullet(document, span):
+    """Return the items of a list of summary bullets, else `span`, each with whether it is a bullet."""
+    if span.kind != "bullet_list" or not _has_bullet(document, span):
         return [(span, False)]
     items = document.tile(span.children, span.start, span.end)
-    return [(item, _holds_bullet(document, item)) for item in items]
+    return [(item, _has_bullet(document, item)) for item in items]
 
 
-def _holds_bullet(document: Document, span: Span) -> bool:
+def _has_bullet(document: Document, span: Span | MarkdownSection) -> bool:
     return any(is_bullet(pairs) for pairs in document.anchors(span.start, span.end))
 
 
 def is_bullet(pairs: Mapping[str, str]) -> bool:
-    """Whether the line with this anchor is a bullet of a summary or a fact of a compaction."""
+    """Return whether the line with this anchor is a bullet of a summary or a fact of a compaction."""
     return "grip" in pairs or "fact" in pairs
 
 
 def _open_section(span: Span, current: MarkdownSection, file_date: str) -> MarkdownSection:
-    """The section under a heading. It inherits from those above it what its anchors do not say."""
+    """Return the section under a heading. It inherits what its anchors leave out from those above it."""
     found = anchors.parse(span.title)
     heading = " ".join(anchors.strip(span.title).split())
     if len(heading) > MAX_HEADING:
@@ -209,7 +208,7 @@ def _open_section(span: Span, current: MarkdownSection, file_date: str) -> Markd
 
 
 def group_sections(sections: list[MarkdownSection], minimum: int) -> list[Group]:
-    """The groups of sections that are cut into chunks together."""
+    """Return the groups of sections that are chunked together."""
     groups: list[Group] = []
     for section in sections:
         if groups and groups[-1].takes(section):
@@ -229,7 +228,7 @@ def group_sections(sections: list[MarkdownSection], minimum: int) -> list[Group]
 
 
 def is_iso_date(text: str) -> bool:
-    """Whether `text` is a calendar date, YYYY-MM-DD."""
+    """Return whether `text` is a calendar date, YYYY-MM-DD."""
     if not _ISO_DATE.fullmatch(text):
         return False
     try:

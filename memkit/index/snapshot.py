@@ -1,15 +1,17 @@
-"""What searches read: the chunks, their vectors and the BM25 index as files, derived from Chroma.
+"""The files that searches read: chunks, vectors, and the BM25 index, derived from Chroma.
 
-A search maps these files into memory and needs neither Chroma nor the index lock. A snapshot is
-written whole into a directory of its own, see `snapshot_writer`, then the file `current` is pointed at it;
-it carries the hashes of the memory files it stands for, the fingerprint of its ids, and checksums of its
-own files, so one that is stale or damaged is noticed and never trusted.
+A search maps these files into memory and needs neither Chroma nor the index lock. A snapshot is written
+whole into its own directory (see `snapshot_writer`), then the file `current` names it. It carries the
+hashes of the memory files, the fingerprint of its ids, and checksums of its files, so a stale or damaged
+snapshot is noticed and never used.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +19,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import StaleSnapshotError, raise_if_exhausted
-from memkit.index.chunk_reader import CHUNKS, ID_BYTES, IDS, ChunkReader, open_in_force
-from memkit.index.columns import DTYPE, Names
+from memkit.index.chunk_reader import CHUNKS, ID_BYTES, IDS, ChunkReader
 from memkit.index.lexical import LexicalIndex
-from memkit.index.segment import ChunkSegment
 from memkit.index.store import Row
 from memkit.state import parse_json
 
 NAMES = "names.json"
 HEADER_BYTES = 1024
-"""More than the header of an `.npy` file of ours takes."""
+"""An upper bound for the header of our `.npy` files."""
+
+NAMED = ("session", "kind", "branch", "source", "domain")
+"""Columns of numbers for names: equal numbers mean equal names, and -1 the empty one."""
+
+DTYPE = np.dtype(
+    [*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)]
+)
+"""One row per chunk, so that a search need not parse 100,000 chunks to rank them.
+
+`length` is the content's in characters. `entry` numbers the turns; any other chunk is its own entry.
+`day` is the proleptic ordinal of the date, 0 without one. `text` is `Chunk.text_number`.
+"""
+
+Names = dict[str, list[str]]
+"""For each of `NAMED` the names of its numbers."""
+
+Columns = tuple[NDArray[Any], Names]
+"""An array of `DTYPE`, and the names of its numbers."""
 
 _ARRAYS = ("columns", "vectors", "owners")
 
 
-class Snapshot(ChunkReader):
-    """One readable state of a project's index: the chunks, and what a search needs to rank them.
+@dataclass(frozen=True, slots=True)
+class ChunkSegment:
+    """Neighboring chunks as files hold them. `lengths`, `windows`, and the columns are aligned to them.
 
-    Arrays are aligned to the chunks: `columns`, see there, and `owners`, which maps each row of
-    `vectors` to its chunk: a chunk has one vector a window, or none if it is not embedded.
+    Unchanged chunks go from one snapshot into the next as bytes, in 1 µs per chunk. Parsing and writing
+    them again takes 30 µs.
+    `lines` are the chunks as JSON lines, `lengths` the bytes of each; `ids` have no separators;
+    `vectors` (sum of windows, dimensions) are those of the windows, `windows` the number per chunk.
+    """
+
+    lines: bytes | memoryview
+    lengths: NDArray[np.int64]
+    ids: bytes | memoryview
+    columns: Columns
+    vectors: NDArray[np.float32]
+    windows: NDArray[np.int64]
+
+
+class Snapshot(ChunkReader):
+    """One readable state of a project's index: the chunks, and the arrays to rank them.
+
+    `columns` is aligned to the chunks. `owners` maps each row of `vectors` to its chunk: a chunk has one
+    vector per window, or none if it is not embedded.
     """
 
     files = (
@@ -43,7 +79,7 @@ class Snapshot(ChunkReader):
     )  # fmt: skip
 
     def __init__(self, path: Path, language: str) -> None:
-        """Open the snapshot at `path`. Raises `StaleSnapshotError`."""
+        """Open the snapshot at `path`. Raise `StaleSnapshotError`."""
         super().__init__(path)
         try:
             self.ids = np.frombuffer(self._ids, f"S{ID_BYTES}")
@@ -59,23 +95,40 @@ class Snapshot(ChunkReader):
 
     @property
     def names(self) -> Names:
-        """The names that the numbers of `columns` stand for."""
+        """The names of the numbers in `columns`."""
         names: Names = parse_json(bytes(self._data[NAMES]))
         return names
 
     @functools.cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
-        """Where the chunks of each source stand: the place of the first, and that after the last."""
+        """The positions of each source's chunks: the first one, and the one after the last."""
         numbers = self.columns["source"]
         starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
         names = self.names["source"]
         ends = [*starts[1:], len(numbers)]
         return {
-            names[numbers[start]]: (start, end) for start, end in zip(starts, ends, strict=True)
+            names[numbers[start]]: (start, end) for start, end in zip(starts, ends, strict=False)
         }
 
+    def unchanged(self, state: dict[str, str]) -> frozenset[str]:
+        """Return the sources that are as in `state`, with all chunks embedded."""
+        known = self.sources
+        same = {source for source, found in state.items() if known.get(source) == found}
+        waiting = np.ones(len(self), bool)
+        waiting[self.owners] = False
+        for source, (start, stop) in self.ranges.items() if self.missing else ():
+            if waiting[start:stop].any():
+                same.discard(source)
+        return frozenset(same)
+
+    def rows_outside(self, sources: frozenset[str]) -> Iterator[Row]:
+        """Yield the chunks of all other sources."""
+        for source, (start, stop) in self.ranges.items():
+            if source not in sources:
+                yield from self.rows(start, stop)
+
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
-        """The chunks from `start` to before `stop`, by default all, as they stand in the store."""
+        """Return the chunks from `start` to before `stop`, by default all, as rows of the store."""
         places = range(len(self))[start:stop]
         bounds = self._vector_bounds(np.arange(places.start, places.stop + 1)).tolist()
         return [
@@ -84,7 +137,7 @@ class Snapshot(ChunkReader):
         ]
 
     def segment(self, start: int, stop: int) -> ChunkSegment:
-        """The chunks from `start` to before `stop`, as the next snapshot can take them over."""
+        """Return the chunks from `start` to before `stop` for the next snapshot."""
         bounds = self._vector_bounds(np.arange(start, stop + 1))
         offsets = np.asarray(self._offsets[start : stop + 1])
         return ChunkSegment(
@@ -97,7 +150,7 @@ class Snapshot(ChunkReader):
         )
 
     def vectors_of_text(self, number: int) -> NDArray[np.float32] | None:
-        """The vectors of a chunk whose `text_number` is `number`, if one is embedded."""
+        """Return the vectors of an embedded chunk with this `text_number`, or None."""
         numbers, places = self._by_text
         first = int(np.searchsorted(numbers, number))
         if first == len(numbers) or numbers[first] != number:
@@ -109,25 +162,20 @@ class Snapshot(ChunkReader):
 
     @functools.cached_property
     def _by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The text numbers of all embedded chunks, sorted, and the place of each."""
+        """The text numbers of all embedded chunks, sorted, and the position of each."""
         places = np.unique(self.owners).astype(np.int64)
         numbers = self.columns["text"][places]
         order = np.argsort(numbers, kind="stable")
         return numbers[order], places[order]
 
     def _vector_bounds(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where in `vectors` those of each place begin."""
+        """Return the first row in `vectors` of each position."""
         return np.searchsorted(self.owners, places)
 
 
 def _array(data: memoryview) -> Any:
-    """The array of an `.npy` file that is mapped; `np.load` would map it a second time."""
+    """Return the array of a mapped `.npy` file; `np.load` would map it a second time."""
     header = io.BytesIO(data[:HEADER_BYTES])
     np.lib.format.read_magic(header)
     shape, _, dtype = np.lib.format.read_array_header_1_0(header)
     return np.frombuffer(data, dtype, offset=header.tell()).reshape(shape)
-
-
-def open_current(directory: Path, language: str) -> Snapshot | None:
-    """The snapshot in force in `directory`; None if there is none that can be trusted."""
-    return open_in_force(directory, lambda path: Snapshot(path, language))

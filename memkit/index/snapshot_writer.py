@@ -1,4 +1,4 @@
-"""Writes the snapshots that searches read, each whole into a directory of its own."""
+"""Write the snapshots that searches read, each whole into its own directory."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import shutil
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from memkit.errors import IndexStoreError
 from memkit.files import create_private, make_private_directory, write_durably
+from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import (
     CHUNK_FIELDS,
     CHUNKS,
+    CURRENT,
     FORMAT,
     IDS,
     MANIFEST,
@@ -25,86 +28,38 @@ from memkit.index.chunk_reader import (
     OFFSETS,
     map_file,
 )
-from memkit.index.columns import join
 from memkit.index.lexical import LexicalIndex, fingerprint
-from memkit.index.segment import ChunkSegment, segment_of
-from memkit.index.snapshot import NAMES, Snapshot
+from memkit.index.snapshot import DTYPE, NAMED, NAMES, ChunkSegment, Columns, Snapshot
 from memkit.index.store import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The sources of `snapshot` whose chunks go over as they are."""
-
-    snapshot: Snapshot
-    sources: frozenset[str]
-
-    @classmethod
-    def unchanged(cls, snapshot: Snapshot, state: dict[str, str]) -> Kept:
-        """The sources that are as `state` says, and whose chunks are all embedded."""
-        known = snapshot.sources
-        same = {source for source, found in state.items() if known.get(source) == found}
-        waiting = np.ones(len(snapshot), bool)
-        waiting[snapshot.owners] = False
-        for source, (start, stop) in snapshot.ranges.items() if snapshot.missing else ():
-            if waiting[start:stop].any():
-                same.discard(source)
-        return cls(snapshot, frozenset(same))
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks are kept."""
-        ranges = self.snapshot.ranges
-        return sum(ranges[name][1] - ranges[name][0] for name in self.sources & ranges.keys())
-
-    def other_rows(self) -> Iterator[Row]:
-        """The chunks of the other sources."""
-        for source, (start, stop) in self.snapshot.ranges.items():
-            if source not in self.sources:
-                yield from self.snapshot.rows(start, stop)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Chunks that follow each other: places of the kept snapshot, or rows."""
-
-    start: int
-    stop: int
-    rows: list[Row]
-
-
-def write(
+def write_snapshot(
     directory: Path,
     rows: Sequence[Row],
     lexical: LexicalIndex,
     sources: dict[str, str],
     dimensions: int,
     root: str,
-    kept: Kept | None = None,
+    old: Snapshot | None = None,
+    kept: frozenset[str] = frozenset(),
 ) -> None:
-    """Write a snapshot of `rows` and of what is `kept`, and put it in force.
+    """Write a snapshot of `rows` and of the chunks of the `kept` sources of `old`; make it the current one.
 
-    No source is in both. `lexical` holds the same ids; `sources` and `root` are as the properties of
-    `Snapshot` give them back; `dimensions` is the length of the vectors.
+    No source is in both. `lexical` holds the same ids; `sources` and `root` are the properties of
+    `Snapshot`; `dimensions` is the length of the vectors.
 
-    Nothing but the file that puts it in force is forced to the disk: a power cut that damages the rest
-    is noticed by the checksums, and all of it can be made anew. Raises `IndexStoreError`.
+    Only the file `current` is synced to disk. The checksums reveal what a power cut damages, and all of it
+    can be rebuilt. Raise `IndexStoreError`.
     """
     known = fingerprint(lexical.ids)
     path = directory / f"{known[:12]}-{uuid.uuid4().hex[:8]}"
     try:
-        # All of this is derived: a file in the place of a directory is in the way, and nobody's.
+        # All of this is derived: a file in the place of a directory can go.
         for place in (directory.parent, directory):
             if place.is_file() or (place.is_symlink() and not place.is_dir()):
                 place.unlink()
         make_private_directory(str(path))
-        segments = [
-            segment_of(run.rows, dimensions)
-            if kept is None or run.rows
-            else kept.snapshot.segment(run.start, run.stop)
-            for run in _runs(rows, kept)
-        ]
-        missing = _write_files(path, segments, dimensions)
+        missing = _write_files(path, list(_segments(rows, dimensions, old, kept)), dimensions)
         lexical.save(str(path / "lexical"))
         manifest = {
             "format": FORMAT,
@@ -118,7 +73,7 @@ def write(
         data = json.dumps(manifest).encode("ascii")
         with create_private(str(path / MANIFEST)) as file:
             file.write(b"%d\n%s" % (zlib.crc32(data), data))
-        write_durably(str(directory / "current"), path.name.encode("ascii"))
+        write_durably(str(directory / CURRENT), path.name.encode("ascii"))
     except OSError as error:
         shutil.rmtree(path, ignore_errors=True)
         raise IndexStoreError(
@@ -128,7 +83,7 @@ def write(
 
 
 def remove_others(directory: Path, name: str) -> None:
-    """Remove all snapshots of a collection but `name`, and what killed writers left."""
+    """Remove all snapshots of a collection except `name`, and the leftovers of killed writers."""
     for other in directory.iterdir():
         if other.is_dir() and other.name != name:
             shutil.rmtree(other, ignore_errors=True)
@@ -136,34 +91,31 @@ def remove_others(directory: Path, name: str) -> None:
             other.unlink(missing_ok=True)
 
 
-def _runs(rows: Sequence[Row], kept: Kept | None) -> list[_Run]:
-    """All chunks in the order (source, start_line); what stood together in the old snapshot is one run."""
-    found: list[tuple[str, _Run]] = []
-    for source, own in groupby(sorted(rows, key=_order), key=lambda row: row.chunk.source):
-        found.append((source, _Run(0, 0, list(own))))
-    if kept is not None:
-        ranges = kept.snapshot.ranges
-        for source in kept.sources & ranges.keys():
-            start, stop = ranges[source]
-            found.append((source, _Run(start, stop, [])))
-    return list(_joined(run for _, run in sorted(found, key=lambda pair: pair[0])))
-
-
-def _joined(runs: Iterator[_Run]) -> Iterator[_Run]:
-    """The same with neighbours joined, where both are rows, or one goes on where the other ends."""
-    last: _Run | None = None
-    for run in runs:
-        if last is None:
-            last = run
-        elif run.rows and last.rows:
-            last = _Run(0, 0, last.rows + run.rows)
-        elif not run.rows and not last.rows and last.stop == run.start:
-            last = _Run(last.start, run.stop, [])
-        else:
-            yield last
-            last = run
-    if last is not None:
-        yield last
+def _segments(
+    rows: Sequence[Row], dimensions: int, old: Snapshot | None, kept: frozenset[str]
+) -> Iterator[ChunkSegment]:
+    """Yield all chunks in the order (source, start_line), neighbors in the old snapshot as one segment."""
+    ordered = sorted(rows, key=_order)
+    changed = {source: list(own) for source, own in groupby(ordered, lambda row: row.chunk.source)}
+    ranges = {} if old is None else old.ranges
+    waiting: list[Row] = []
+    start = stop = 0
+    for source in sorted(changed.keys() | (kept & ranges.keys())):
+        first, last = ranges[source] if source not in changed else (0, 0)
+        if old is not None and start < stop and first != stop:
+            yield old.segment(start, stop)
+            start = stop = 0
+        if source in changed:
+            waiting += changed[source]
+            continue
+        if waiting:
+            yield make_segment(waiting, dimensions)
+            waiting = []
+        start, stop = (start if start < stop else first), last
+    if old is not None and start < stop:
+        yield old.segment(start, stop)
+    if waiting:
+        yield make_segment(waiting, dimensions)
 
 
 def _order(row: Row) -> tuple[str, int, int, str]:
@@ -171,8 +123,8 @@ def _order(row: Row) -> tuple[str, int, int, str]:
 
 
 def _write_files(path: Path, segments: Sequence[ChunkSegment], dimensions: int) -> int:
-    """Write all but the BM25 index and the manifest; return how many chunks are not embedded."""
-    columns, names = join([segment.columns for segment in segments])
+    """Write all but the BM25 index and the manifest; return the number of chunks not embedded."""
+    columns, names = join_columns([segment.columns for segment in segments])
     nothing = np.zeros(0, OFFSET_TYPE)
     lengths = np.concatenate([nothing, *(segment.lengths for segment in segments)])
     windows = np.concatenate([nothing, *(segment.windows for segment in segments)])
@@ -196,3 +148,73 @@ def _write_files(path: Path, segments: Sequence[ChunkSegment], dimensions: int) 
         with create_private(str(path / name)) as file:
             file.writelines(parts)
     return int(np.count_nonzero(windows == 0))
+
+
+def make_segment(rows: Sequence[Row], dimensions: int) -> ChunkSegment:
+    """Return the segment of `rows`, whose vectors have `dimensions`."""
+    lines = [_to_json(row.chunk) for row in rows]
+    vectors = [row.vectors for row in rows if row.vectors is not None]
+    return ChunkSegment(
+        lines=b"".join(lines),
+        lengths=np.array([len(line) for line in lines], OFFSET_TYPE),
+        ids=b"".join(row.id.encode("ascii") for row in rows),
+        columns=make_columns([row.chunk for row in rows]),
+        vectors=np.concatenate([np.zeros((0, dimensions), np.float32), *vectors]),
+        windows=np.array([0 if row.vectors is None else len(row.vectors) for row in rows], int),
+    )
+
+
+def _to_json(chunk: Chunk) -> bytes:
+    # `dataclasses.asdict` copies deeply, which takes five times as long.
+    fields: dict[str, Any] = {name: getattr(chunk, name) for name in CHUNK_FIELDS}
+    return json.dumps(fields).encode("ascii") + b"\n"
+
+
+def make_columns(chunks: Sequence[Chunk]) -> Columns:
+    """Return the columns of `chunks`, in order; names and entries are numbered as they occur."""
+    codes: dict[str, dict[str, int]] = {name: {"": -1} for name in NAMED}
+    entries: dict[object, int] = {}
+    rows = []
+    for number, chunk in enumerate(chunks):
+        turn = (chunk.source, chunk.session, chunk.turns)
+        entry: object = turn if chunk.kind == "turn" else number
+        named = (
+            codes[name].setdefault(getattr(chunk, name), len(codes[name]) - 1) for name in NAMED
+        )
+        rows.append(
+            (
+                len(chunk.content),
+                entries.setdefault(entry, len(entries)),
+                date.fromisoformat(chunk.date).toordinal() if chunk.date else 0,
+                *named,
+                chunk.text_number,
+            )
+        )
+    names = {name: list(known)[1:] for name, known in codes.items()}
+    return np.array(rows, dtype=DTYPE), names
+
+
+def join_columns(parts: Sequence[Columns]) -> Columns:
+    """Concatenate columns, numbered as if they had been made at once.
+
+    No entry may span two parts. A part may be a slice of an array with the names of all of it; unused
+    names are dropped.
+    """
+    columns = np.concatenate([np.zeros(0, DTYPE), *(rows for rows, _ in parts)])
+    codes: dict[str, dict[str, int]] = {name: {} for name in NAMED}
+    begin = entries = 0
+    for rows, names in parts:
+        own = columns[begin : begin + len(rows)]
+        begin += len(rows)
+        if not len(own):
+            continue
+        own["entry"] += entries - own["entry"].min()
+        entries = int(own["entry"].max()) + 1
+        for name, known in codes.items():
+            used, first = np.unique(own[name], return_index=True)
+            numbers = np.full(len(names[name]) + 1, -1, np.int32)  # the last one is the empty name
+            for number in used[np.argsort(first)].tolist():
+                if number >= 0:
+                    numbers[number] = known.setdefault(names[name][number], len(known))
+            own[name] = numbers[own[name]]
+    return columns, {name: list(known) for name, known in codes.items()}

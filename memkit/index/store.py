@@ -1,34 +1,36 @@
-"""The vector index, in Chroma. Beside `damage`, the one module that knows Chroma's collections.
+"""The vector index, in Chroma. Only this module and `damage` know Chroma's collections.
 
 One collection holds the chunks of one project for one model. A chunk is a row with its text, its
-metadata and the vector of its first window; further windows of a long chunk are rows of their own
-(`<id>#1`, `<id>#2`, …) that carry only a vector. They are written before it and deleted after it,
-so a chunk that is there is whole. A chunk that could not be embedded yet has a placeholder vector
-and says so in its metadata.
+metadata, and the vector of its first window. Further windows of a long chunk are rows of their own
+(`<id>#1`, `<id>#2`, …) that carry only a vector. They are written before it and deleted after it, so a
+chunk that exists is whole. A chunk that is not embedded yet has a placeholder vector and a mark in its
+metadata.
 
 Several memory homes may share one Chroma server, and even one collection there: two clones of a repository
 have the same one. So on a server each row carries the id of its home (`owner`), in its metadata and before
-its own id, and a home reads and deletes its own rows only. An embedded store belongs to one home.
+its own id. A home reads and deletes its own rows only. An embedded store belongs to one home.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
-from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
-from memkit.index.owner import owner_of
-from memkit.index.purge import cut_off_unused_memory
-from memkit.index.swap import finish_swap
+from memkit.index.purge import trim_vector_files
 from memkit.paths import Home
 from memkit.settings import CLOUD
+from memkit.text import one_line, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,13 +40,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH_ROWS = 1000
-"""Rows written or read in one call; Chroma's own limit is above 5,000."""
+"""Rows to write or read in one call; Chroma's own limit is above 5,000."""
 
 PLACEHOLDER_DIMENSIONS = 384
-"""The length of placeholder vectors in a new collection: that of the default model's."""
+"""The length of placeholder vectors in a new collection, as of the default model."""
 
 ANSWER_SECONDS = 5.0
-"""How long a Chroma server may take to answer at all; its client would wait for ever."""
+"""The time limit for a first answer of a Chroma server; Chroma's client would wait forever."""
+
+_LIST_FIELDS = ("turns", "grips")
+_PLAIN_FIELDS = tuple(
+    field.name for field in fields(Chunk) if field.name not in ("content", *_LIST_FIELDS)
+)
+
+_OWNER = re.compile(r"[0-9a-f]{32}")
 
 
 class ForeignRowsError(IndexStoreError):
@@ -53,7 +62,7 @@ class ForeignRowsError(IndexStoreError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stored chunk: its id, the chunk, and its vectors (windows, dimensions); None if not embedded."""
+    """One stored chunk and its vectors (windows, dimensions), None if it is not embedded."""
 
     id: str
     chunk: Chunk
@@ -61,20 +70,21 @@ class Row:
 
     @property
     def windows(self) -> int:
-        """How many rows of the collection it takes."""
+        """The number of its rows in the collection."""
         return 1 if self.vectors is None else len(self.vectors)
 
 
 class Store:
-    """One open collection. Opened under the index lock only: never two clients on one directory.
+    """One open collection, and a context manager that closes it.
 
-    A context manager, which closes it. Every method raises `IndexStoreError`.
+    Open it under the index lock only: one directory must never have two clients. Every method may raise
+    `IndexStoreError`.
     """
 
     def __init__(
         self, client: ClientAPI, collection: Collection, marker: Path | None, owner: str = ""
     ) -> None:
-        """`marker` is the file that says that an embedded index is open, see `damage`.
+        """`marker` is the in-use marker of an embedded index, see `damage`.
 
         `owner` is the id of the memory home on a server, "" for an embedded store.
         """
@@ -85,18 +95,18 @@ class Store:
         self._prefix = f"{owner}:" if owner else ""
 
     @classmethod
-    def open(cls, home: Home, uri: str, name: str, *, anew: bool = False) -> Store:
-        """Open or create the collection `name`; `anew` empties it first.
+    def open(cls, home: Home, uri: str, name: str, *, rebuild: bool = False) -> Store:
+        """Open or create the collection `name`; `rebuild` empties it first.
 
-        `uri` is empty for the directory under the memory home, another path, `http(s)://host:port`
-        of a Chroma server, or `cloud`.
+        `uri` is empty for the directory under the memory home, or another path, or the
+        `http(s)://host:port` of a Chroma server, or `cloud`.
         """
         path = directory(home, uri)
         marker = None if path is None else in_use_marker(path)
         owner = owner_of(home) if path is None else ""
         try:
             client = _embedded_client(path) if path is not None else _remote_client(uri)
-            collection = _call(_collection, client=client, name=name, owner=owner, anew=anew)
+            collection = _call(_collection, client=client, name=name, owner=owner, rebuild=rebuild)
             return cls(client, collection, marker, owner)
         except IndexStoreError:
             _forget_clients()
@@ -112,29 +122,24 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._marker is not None:
-            _call(cut_off_unused_memory, path=self._marker.parent)
+            _call(trim_vector_files, path=self._marker.parent)
             self._marker.unlink(missing_ok=True)
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other memory homes may have rows in the same collection."""
-        return bool(self._owner)
-
-    @property
     def dimensions(self) -> int | None:
-        """The length of the vectors, placeholders too; None if there are none."""
+        """The length of all vectors, also of placeholders; None if there are none."""
         found = _call(self._collection.get, limit=1, include=["embeddings"])["embeddings"]
         return len(found[0]) if len(found) else None
 
     def tidy_ids(self) -> list[str]:
-        """The ids of all chunks, in no order; what a killed run left of others is removed."""
+        """Remove what a killed run left of chunks; return the ids of all chunks, unordered."""
         found = self._row_ids()
         ids = {row for row in found if "#" not in row}
         self._delete([row for row in found if row.partition("#")[0] not in ids])
         return list(ids)
 
     def rows(self) -> Iterator[Row]:
-        """All chunks with their vectors, in the order of their ids. Raises `ForeignRowsError`."""
+        """Yield all chunks with their vectors, in the order of their ids. Raise `ForeignRowsError`."""
         windows: dict[str, list[str]] = {}
         for row in self._row_ids():
             windows.setdefault(row.partition("#")[0], []).append(row)
@@ -147,16 +152,14 @@ class Store:
         yield from self._read(batch)
 
     def _row_ids(self) -> list[str]:
-        """The ids of all rows of this home, without its own id before them."""
+        """Return the ids of all rows of this home, without the prefix."""
         ids = _call(_all_ids, collection=self._collection, owner=self._owner)
         return [row.removeprefix(self._prefix) for row in ids]
 
     def _stored(self, ids: Sequence[str]) -> list[str]:
-        """Rows' ids as Chroma has them."""
         return [f"{self._prefix}{row}" for row in ids]
 
     def _read(self, ids: list[str]) -> Iterator[Row]:
-        """The chunks that these rows are."""
         found: dict[str, Any] = {}
         for start in range(0, len(ids), BATCH_ROWS):
             batch = self._stored(ids[start : start + BATCH_ROWS])
@@ -170,7 +173,7 @@ class Store:
                 yield _row(row, found)
 
     def put(self, rows: Sequence[Row]) -> None:
-        """Write rows. One that replaces another of the same id must not have fewer windows."""
+        """Write rows. A row must not have fewer windows than the one with the same id that it replaces."""
         import numpy as np
 
         if not rows:
@@ -196,35 +199,57 @@ class Store:
             _call(self._collection.upsert, ids=ids[batch], embeddings=vectors[batch], **rest)
 
     def note_source_hash(self, ids: Sequence[str], source_hash: str) -> None:
-        """Say that these chunks stand unchanged in a file that now has `source_hash`."""
+        """Record that the file of these unchanged chunks now has `source_hash`."""
         for start in range(0, len(ids), BATCH_ROWS):
             batch = self._stored(ids[start : start + BATCH_ROWS])
             metadatas = [{"source_hash": source_hash}] * len(batch)
             _call(self._collection.update, ids=batch, metadatas=metadatas)
 
     def delete(self, chunks: Mapping[str, int]) -> None:
-        """Remove chunks; the values say how many windows each has."""
+        """Remove chunks, given with the number of their windows."""
         windows = (f"{c}#{number}" for c, count in chunks.items() for number in range(1, count))
         self._delete([*chunks, *windows])
 
     def drop(self, name: str) -> None:
-        """Remove another collection, if it is there; on a server only this home's rows of it."""
+        """Remove another collection if it exists; on a server, only this home's rows of it."""
         _call(_drop, client=self._client, name=name, owner=self._owner)
-
-    def delete_without_owner(self, chunks: Sequence[Row]) -> None:
-        """Remove from a server what a memkit from before there were owners wrote for these chunks."""
-        ids = [f"{row.id}#{n}" if n else row.id for row in chunks for n in range(row.windows)]
-        _call(_delete, collection=self._collection, ids=ids)
 
     def _delete(self, ids: Sequence[str]) -> None:
         _call(_delete, collection=self._collection, ids=self._stored(ids))
 
 
 def directory(home: Home, uri: str) -> Path | None:
-    """Where an embedded index lies; None for a server or the cloud."""
+    """Return the directory of an embedded index; None for a server or the cloud."""
     if uri == CLOUD or urlsplit(uri).scheme in ("http", "https"):
         return None
     return Path(uri).expanduser() if uri else Path(home.index) / "chroma"
+
+
+def owner_of(home: Home) -> str:
+    """Return the id of the home on shared servers, created on first use: 32 random hex characters.
+
+    The caller holds the index lock. Raise `IndexStoreError`, also for a damaged file: with a new id, the
+    rows of the old one would stay on the server forever.
+    """
+    path = home.owner
+    try:
+        with open(path, encoding="ascii") as file:
+            found = file.read(100).strip()
+    except FileNotFoundError:
+        found = uuid.uuid4().hex
+        try:
+            make_private_directory(os.path.dirname(path))
+            write_durably(path, found.encode("ascii"))
+        except OSError as error:
+            raise IndexStoreError(f"cannot write {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise IndexStoreError(f"cannot read the id of this memory home in {path}: {error}") from error
+    if not _OWNER.fullmatch(found):
+        raise IndexStoreError(
+            f"{path} does not hold the id of this memory home (32 hex characters); restore that file, or "
+            "remove it to start with new rows on the Chroma server"
+        )
+    return found
 
 
 def _chroma_settings() -> ChromaSettings:
@@ -239,7 +264,6 @@ def _embedded_client(path: Path) -> ClientAPI:
     import chromadb
 
     try:
-        finish_swap(path)
         make_private_directory(str(path))
         in_use_marker(path).touch(PRIVATE_FILE)
     except OSError as error:
@@ -263,26 +287,26 @@ def _remote_client(uri: str) -> ClientAPI:
         return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
     except Exception as error:
         raise IndexStoreError(
-            f"cannot reach the Chroma server of index.uri = {uri!r}: {one_line(error)}"
+            f"cannot reach the Chroma server of index.uri = {uri!r}: {_in_one_line(error)}"
         ) from error
 
 
 def _forget_clients() -> None:
-    """Chroma keeps a client by its directory, even one that it could not open."""
+    """Clear the clients that Chroma caches by directory, even those that it could not open."""
     from chromadb.api.shared_system_client import SharedSystemClient
 
     SharedSystemClient.clear_system_cache()
 
 
-def _collection(client: ClientAPI, name: str, owner: str, anew: bool) -> Collection:
-    if anew:
+def _collection(client: ClientAPI, name: str, owner: str, rebuild: bool) -> Collection:
+    if rebuild:
         _drop(client, name, owner)
     old = _find(client, name)
-    # Once it held a vector, a collection takes no other length, even when it is empty.
-    if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than to count
+    # A collection that has held a vector accepts no other length, even when it is empty.
+    if old is not None and not old.get(limit=1, include=[])["ids"]:  # much faster than counting
         client.delete_collection(name)
-    # Vectors have length 1, so the inner product is the cosine. Asked for cosines, Chroma would
-    # scale them once more and give back others than it was given.
+    # Vectors have length 1, so the inner product is the cosine. With the cosine metric, Chroma would
+    # scale them again and return others than it was given.
     return client.get_or_create_collection(
         name, embedding_function=None, configuration={"hnsw": {"space": "ip"}}
     )
@@ -298,7 +322,7 @@ def _find(client: ClientAPI, name: str) -> Collection | None:
 
 
 def _drop(client: ClientAPI, name: str, owner: str) -> None:
-    """Delete a collection, or of one on a server all rows of `owner`."""
+    """Delete a collection, or all rows of `owner` in one on a server."""
     old = _find(client, name)
     if old is None:
         return
@@ -310,7 +334,7 @@ def _drop(client: ClientAPI, name: str, owner: str) -> None:
 
 
 def _all_ids(collection: Collection, owner: str) -> list[str]:
-    """The ids of all rows, with `owner` only those of that home."""
+    """Return the ids of all rows, or of all rows of `owner`."""
     where: dict[str, Any] = {"where": {"owner": owner}} if owner else {}
     ids: list[str] = []
     while True:
@@ -330,52 +354,34 @@ def _call(function: Callable[..., Any], **arguments: Any) -> Any:
         return function(**arguments)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of Chroma's Rust code is no Exception
-        raise IndexStoreError(f"the index cannot be used: {one_line(error)}") from error
+    except BaseException as error:  # a panic of Chroma's Rust code is not an Exception
+        raise IndexStoreError(f"the index cannot be used: {_in_one_line(error)}") from error
 
 
-def one_line(error: BaseException) -> str:
-    """What went wrong in a library, as one line of bounded length."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+def _in_one_line(error: BaseException) -> str:
+    return shorten(one_line(f"{type(error).__name__}: {error}"), 300)
 
 
 def _metadata(row: Row) -> dict[str, Any]:
     chunk = row.chunk
-    return {
-        "source": chunk.source,
-        "heading": chunk.heading,
-        "breadcrumb": chunk.breadcrumb,
-        "level": chunk.level,
-        "start_line": chunk.start_line,
-        "end_line": chunk.end_line,
-        "content_hash": chunk.content_hash,
-        "kind": chunk.kind,
-        "date": chunk.date,
-        "session": chunk.session,
-        "turns": ",".join(chunk.turns),
-        "grips": ",".join(chunk.grips),
-        "branch": chunk.branch,
-        "domain": chunk.domain,
-        "whole": chunk.whole,
-        "instruction": chunk.instruction,
-        "source_hash": chunk.source_hash,
-        "windows": 0 if row.vectors is None else len(row.vectors),
-        "window": 0,
-    }
+    plain = {name: getattr(chunk, name) for name in _PLAIN_FIELDS}
+    lists = {name: ",".join(getattr(chunk, name)) for name in _LIST_FIELDS}
+    windows = 0 if row.vectors is None else len(row.vectors)
+    return {**plain, **lists, "windows": windows, "window": 0}
 
 
 def _row(owner: str, found: Mapping[str, Any]) -> Row:
-    """The chunk `owner`; `found` holds metadata, text and vector of its rows."""
+    """Return the chunk with the id `owner`; `found` holds metadata, text, and vector of its rows."""
     import numpy as np
 
     metadata, text, _ = found[owner]
     try:
-        names = {name: tuple(filter(None, metadata[name].split(","))) for name in ("turns", "grips")}
-        fields = {**metadata, **names}
-        windows = range(fields.pop("windows"))
-        del fields["window"]
-        fields.pop("owner", None)
-        chunk = Chunk(content=str(text), **fields)
+        names = {n: tuple(filter(None, metadata[n].split(","))) for n in _LIST_FIELDS}
+        known = {**metadata, **names}
+        windows = range(known.pop("windows"))
+        del known["window"]
+        known.pop("owner", None)
+        chunk = Chunk(content=str(text), **known)
     except (KeyError, TypeError, AttributeError) as error:
         raise ForeignRowsError(f"the row {owner} of the index is not memkit's") from error
     own = [f"{owner}#{number}" if number else owner for number in windows]

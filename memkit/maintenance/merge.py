@@ -18,7 +18,7 @@ from memkit.errors import JournalError
 from memkit.hook.own_entries import OwnEntries
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days as days_of
-from memkit.index.paths import move_paths
+from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
 from memkit.journal.day_edits import Removal, remove

@@ -29,7 +29,7 @@ from memkit.files import (
 from memkit.forget.erasing import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project, is_bare_place
-from memkit.index.paths import move_paths
+from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack

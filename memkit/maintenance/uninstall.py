@@ -22,7 +22,7 @@ from memkit.environment.launcher import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
 from memkit.hook.project import Project
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
 from memkit.locks import is_locked

@@ -11,7 +11,7 @@ import msgspec
 
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.index.current import index_key
+from memkit.index.catalog import index_key
 from memkit.ipc import launch, spool, unindexed
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, is_alive, request
 from memkit.paths import Home

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from memkit.index.chunk import OPENING_HEADINGS, Chunk
+from memkit.index.chunk import LEADING_HEADINGS, Chunk
 
 CHARACTERS_PER_TOKEN = 4
 """The usual estimate for English text and code."""
@@ -47,7 +47,7 @@ def _unseen(chunk: Chunk, seen: set[tuple[int, str]]) -> Chunk | None:
     Lines are known by number and text: the pieces of a long line have its number in common.
     """
     lines = chunk.content.split("\n")
-    headings = OPENING_HEADINGS.match(chunk.content)
+    headings = LEADING_HEADINGS.match(chunk.content)
     first = headings[0].count("\n") if headings else 0
     last = len(lines)
 

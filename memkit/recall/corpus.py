@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
-from memkit.index.columns import NAMED
 from memkit.index.lexical import ReadingOrder
-from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot import NAMED, Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
 
 MANY_VECTORS = 50_000
@@ -28,7 +27,7 @@ class Corpus:
     """The chunks of `snapshots`, one after the other; all arrays are aligned to them.
 
     `columns` holds length, entry, day and the numbers of session, kind, branch, source and domain,
-    see `memkit.index.columns`; `names` says what those numbers stand for.
+    see `memkit.index.snapshot.DTYPE`; `names` says what those numbers stand for.
     """
 
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:

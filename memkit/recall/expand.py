@@ -13,11 +13,12 @@ from typing import Any
 from memkit.errors import AmbiguousIdError, ArchiveError, NotFoundError
 from memkit.files import read_regular
 from memkit.hook.project import Project
+from memkit.index import open_chunks
 from memkit.index.blocks import Document
+from memkit.index.catalog import also_searched
 from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader
 from memkit.index.chunker import decode
-from memkit.index.current import open_chunks, searched_beside
 from memkit.index.sections import read_sections
 from memkit.paths import Home
 from memkit.recall.transcript import find_original
@@ -79,7 +80,7 @@ def expand_known(
     """
     problem = f"{project.root} has no index yet; `memkit index` or a search makes it"
     own = settings_of(project)
-    others = searched_beside(project, home, own.search, all_projects=other_projects)
+    others = also_searched(project, home, own.search, all_projects=other_projects)
     for candidate in (project, *others):
         settings = own if candidate == project else settings_of(candidate)
         chunks = open_chunks(candidate, home, settings)

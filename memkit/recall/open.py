@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING
 
 from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
 from memkit.hook.project import Project
-from memkit.index.current import (
-    CurrentFiles,
-    is_in_step,
-    open_snapshot,
-    project_names,
-    read_files,
-    searched_beside,
-)
-from memkit.index.lock import index_lock
+from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files, sync_project
+from memkit.index.catalog import also_searched, project_names
+from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
-from memkit.index.sync import sync_project
 from memkit.paths import Home
 from memkit.recall.search import Searcher
 from memkit.settings import load
@@ -53,7 +46,7 @@ def open_searcher(
     """
     opening = _Opening(home, settings, announce)
     snapshots = [opening.open(project, settings)]
-    for other in searched_beside(project, home, settings.search, all_projects=all_projects):
+    for other in also_searched(project, home, settings.search, all_projects=all_projects):
         try:
             snapshots.append(opening.open(other, load.load(home, other).settings))
         except NoDescriptorsError:  # nothing more can be opened: the answer would be a part, or empty
@@ -138,7 +131,7 @@ def _has_work(
     embedder: Embedder | None,
 ) -> bool:
     """Whether the index is behind the files, from before a move, or lacks vectors that could be had."""
-    if snapshot is None or not is_in_step(snapshot, files, settings):
+    if snapshot is None or not is_up_to_date(snapshot, files, settings):
         return True
     if snapshot.root != project.root:
         return True

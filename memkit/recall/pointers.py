@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from memkit.hook.own_entries import OwnEntries, bullet_words, heading_words
-from memkit.index.chunk import OPENING_HEADINGS
+from memkit.index.chunk import LEADING_HEADINGS
 from memkit.paths import Home
 from memkit.recall.answers import Result, SearchRequest
 from memkit.recall.search import Searcher
@@ -88,7 +88,7 @@ def _is_written(home: Home, result: Result, own: OwnEntries) -> bool:
         return True
     if not chunk.grips:
         return bool(chunk.heading) and heading_words(chunk.heading) in own
-    lines = OPENING_HEADINGS.sub("", chunk.content).splitlines()
+    lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
     return all(bullet_words(line) in own for line in lines if line.strip())
 
 
@@ -109,7 +109,7 @@ def _pointer(result: Result) -> Pointer:
     chunk = result.chunk
     heading = chunk.heading or chunk.content
     if chunk.grips:  # a bullet says more than the heading of its session
-        heading = OPENING_HEADINGS.sub("", chunk.content).removeprefix("- ")
+        heading = LEADING_HEADINGS.sub("", chunk.content).removeprefix("- ")
     # It may be a stranger's text: one line, no control characters, nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)
     plain = " ".join(_QUOTES.sub('"', plain).split())

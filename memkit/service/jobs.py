@@ -22,8 +22,8 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError, NotFoundError
 from memkit.files import make_private_directory, write_durably
 from memkit.hook.project import Project
-from memkit.index.current import known_projects
-from memkit.index.size import keep_small
+from memkit.index import known_projects
+from memkit.index.erasure import keep_small
 from memkit.ipc import spool
 from memkit.maintenance.retention import remove_old_days, remove_old_replaced
 from memkit.paths import Home

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from memkit.errors import MemkitError, NoDescriptorsError
 from memkit.hook.project import Project
-from memkit.index.current import index_key, open_snapshot, project_names, searched_beside
+from memkit.index import open_snapshot
+from memkit.index.catalog import also_searched, index_key, project_names
 from memkit.index.snapshot import Snapshot
 from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
@@ -24,7 +25,7 @@ from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
     from memkit.embedding import Embedder
-    from memkit.index.sync import SyncReport
+    from memkit.index import SyncReport
     from memkit.settings import EmbeddingSettings
 
 logger = logging.getLogger(__name__)
@@ -135,7 +136,7 @@ class OpenProjects:
         """
         notes: list[str] = []
         held = [self._open(project, settings, wait_seconds, notes)]
-        for other in searched_beside(project, self._home, search, all_projects=all_projects):
+        for other in also_searched(project, self._home, search, all_projects=all_projects):
             try:
                 held.append(self._open(other, self._settings_of(other), wait_seconds, notes))
             except NoDescriptorsError:  # nothing more can be opened
@@ -201,11 +202,11 @@ class OpenProjects:
 
         One thread does; the others answer from what they have meanwhile.
         """
-        if held.snapshot is not None and held.snapshot.is_in_force():
+        if held.snapshot is not None and held.snapshot.is_current():
             return
         if held.reading.acquire(blocking=held.snapshot is None):
             try:
-                if held.snapshot is None or not held.snapshot.is_in_force():
+                if held.snapshot is None or not held.snapshot.is_current():
                     held.snapshot, held.corpus = self._read(project, settings)
             finally:
                 held.reading.release()

@@ -21,8 +21,8 @@ import memkit
 from memkit.capture.live_sessions import LiveSessions
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.index.current import index_key
-from memkit.index.sync_report import SyncReport
+from memkit.index import SyncReport
+from memkit.index.catalog import index_key
 from memkit.ipc import spool
 from memkit.ipc.requests import NotHereError
 from memkit.paths import Home

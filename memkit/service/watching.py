@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.hook.project import Project
-from memkit.index.current import memory_paths
+from memkit.index.memory_files import memory_paths
 from memkit.paths import Home
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from memkit.capture.worker import WorkReport, note_left, rest, work_once
 from memkit.errors import IndexBusyError
 from memkit.hook.project import Project
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import launch, unindexed
 from memkit.paths import Home
 from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
     from memkit.embedding import Embedder
-    from memkit.index.sync import Indexer, SyncReport
+    from memkit.index import Indexer, SyncReport
     from memkit.settings import EmbeddingSettings
 
 logger = logging.getLogger(__name__)
@@ -176,7 +176,7 @@ class Writer:
         return report
 
     def _index(self, project: Project, settings: Settings) -> SyncReport:
-        from memkit.index.sync import Indexer
+        from memkit.index import Indexer
 
         def stop_if_asked(done: int, total: int) -> None:
             if self.is_stopping:

@@ -8,7 +8,7 @@ from datetime import date, datetime, time
 
 from memkit.errors import JournalError
 from memkit.hook.project import Project
-from memkit.index.current import known_projects
+from memkit.index import known_projects
 from memkit.journal.journal import Journal
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home

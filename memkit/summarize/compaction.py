@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.index.current import known_projects
+from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
 from memkit.journal.journal import Journal

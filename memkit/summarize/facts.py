@@ -9,11 +9,11 @@ from typing import Any
 
 from memkit import anchors
 from memkit.hook.project import Project
-from memkit.index.chunk import OPENING_HEADINGS, Chunk
+from memkit.index import read_files
+from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
-from memkit.index.chunker import decode
-from memkit.index.current import MemoryFile, read_files
-from memkit.index.index_pass import chunks_of
+from memkit.index.chunker import chunk_file, decode
+from memkit.index.memory_files import MemoryFile
 from memkit.journal.facts import LABELS, MEMORY_FILE, Citations, Fact, WrittenFact
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
@@ -170,8 +170,8 @@ def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
     }
     return [
         chunk
-        for chunk in chunks_of(file, settings)[0]
-        if OPENING_HEADINGS.sub("", chunk.content).strip()
+        for chunk in chunk_file(file, settings)[0]
+        if LEADING_HEADINGS.sub("", chunk.content).strip()
         and facts.isdisjoint(range(chunk.start_line, chunk.end_line + 1))
     ]
 
@@ -182,7 +182,7 @@ def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> So
         shown = chunk.id(settings.embedding.model)[:SHOWN_ID_CHARACTERS]
         citations = Citations(chunks=(shown,))
     place = " > ".join(filter(None, (chunk.source, chunk.breadcrumb)))
-    text = redact(f"{place}\n{OPENING_HEADINGS.sub('', chunk.content).strip()}")
+    text = redact(f"{place}\n{LEADING_HEADINGS.sub('', chunk.content).strip()}")
     text = cut_middle(text, SHOWN_CHARACTERS, chunk.source)
     return SourceEntry(text, chunk.date, citations, chunk.kind != "unverified")
 

@@ -23,7 +23,7 @@ from memkit.cli import cli
 from memkit.errors import BackupError
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry, path_of
-from memkit.index.paths import added_paths
+from memkit.index.memory_files import added_paths
 from memkit.journal import files as memory_files
 from memkit.journal.old_versions import keep_replaced, replaced_files
 from memkit.maintenance import restore

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import unindexed
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
@@ -32,7 +32,7 @@ def test_invalid_utf8_is_said(run: Run, fresh: Memory) -> None:
     found = run(fresh, "index")
     assert found.status == 0
     assert found.errors == (
-        "memkit: .memkit/memory/latin.md: 1 byte no UTF-8, read as \ufffd\n"
+        "memkit: .memkit/memory/latin.md: 1 byte not UTF-8, read as \ufffd\n"
     )
 
 
@@ -100,7 +100,7 @@ class TestPaths:
 
     def test_no_markdown(self, run: Run, fresh: Memory, notes: Path) -> None:
         complaint = run(fresh, "index", "notes/plain.txt").complaint
-        assert "notes/plain.txt is no markdown" in complaint
+        assert "notes/plain.txt is not Markdown" in complaint
         assert run(fresh, "index", "--json").json["files"] == 3
 
     def test_nothing_there(self, run: Run, fresh: Memory) -> None:
@@ -108,7 +108,7 @@ class TestPaths:
 
     def test_drop_what_was_not_added(self, run: Run, fresh: Memory) -> None:
         complaint = run(fresh, "index", "--drop", "notes").complaint
-        assert complaint == "memkit: notes was not added to this memory; added are: none"
+        assert complaint == "memkit: notes was not added to this memory; added paths: none"
 
     def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
         run(fresh, "index", "notes")
@@ -119,9 +119,9 @@ class TestPaths:
         found = run(fresh, "index")
         assert found.status == 1
         assert "0 deleted" in found.output
-        assert f"cannot be read from {record}: it is damaged" in found.errors
+        assert f"cannot be read: {record} is damaged" in found.errors
         assert fresh.contents() == before
-        assert "cannot be read from" in run(fresh, "search", "which port").errors
+        assert "cannot be read: " in run(fresh, "search", "which port").errors
         codes = [one["code"] for one in run(fresh, "doctor", "--json").json["findings"]]
         assert "memory-unreadable" in codes
         assert "not-indexed" not in codes

@@ -14,8 +14,8 @@ from typing import IO
 
 import pytest
 
-from memkit.index.current import memory_paths
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
+from memkit.index.memory_files import memory_paths
 from tests.cli.conftest import environment
 from tests.memory import DAYS, Memory, make_memory
 

@@ -14,9 +14,8 @@ from memkit.doctor import index
 from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
-from memkit.index import damage
-from memkit.index.current import collection_name
-from memkit.index.lock import index_lock
+from memkit.index import damage, index_lock
+from memkit.index.catalog import collection_name
 from memkit.index.store import Store
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient

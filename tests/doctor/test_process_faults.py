@@ -79,7 +79,7 @@ import sys, time
 from memkit import environment
 from memkit.ipc import spool
 from memkit.index.damage import in_use_marker
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.index.store import directory
 from memkit.paths import Home
 

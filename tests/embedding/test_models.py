@@ -13,7 +13,7 @@ from memkit.embedding.models import prefixes, space, tokens_read
 from memkit.embedding.windows import cut_into_windows, rough_tokens
 from memkit.errors import ConfigError
 from memkit.hook.project import Project
-from memkit.index.current import collection_name
+from memkit.index.catalog import collection_name
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings, load
 from memkit.settings.load import Settings

@@ -9,8 +9,7 @@ from memkit.capture.outcome import CaptureOutcome
 from memkit.forget.erasing import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
-from memkit.index.lock import index_lock
-from memkit.index.sync import sync_project
+from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import Lines

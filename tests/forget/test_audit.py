@@ -18,8 +18,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.worker import work
 from memkit.forget.audit import Audit, AuditReport
 from memkit.hook.project import Project
-from memkit.index import sync
-from memkit.index.lock import index_lock
+from memkit.index import index_lock, sync
 from memkit.ipc import spool
 from memkit.settings.load import Settings
 from tests.builders import Lines

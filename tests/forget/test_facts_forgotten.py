@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
-from memkit.index.current import open_chunks
+from memkit.index import open_chunks
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange
 from memkit.journal.journal import Journal
 from memkit.journal.note import make_note

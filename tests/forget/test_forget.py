@@ -14,7 +14,7 @@ from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoundError
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
-from memkit.index.current import open_chunks
+from memkit.index import open_chunks
 from memkit.ipc import spool
 from memkit.journal.note import make_note
 from memkit.privacy.tombstones import VERSION, Tombstones

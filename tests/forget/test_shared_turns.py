@@ -13,8 +13,7 @@ from memkit.forget.erasing import forget
 from memkit.forget.locations import find_locations
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.hook.project import Project
-from memkit.index.lock import index_lock
-from memkit.index.sync import sync_project
+from memkit.index import index_lock, sync_project
 from memkit.journal.journal import Journal
 from memkit.journal.note import make_note
 from memkit.maintenance.merge import merge, remove_merged

@@ -232,7 +232,7 @@ def test_no_secret_reaches_the_spool(stage: Stage) -> None:
 
 
 def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
-    from memkit.index.lock import index_lock
+    from memkit.index import index_lock
     from memkit.paths import Home
 
     with index_lock(Home(str(stage.home)), 0):

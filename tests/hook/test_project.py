@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memkit.hook.git import normalise_remote, remote_of, run_git
 from memkit.hook.project import Project
-from memkit.index.identity import identity
+from memkit.index.catalog import identity
 from memkit.ipc import unindexed
 from memkit.paths import Home
 

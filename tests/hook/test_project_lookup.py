@@ -12,7 +12,7 @@ from memkit.errors import MemkitError
 from memkit.hook import project as project_module
 from memkit.hook.project import Project
 from memkit.hook.registry import VERSION, Registry, path_of
-from memkit.index.identity import identity
+from memkit.index.catalog import identity
 from memkit.paths import Home
 from memkit.projects.registry_changes import changing
 from tests.hook.test_project import REMOTE, found, git, repository

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.errors import ConfigError
-from memkit.index.chunker import Chunk, ChunkOptions, chunk_markdown, decode
+from memkit.index.chunk import Chunk
+from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
 
 DEFAULT = ChunkOptions()
 SMALL = ChunkOptions(max_characters=240, min_characters=40, overlap_lines=2)
@@ -144,7 +145,7 @@ sizes = st.builds(
 
 @given(documents, sizes, st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_nothing_is_lost_and_every_place_is_true(
+def test_no_line_is_lost_and_line_numbers_are_right(
     text: str, options: ChunkOptions, windows: bool
 ) -> None:
     chunks = chunked(text, options=options)
@@ -201,7 +202,7 @@ def test_breadcrumbs_name_headings_above_the_text(
 
 @given(documents, sizes)
 @settings(max_examples=100, deadline=None)
-def test_fragments_join_a_neighbour(text: str, options: ChunkOptions) -> None:
+def test_fragments_join_a_neighbor(text: str, options: ChunkOptions) -> None:
     text = anchors.strip(text)
     chunks = chunked(text, options=options)
     if len(chunks) > 1:
@@ -214,7 +215,7 @@ def test_fragments_join_a_neighbour(text: str, options: ChunkOptions) -> None:
 @example(
     ["# port", "<!-- turn:8ad3df7f -->"], "# port", "port", ChunkOptions(max_characters=120, min_characters=7)
 )
-def test_appended_sections_leave_earlier_chunks_alone(
+def test_appended_sections_leave_earlier_chunks_unchanged(
     blocks: list[str], title: str, body: str, options: ChunkOptions
 ) -> None:
     text = "\n\n".join(blocks)
@@ -230,7 +231,7 @@ def test_appended_sections_leave_earlier_chunks_alone(
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), sizes, st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_each_turn_is_found_as_itself(
+def test_each_turn_is_a_chunk_of_its_own(
     lengths: list[int], options: ChunkOptions, summary: bool
 ) -> None:
     text = "# 2026-11-20\n\n## 14:02 Gateway <!-- session:fd0a branch:main -->\n\n"
@@ -332,7 +333,7 @@ def test_the_pieces_of_a_long_turn_are_that_turn() -> None:
     assert chunks[-1].turns == ("t2",)
 
 
-def test_identity_is_what_the_design_says() -> None:
+def test_the_id_follows_the_design() -> None:
     (chunk,) = chunked("# A\n\ntext\n", "docs/a.md")
     content_hash = hashlib.sha256(b"# A\n\ntext").hexdigest()[:16]
     assert chunk.content_hash == content_hash
@@ -352,13 +353,13 @@ def test_identity_is_what_the_design_says() -> None:
         (".github/style.instructions.md", ".github", True, ""),
     ],
 )
-def test_what_the_file_name_tells(source: str, domain: str, instruction: bool, date: str) -> None:
+def test_date_and_kind_from_the_file_name(source: str, domain: str, instruction: bool, date: str) -> None:
     (chunk,) = chunked("text <!-- grip:a turns:b -->", source)
     assert (chunk.domain, chunk.instruction, chunk.date) == (domain, instruction, date)
     assert chunk.kind == ("instruction" if instruction else "summary")
 
 
-def test_a_date_heading_goes_before_the_file_name() -> None:
+def test_a_date_heading_overrides_the_file_name() -> None:
     body = prose(30)
     chunks = chunked(f"# 2026-11-20\n\n{body}\n\n# 2026-02-30\n\n{body}", "2026-01-01.md")
     assert [chunk.date for chunk in chunks] == ["2026-11-20", "2026-01-01"]
@@ -433,13 +434,13 @@ def test_overlap_of_long_lines(sizes: list[int], expected: list[tuple[int, int]]
     assert [(chunk.start_line, chunk.end_line) for chunk in chunks] == expected
 
 
-def test_overlap_gives_way_to_the_neighbour_of_a_fragment() -> None:
+def test_overlap_is_dropped_to_fit_the_neighbor_of_a_fragment() -> None:
     text = "\n".join(letter * 298 for letter in "abcde") + "\n\nshort\n\n" + "f" * 900
     first, second = chunked(text)
     assert (first.end_line, second.start_line, second.end_line) == (5, 7, 9)
 
 
-def test_overlap_is_neither_code_nor_a_heading() -> None:
+def test_code_and_headings_are_no_overlap() -> None:
     fence = "```\n" + "x = 1\n" * 240 + "```"
     for before in (f"{fence}\n\n", f"# {prose(20)}\n\n"):
         assert chunked(f"{before}{fence}\n")[1].content == fence
@@ -507,7 +508,7 @@ def test_an_empty_list_marker_stays_with_its_item() -> None:
     assert chunks[0].content.startswith("-\n  i0w0")
 
 
-def test_a_fragment_beside_code_joins_it_over_the_limit() -> None:
+def test_a_fragment_next_to_code_joins_it_over_the_limit() -> None:
     fence = "```\n" + "x = 1\n" * 400 + "```"
     for text in (f"# A\n\n{fence}", f"{fence}\n\nend", f"like so:\n{fence}"):
         assert [chunk.content for chunk in chunked(text)] == [text]
@@ -538,7 +539,7 @@ def test_front_matter_is_kept_whole_and_holds_no_heading() -> None:
     assert (second.breadcrumb, second.start_line) == ("A", 26)
 
 
-def test_a_rule_at_the_start_is_no_front_matter() -> None:
+def test_a_rule_at_the_start_is_not_front_matter() -> None:
     chunks = chunked(f"---\n# A\n\n{prose(30)}\n\n---\n\n# B\n\n{prose(30)}\n")
     assert [chunk.breadcrumb for chunk in chunks] == ["A", "B"]
 
@@ -632,7 +633,7 @@ def test_anchors_in_code_are_not_ours() -> None:
     assert (chunk.kind, chunk.turns) == ("note", ("t2", "t3"))
 
 
-def test_a_line_of_anchors_is_no_text() -> None:
+def test_a_line_of_anchors_is_not_text() -> None:
     assert chunked("<!-- turn:8ad3df7f -->\n\n \t\n") == []
     (chunk,) = chunked(f"<!-- turn:8ad3df7f -->\n{prose(30)}\n<!-- grip:k -->\n")
     assert (chunk.start_line, chunk.end_line) == (2, 2)
@@ -664,6 +665,6 @@ def test_decoding(data: bytes, expected: tuple[str, int]) -> None:
     assert decode(data) == expected
 
 
-def test_limits_that_leave_no_room_are_refused() -> None:
+def test_a_minimum_above_a_quarter_of_the_maximum_is_refused() -> None:
     with pytest.raises(ConfigError, match="min_characters = 100"):
         ChunkOptions(max_characters=399)

@@ -1,4 +1,4 @@
-"""A healthy index is never thrown away: not for its size, and not for trouble around it."""
+"""A healthy index is never discarded, whatever its size and whatever fails around it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from memkit.errors import IndexStoreError
-from memkit.index import damage
+from memkit.index import damage, index_lock
 from memkit.index.damage import in_use_marker, read_all, set_aside_if_damaged
-from memkit.index.lock import index_lock
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.memory import DAYS, FakeEmbedder, Memory, make_chunk, make_memory
@@ -30,7 +29,7 @@ CHUNKS = 400
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """A small project beside a collection of many rows."""
+    """A small project next to a collection of many rows."""
     memory = make_memory(tmp_path_factory.mktemp("many"), DAYS)
     memory.sync()
     vectors = np.random.default_rng(7).standard_normal((CHUNKS, MANY // CHUNKS, 8))
@@ -67,11 +66,11 @@ def test_a_large_index_of_a_killed_process_is_kept(many: Memory) -> None:
 def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
     shutil.copytree(many.home.root, tmp_path / "home")
     home = Home(str(tmp_path / "home"))
-    with index_lock(home, 5.0), Store.open(home, "", "memkit-many", anew=True) as store:
+    with index_lock(home, 5.0), Store.open(home, "", "memkit-many", rebuild=True) as store:
         assert store.tidy_ids() == []
 
 
-def test_a_full_disk_is_no_damage(tmp_path: Path, mount: Callable[[str], Path]) -> None:
+def test_a_full_disk_is_not_damage(tmp_path: Path, mount: Callable[[str], Path]) -> None:
     place = mount("size=12m")
     memory = make_memory(tmp_path, DAYS, home=Home(str(place / "home")))
     memory.sync()
@@ -95,7 +94,7 @@ def test_a_full_disk_is_no_damage(tmp_path: Path, mount: Callable[[str], Path]) 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
 @pytest.mark.parametrize("descriptors", [8, 12, 14, 16, 18])
-def test_too_few_descriptors_are_no_damage(
+def test_too_few_descriptors_are_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: int
 ) -> None:
     """16: Chroma says "Error loading hnsw index", as it does of damaged files."""
@@ -130,7 +129,7 @@ def test_too_few_descriptors_are_no_damage(
         ("import time; time.sleep(60)", "more than"),
     ],
 )
-def test_what_is_not_known_to_be_damage_is_none(
+def test_unknown_errors_are_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: str, reason: str
 ) -> None:
     memory = make_memory(tmp_path, DAYS)
@@ -155,7 +154,7 @@ def test_no_process_can_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "Too many open files" in contents.failure
 
 
-def test_a_link_to_a_disk_that_is_away_is_no_damage(tmp_path: Path) -> None:
+def test_a_link_to_an_unmounted_disk_is_not_damage(tmp_path: Path) -> None:
     (tmp_path / "chroma").symlink_to(tmp_path / "disk" / "chroma")
     assert not set_aside_if_damaged(tmp_path / "chroma", True, print)
     assert (tmp_path / "chroma").is_symlink()
@@ -187,7 +186,7 @@ def test_vectors_of_another_length_are_not_mixed_in(tmp_path: Path) -> None:
     assert memory.snapshot.missing == 0
 
 
-def test_the_working_directory_sets_nothing(
+def test_env_files_in_the_working_directory_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chroma reads `.env` where it runs: a repository could send the memory to a server of its own."""

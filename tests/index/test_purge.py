@@ -1,4 +1,4 @@
-"""What was deleted from the index stands in none of its files; what was not stays as it was."""
+"""Deleted text is in no file of the index; the rest stays unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
-from memkit.index.erasure import erase_deleted, forget_collection
+from memkit.index.erasure import delete_collection, erase_deleted
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.memory import make_chunk
@@ -49,7 +49,7 @@ def holders(home: Home) -> list[str]:
 
 # Chroma takes vectors out of its queue a thousand at a time.
 @pytest.mark.parametrize("count", [30, 1300])
-def test_only_what_was_deleted_goes(home: Home, count: int) -> None:
+def test_only_deleted_text_is_erased(home: Home, count: int) -> None:
     with Store.open(home, "", OTHER) as store:
         store.put(rows(range(5000, 5030)))
     with Store.open(home, "", NAME) as store:
@@ -71,7 +71,7 @@ def test_only_what_was_deleted_goes(home: Home, count: int) -> None:
         assert f"{17:064x}" in found
 
 
-def test_a_collection_is_forgotten_with_its_snapshots_and_vectors(home: Home) -> None:
+def test_a_collection_is_deleted_with_its_snapshots_and_vectors(home: Home) -> None:
     with Store.open(home, "", NAME) as store:
         store.put(rows(range(10)))
     with Store.open(home, "", OTHER) as store:
@@ -80,7 +80,7 @@ def test_a_collection_is_forgotten_with_its_snapshots_and_vectors(home: Home) ->
     snapshots.mkdir(parents=True)
     (snapshots / "current").write_text(WORD)
     before = held(home, NAME)
-    forget_collection(home, "", OTHER)
+    delete_collection(home, "", OTHER)
     erase_deleted(home, "")
     assert holders(home) == []
     assert held(home, NAME) == before
@@ -89,7 +89,7 @@ def test_a_collection_is_forgotten_with_its_snapshots_and_vectors(home: Home) ->
 
 
 @pytest.mark.parametrize("count", [10, 1200])
-def test_memory_that_was_not_used_yet_is_not_kept_in_the_files_of_vectors(home: Home, count: int) -> None:
+def test_unused_memory_is_cut_from_the_vector_files(home: Home, count: int) -> None:
     with Store.open(home, "", NAME) as store:
         store.put(rows(range(count)))
     before = held(home, NAME)
@@ -103,10 +103,10 @@ def test_memory_that_was_not_used_yet_is_not_kept_in_the_files_of_vectors(home: 
     assert held(home, NAME) == before
 
 
-def test_the_vectors_of_a_collection_that_was_made_anew_go(home: Home) -> None:
+def test_the_vectors_of_a_rebuilt_collection_are_removed(home: Home) -> None:
     with Store.open(home, "", NAME) as store:
         store.put(rows(range(30)))
-    with Store.open(home, "", NAME, anew=True) as store:
+    with Store.open(home, "", NAME, rebuild=True) as store:
         store.put(rows(range(10)))
     # As Chroma leaves them, with the memory of the process behind the last vector.
     left = Path(home.index, "chroma", "01234567-89ab-cdef-0123-456789abcdef")
@@ -117,7 +117,7 @@ def test_the_vectors_of_a_collection_that_was_made_anew_go(home: Home) -> None:
     assert not left.exists()
 
 
-def test_the_collections_of_others_stay_as_they_are(home: Home, tmp_path: Path) -> None:
+def test_foreign_collections_stay_unchanged(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "shared"
     client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))
     mine = client.create_collection("mine", configuration={"hnsw": {"space": "cosine"}})
@@ -136,17 +136,17 @@ def test_the_collections_of_others_stay_as_they_are(home: Home, tmp_path: Path) 
     assert found["documents"] == ["text", "text"]
 
 
-def test_what_lies_on_a_server_is_not_ours_to_erase(home: Home) -> None:
+def test_nothing_on_a_server_is_erased(home: Home) -> None:
     assert not erase_deleted(home, "http://127.0.0.1:9")
     assert not erase_deleted(home, "cloud")
 
 
-def test_there_need_be_no_index(home: Home) -> None:
+def test_a_missing_index(home: Home) -> None:
     assert erase_deleted(home, "")
     assert not Path(home.index).exists()
 
 
-def test_a_damaged_index_is_told(home: Home) -> None:
+def test_a_damaged_index_is_reported(home: Home) -> None:
     Path(home.index, "chroma").mkdir(parents=True)
     Path(home.index, "chroma", "chroma.sqlite3").write_bytes(b"no database" * 500)
     with pytest.raises(IndexStoreError, match=r"is not erased from the index .*chroma .*memkit index"):

@@ -39,7 +39,7 @@ def test_only_configured_paths_and_each_file_once(tmp_path: Path) -> None:
     assert sources(tmp_path, []) == []
 
 
-def test_hidden_files_are_skipped_but_for_a_configured_path(tmp_path: Path) -> None:
+def test_hidden_files_are_skipped_except_configured_paths(tmp_path: Path) -> None:
     write(tmp_path, ".memkit/memory/2026-11-20.md", ".memkit/memory/.draft.md", ".memkit/memory/.git/x.md")
     write(tmp_path, ".hidden.md", ".github/a.md", "a.md")
     assert sources(tmp_path) == ["a.md"]
@@ -48,7 +48,7 @@ def test_hidden_files_are_skipped_but_for_a_configured_path(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def test_a_path_outside_the_root_goes_by_its_absolute_name(tmp_path: Path) -> None:
+def test_a_path_outside_the_root_has_its_absolute_name(tmp_path: Path) -> None:
     write(tmp_path, "project/a.md", "shared/b.md")
     root, shared = tmp_path / "project", tmp_path / "shared"
     expected = ["a.md", f"{shared.as_posix()}/b.md"]
@@ -56,7 +56,7 @@ def test_a_path_outside_the_root_goes_by_its_absolute_name(tmp_path: Path) -> No
     assert sorted(sources(root, [str(root), str(shared)])) == sorted(expected)
 
 
-def test_a_root_reached_through_a_link_names_its_files_alike(tmp_path: Path) -> None:
+def test_a_root_behind_a_link_gives_files_the_same_names(tmp_path: Path) -> None:
     write(tmp_path, "real/docs/a.md")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert sources(tmp_path / "link", [str(tmp_path / "real/docs")]) == ["docs/a.md"]
@@ -133,13 +133,13 @@ def test_exclude(tmp_path: Path, patterns: list[str], left: list[str]) -> None:
     assert sources(tmp_path, exclude=patterns) == left
 
 
-def test_exclude_holds_for_configured_paths(tmp_path: Path) -> None:
+def test_exclude_applies_to_configured_paths(tmp_path: Path) -> None:
     write(tmp_path, "docs/a.md", "b.md")
     assert sources(tmp_path, ["docs", "b.md"], exclude=["docs/"]) == ["b.md"]
     assert sources(tmp_path, ["docs", "b.md"], exclude=["*.md"]) == []
 
 
-def test_what_does_not_exist_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_paths_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         assert sources(tmp_path, ["nowhere", "x" * 5000, "a\0b"]) == []
     assert "nowhere" in caplog.text
@@ -161,7 +161,7 @@ def test_a_directory_that_cannot_be_read_is_logged(
     assert "cannot read " in caplog.text
 
 
-def test_names_no_text_can_hold_are_logged(
+def test_names_that_are_not_utf8_are_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, "line\nbreak.md", "naïve 漢字.md")

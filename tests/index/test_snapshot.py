@@ -1,4 +1,4 @@
-"""What searches read: whole, or not trusted."""
+"""Snapshots are whole, or they are not used."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
+from memkit.index import open_chunks, open_snapshot
+from memkit.index.chunk_reader import open_current
 from memkit.index.chunker import ChunkOptions, chunk_markdown
-from memkit.index.current import open_chunks, open_snapshot
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot, open_current
-from memkit.index.snapshot_writer import write
+from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot_writer import write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
@@ -33,15 +34,14 @@ def rows_of(files: dict[str, str]) -> list[Row]:
 
 
 def written(directory: Path, rows: list[Row]) -> Snapshot:
-    lexical = LexicalIndex("english")
-    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
-    write(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
-    snapshot = open_current(directory, "english")
+    lexical = LexicalIndex("english").updated((row.id, row.chunk.lexical_text) for row in rows)
+    write_snapshot(directory, rows, lexical, {"a.md": "hash"}, 8, "/a/project")
+    snapshot = open_current(directory, lambda path: Snapshot(path, "english"))
     assert snapshot is not None
     return snapshot
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_written_snapshot_is_read_back(tmp_path: Path) -> None:
     rows = rows_of(DAYS)
     rows[2] = Row(rows[2].id, rows[2].chunk, None)
     snapshot = written(tmp_path, rows[::-1])
@@ -64,7 +64,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert snapshot.columns["length"].tolist() == [len(row.chunk.content) for row in rows]
 
 
-def test_nothing_at_all(tmp_path: Path) -> None:
+def test_an_empty_snapshot(tmp_path: Path) -> None:
     snapshot = written(tmp_path, [])
     assert len(snapshot) == 0
     assert snapshot.rows() == []
@@ -77,7 +77,7 @@ def test_texts_of_all_kinds(tmp_path: Path) -> None:
     assert written(tmp_path, rows).rows()[0].chunk == rows[0].chunk
 
 
-def test_one_that_was_replaced_can_still_be_read(tmp_path: Path) -> None:
+def test_a_replaced_snapshot_can_still_be_read(tmp_path: Path) -> None:
     """A search may hold a snapshot while another process writes the next one."""
     old = written(tmp_path, rows_of(DAYS))
     chunks = old.chunks()
@@ -88,7 +88,7 @@ def test_one_that_was_replaced_can_still_be_read(tmp_path: Path) -> None:
     assert old.chunk(1) == chunks[1]
 
 
-def test_nothing_else_is_left(tmp_path: Path) -> None:
+def test_old_snapshots_are_removed(tmp_path: Path) -> None:
     written(tmp_path, rows_of(DAYS))
     (tmp_path / "half-written").mkdir()
     (tmp_path / ".abc.tmp").touch()
@@ -97,7 +97,7 @@ def test_nothing_else_is_left(tmp_path: Path) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*"))
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(IndexStoreError):
         written(tmp_path / "file" / "index" / "snapshots", [])
@@ -178,7 +178,7 @@ def test_damage_is_noticed(
 
 
 @pytest.mark.parametrize("victim", ["ids", "offsets", "chunks.jsonl", "vectors.npy", "slots.npy"])
-def test_chunks_need_not_wait_for_what_ranks_them(
+def test_chunks_are_read_without_the_ranking_files(
     tmp_path: Path, sound: Memory, victim: str
 ) -> None:
     """Damage of the files that only a search reads is no reason to show no chunk."""
@@ -198,7 +198,7 @@ def test_chunks_need_not_wait_for_what_ranks_them(
 @pytest.mark.parametrize(
     "victim", ["current", "manifest", "chunks.jsonl", "ids", "offsets", "vectors.npy", "slots.npy"]
 )
-def test_a_damaged_one_is_made_anew(sound: Memory, tmp_path: Path, victim: str) -> None:
+def test_a_damaged_snapshot_is_rebuilt(sound: Memory, tmp_path: Path, victim: str) -> None:
     memory = Memory(sound.home, sound.project, FakeEmbedder(window=60))
     expected, answers = memory.contents(), memory.answers(QUERIES)
     memory.embedder.texts.clear()

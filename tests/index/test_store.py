@@ -1,4 +1,4 @@
-"""Chunks in Chroma: what goes in comes out, and what is damaged is made anew."""
+"""Chunks in Chroma: rows come back unchanged, and a damaged index is rebuilt."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import pytest
 
 from memkit.embedding.models import space
 from memkit.errors import IndexStoreError
+from memkit.index import is_up_to_date, read_files
 from memkit.index import store as store_module
+from memkit.index.catalog import collection_name
 from memkit.index.chunker import ChunkOptions, chunk_markdown
-from memkit.index.current import collection_name, is_in_step, read_files
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
-from memkit.index.erasure import forget_collection
-from memkit.index.owner import owner_of
-from memkit.index.store import ForeignRowsError, Row, Store
+from memkit.index.erasure import delete_collection
+from memkit.index.store import ForeignRowsError, Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
@@ -152,14 +152,14 @@ def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> No
         assert_equal(list(store.rows()), rows)
 
 
-def test_rows_of_others_are_recognised(home: Home) -> None:
+def test_foreign_rows_are_recognized(home: Home) -> None:
     with Store.open(home, "", "memkit-test") as store:
         store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
         with pytest.raises(ForeignRowsError):
             list(store.rows())
 
 
-def test_a_collection_of_others_is_made_anew(tmp_path: Path) -> None:
+def test_a_collection_of_foreign_rows_is_rebuilt(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     expected = memory.contents()
@@ -171,7 +171,7 @@ def test_a_collection_of_others_is_made_anew(tmp_path: Path) -> None:
     assert len(memory.said) == 1
 
 
-def test_files_are_private_and_no_mark_stays(tmp_path: Path) -> None:
+def test_files_are_private_and_the_marker_is_removed(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     chroma = Path(memory.home.index, "chroma")
@@ -314,7 +314,7 @@ def test_only_the_latest_damaged_copy_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])
-def test_nothing_of_others_is_moved_from_a_place_of_ones_own(tmp_path: Path, kind: str) -> None:
+def test_foreign_files_in_the_configured_directory_are_not_moved(tmp_path: Path, kind: str) -> None:
     """A mistaken `index.uri` costs nothing."""
     place = tmp_path / "precious"
     if kind == "file":
@@ -330,7 +330,7 @@ def test_nothing_of_others_is_moved_from_a_place_of_ones_own(tmp_path: Path, kin
     assert kept.read_text() == "mine"
 
 
-def test_a_damaged_index_in_a_place_of_ones_own_is_made_anew(tmp_path: Path) -> None:
+def test_a_damaged_index_in_the_configured_directory_is_rebuilt(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS, index={"uri": str(tmp_path / "elsewhere")})
     memory.sync()
     expected = memory.contents()
@@ -451,44 +451,25 @@ def test_two_homes_share_a_server(tmp_path: Path, server: str) -> None:
     first.sync()
     assert len(rows_on(server, second)) == len(contents[1])
     name = collection_name(second.project, second.home, space(second.settings.embedding))
-    forget_collection(first.home, server, name)
+    delete_collection(first.home, server, name)
     assert_costs_nothing(second)
-    forget_collection(second.home, server, name)
+    delete_collection(second.home, server, name)
     with pytest.raises(chromadb.errors.NotFoundError):
         rows_on(server, second)
 
 
-def test_another_server_is_filled_before_it_counts(tmp_path: Path, server: str) -> None:
+def test_a_new_server_is_filled_from_the_snapshot(tmp_path: Path, server: str) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     before = memory.contents()
     memory.settings = msgspec.convert({"index": {"uri": server}}, Settings)
     files = read_files(memory.project, memory.home, memory.settings)
-    assert not is_in_step(memory.snapshot, files, memory.settings)
+    assert not is_up_to_date(memory.snapshot, files, memory.settings)
     memory.embedder = NoEmbedder()  # the snapshot has the vectors
     memory.sync()
-    assert is_in_step(memory.snapshot, files, memory.settings)
+    assert is_up_to_date(memory.snapshot, files, memory.settings)
     assert memory.contents() == before
     assert len(rows_on(server, memory)) == len(before)
-    assert_costs_nothing(memory)
-
-
-def test_rows_from_before_there_were_owners(tmp_path: Path, server: str) -> None:
-    memory = make_memory(tmp_path, DAYS, index={"uri": server})
-    name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
-    memory.sync()
-    before = memory.contents()
-    snapshot = memory.snapshot
-    forget = rows_of("# Of another home\n\nIt has not updated yet.", FakeEmbedder())
-    with Store.open(memory.home, server, name, anew=True) as store:
-        store._owner = store._prefix = ""  # as before
-        store.put([*snapshot.rows(), *forget])
-    memory.embedder = NoEmbedder()
-    memory.sync()
-    assert memory.contents() == before
-    found = rows_on(server, memory)
-    owner = Path(memory.home.owner).read_text()
-    assert found.keys() == {f"{owner}:{name}" for name in before} | {row.id for row in forget}
     assert_costs_nothing(memory)
 
 
@@ -502,7 +483,7 @@ def test_a_damaged_id_of_the_home_is_not_replaced(tmp_path: Path, text: str) -> 
 
 
 @pytest.mark.parametrize("state", ["refuses", "is silent"])
-def test_a_server_that_is_not_there(
+def test_a_server_that_does_not_answer(
     tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "ANSWER_SECONDS", 0.5)

@@ -1,4 +1,4 @@
-"""The index follows the markdown, at the least cost, and always ends in the same state."""
+"""The index follows the Markdown at the least cost, and always ends in the same state."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from memkit.embedding import Embedder, sources
 from memkit.embedding.sources import SourceError
-from memkit.index import index_pass
+from memkit.index import Indexer, index_lock, is_up_to_date, read_files
 from memkit.index import store as store_module
+from memkit.index import sync as sync_module
+from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
-from memkit.index.current import collection_name, is_in_step, read_files
 from memkit.index.damage import in_use_marker
-from memkit.index.lock import index_lock
 from memkit.index.store import Store
-from memkit.index.sync import Indexer
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.recall.answers import SearchRequest
@@ -138,7 +137,7 @@ def test_moved_text_keeps_its_vectors(tmp_path: Path, change: str) -> None:
                        if row.vectors is not None}  # fmt: skip
 
 
-def test_a_new_heading_above_is_embedded_anew(tmp_path: Path) -> None:
+def test_a_new_heading_above_is_embedded_again(tmp_path: Path) -> None:
     """The id stays, but the breadcrumb is a part of what is embedded."""
     text = "# Old\n\n" + "words here " * 12 + "\n\n## Inner\n\n" + "text " * 600 + "\n"
     memory = make_memory(tmp_path, {"notes.md": text}, embedder=FakeEmbedder(window=500))
@@ -221,7 +220,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
-def test_held_open_it_does_the_same(tmp_path: Path) -> None:
+def test_an_indexer_that_stays_open_does_the_same(tmp_path: Path) -> None:
     """One that stays open sees what others do to the files, and harms no one who reads meanwhile."""
     memory = make_memory(tmp_path, {"notes.md": LONG})
     with (
@@ -277,7 +276,7 @@ def rows_in_chroma(memory: Memory) -> list[str]:
 def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Additions, deletions, moves and replaced windows, cut short at each step and run again."""
     monkeypatch.setattr(store_module, "BATCH_ROWS", 5)
-    monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
     long = "# A very long heading of this section\n\nintroduction " + "of words " * 20
     long += "\n\n## Inner\n\n" + "text of several windows " * 30
     memory = make_memory(tmp_path, {**DAYS, "moved.md": LONG, "long.md": long})
@@ -304,7 +303,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    monkeypatch.setattr(index_pass, "write", limited(index_pass.write))
+    monkeypatch.setattr(sync_module, "write_snapshot", limited(sync_module.write_snapshot))
     interruptions = 0
     finished = False
     while not finished:
@@ -408,7 +407,7 @@ def test_without_weights_and_then_with(
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_no_provider_beside_vectors_of_another_length(tmp_path: Path, before: bool) -> None:
+def test_no_provider_with_vectors_of_another_length(tmp_path: Path, before: bool) -> None:
     """Placeholders go with vectors of any model, whichever came first."""
     memory = make_memory(tmp_path, DAYS, embedding={"provider": "none"})
     memory.embedder = FakeEmbedder(dimensions=12)
@@ -426,7 +425,7 @@ def test_no_provider_beside_vectors_of_another_length(tmp_path: Path, before: bo
     assert all(row.vectors is not None for row in memory.snapshot.rows())
 
 
-def test_vectors_of_another_length_are_made_anew(tmp_path: Path) -> None:
+def test_vectors_of_another_length_are_replaced(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     memory.write("new.md", LONG)
@@ -454,7 +453,7 @@ def test_every_model_has_a_collection(tmp_path: Path, one: str, other: str) -> N
     assert len(memory.embedder.texts) == 6
 
 
-def test_other_settings_cut_anew(tmp_path: Path) -> None:
+def test_other_chunk_settings_chunk_again(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"notes.md": LONG})
     memory.sync()
     contents = memory.contents()
@@ -462,9 +461,9 @@ def test_other_settings_cut_anew(tmp_path: Path) -> None:
         {"chunking": {"max_characters": 200, "min_characters": 20, "overlap_lines": 0}}, Settings
     )
     files = read_files(memory.project, memory.home, memory.settings)
-    assert not is_in_step(memory.snapshot, files, memory.settings)
+    assert not is_up_to_date(memory.snapshot, files, memory.settings)
     memory.sync()
-    assert is_in_step(memory.snapshot, files, memory.settings)
+    assert is_up_to_date(memory.snapshot, files, memory.settings)
     assert len(memory.contents()) > len(contents)
     assert max(memory.snapshot.columns["length"]) <= 200
     memory.settings = usual
@@ -506,7 +505,7 @@ def test_two_projects_in_one_home(tmp_path: Path) -> None:
     assert one.contents() == expected
 
 
-def test_the_mark_goes_when_the_index_is_in_step(tmp_path: Path) -> None:
+def test_the_unindexed_mark_is_removed_when_the_index_is_up_to_date(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS)
     unindexed.mark(memory.home, memory.project.root)
     unindexed.mark(memory.home, "/another/project")
@@ -519,7 +518,7 @@ class Failing(FakeEmbedder):
         raise RuntimeError("killed")
 
 
-def test_the_mark_stays_while_it_is_not(tmp_path: Path) -> None:
+def test_the_unindexed_mark_stays_until_then(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, DAYS, embedder=Failing())
     unindexed.mark(memory.home, memory.project.root)
     with pytest.raises(RuntimeError):

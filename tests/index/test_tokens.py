@@ -93,7 +93,7 @@ def test_terms(text: str, terms: str) -> None:
         ("東京タワーに行く", "東京タワー"),
     ],
 )
-def test_is_found_however_it_is_written(written: str, asked: str) -> None:
+def test_a_name_is_found_in_any_spelling(written: str, asked: str) -> None:
     assert set(ENGLISH.tokenize(written)) & set(ENGLISH.tokenize(asked))
 
 
@@ -108,7 +108,7 @@ def test_an_unknown_language_is_named_with_the_known_ones() -> None:
         Tokenizer("klingon")
 
 
-def test_the_signature_tells_versions_and_languages_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_signature_differs_by_version_and_language(monkeypatch: pytest.MonkeyPatch) -> None:
     before = ENGLISH.signature
     assert before == Tokenizer().signature != Tokenizer("german").signature
     monkeypatch.setattr(tokens, "VERSION", tokens.VERSION + 1)
@@ -140,7 +140,7 @@ def test_an_identifier_counts_once_in_each_term() -> None:
     ],
     ids=lambda line: ascii(line[:6]),
 )
-def test_a_line_of_a_megabyte_is_no_trouble(line: str) -> None:
+def test_a_line_of_a_megabyte(line: str) -> None:
     # Quadratic time would be minutes to hours here.
     assert all(len(term) <= LONGEST_TERM for term in ENGLISH.tokenize(line))
 
@@ -238,13 +238,13 @@ def test_a_question_is_its_subject(question: str, terms: str) -> None:
     assert ENGLISH.question(question) == terms.split()
 
 
-def test_other_languages_ask_with_all_their_words() -> None:
+def test_other_languages_keep_asking_words() -> None:
     assert Tokenizer("german").question("tell me the port") == ["tell", "me", "the", "port"]
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "the", *ASKING_WORDS["english"]])))
-def test_asking_words_are_dropped_only_beside_others(words: list[str]) -> None:
+def test_asking_words_are_dropped_only_with_other_words(words: list[str]) -> None:
     others = [word for word in words if word not in ASKING_WORDS["english"]]
     kept = ENGLISH.tokenize(" ".join(others)) or ENGLISH.tokenize(" ".join(words))
     assert ENGLISH.question(" ".join(words)) == kept

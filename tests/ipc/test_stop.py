@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home

@@ -19,7 +19,7 @@ from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, rea
 from memkit.hook.git import worktree_root
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, session_facts
-from memkit.index.current import read_files
+from memkit.index import read_files
 from memkit.journal.files import MOST_TRIES
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import merge

@@ -15,7 +15,7 @@ from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.hook.project import Project
-from memkit.index.paths import added_paths, change_paths
+from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import unindexed
 from memkit.journal.day_file import DayFile
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile

@@ -25,9 +25,9 @@ from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFi
 from memkit.hook import notices
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry, path_of
-from memkit.index.current import open_snapshot
-from memkit.index.identity import identity
-from memkit.index.paths import added_paths, change_paths
+from memkit.index import open_snapshot
+from memkit.index.catalog import identity
+from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import spool, unindexed
 from memkit.journal.journal import Journal
 from memkit.llm.ledger import Call, Ledger

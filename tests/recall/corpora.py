@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from memkit.index.chunk import Chunk, digest
+from memkit.index.chunk_reader import open_current
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot, open_current
-from memkit.index.snapshot_writer import write
+from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot_writer import write_snapshot
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row
 from tests.memory import FakeEmbedder
 
@@ -28,10 +29,9 @@ def snapshot_of(
         known = dataclasses.replace(chunk, content_hash=digest(chunk.content)[:16])
         vectors = embedder.embed(embedder.windows(chunk.text)) if embedder else None
         rows.append(Row(known.id("model"), known, vectors))
-    lexical = LexicalIndex(language)
-    lexical.add((row.id, row.chunk.lexical_text) for row in rows)
+    lexical = LexicalIndex(language).updated((row.id, row.chunk.lexical_text) for row in rows)
     dimensions = embedder.dimensions if embedder and rows else PLACEHOLDER_DIMENSIONS
-    write(directory, rows, lexical, {}, dimensions, root)
-    snapshot = open_current(directory, language)
+    write_snapshot(directory, rows, lexical, {}, dimensions, root)
+    snapshot = open_current(directory, lambda path: Snapshot(path, language))
     assert snapshot is not None
     return snapshot

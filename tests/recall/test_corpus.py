@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from memkit.index.chunk import Chunk
-from memkit.index.columns import NAMED
-from memkit.index.snapshot import Snapshot
+from memkit.index.snapshot import NAMED, Snapshot
 from memkit.recall.answers import Filters, SearchRequest
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher

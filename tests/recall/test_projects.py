@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memkit.hook.project import Project
-from memkit.index.current import known_roots
+from memkit.index.catalog import known_roots
 from memkit.paths import Home
 from memkit.recall.answers import Filters, Result, SearchRequest
 from memkit.recall.open import open_searcher

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
 from memkit.errors import EmbeddingError, IndexBusyError, IndexStoreError
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.paths import Home
 from memkit.recall import open as opening_module
 from memkit.recall.answers import SearchRequest, shortened

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from memkit.embedding import Embedder
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.ipc import client, launch, spool
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.errors import IndexBusyError
-from memkit.index.lock import index_lock
+from memkit.index import index_lock
 from memkit.locks import is_locked
 from memkit.service import writer as writer_module
 from memkit.service.writer import Writer

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memkit.errors import ConfigError
 from memkit.files import file_version
 from memkit.hook.project import Project
-from memkit.index.current import read_files
+from memkit.index import read_files
 from memkit.paths import Home
 from memkit.settings import load as settings_file
 from memkit.settings import validate as validation

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memkit import anchors, cli, llm
-from memkit.index.current import open_chunks
+from memkit.index import open_chunks
 from tests.cli.conftest import Outcome, clean_environment
 from tests.summarize.stage import SummaryStage
 

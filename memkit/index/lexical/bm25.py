@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Plus
 
-from memkit.index.lexical.postings import Postings
-
 PASSAGE_REACH = 2
-"""A document's passage is the documents up to so many steps before and after it, and itself."""
+"""A passage is a document with this many documents before and after it."""
 
 
 @dataclass(frozen=True)
 class LexicalMatch:
-    """What a query found, aligned to `LexicalIndex.ids`."""
+    """The result of a query, aligned to `LexicalIndex.ids`."""
 
     scores: NDArray[np.float64]
-    """BM25 scores; 0 exactly where no term of the query stands, else positive."""
+    """BM25 scores: exactly 0 without any term of the query, else positive."""
 
     coverage: NDArray[np.float64]
     """The share in [0, 1] of the query's idf mass that the document holds."""
@@ -30,114 +30,189 @@ class LexicalMatch:
 
 @dataclass(frozen=True)
 class ReadingOrder:
-    """Which documents follow each other: what a passage is made of."""
+    """The documents in the order in which they are read; passages are made of neighbors."""
 
     documents: NDArray[np.intp]
-    """The documents, as places in `LexicalIndex.ids`, in the order in which they are read."""
+    """The documents in order, as positions in `LexicalIndex.ids`."""
 
     sessions: NDArray[np.int32]
-    """For each of `documents` a number of its session; no passage leaves one. -1: stands alone."""
+    """The session number of each of `documents`; no passage crosses one. -1 is a passage by itself."""
+
+
+class Postings:
+    """For each term the documents that hold it, and how often. Documents are numbered from 0 (slots).
+
+    The arrays are ordered by term and never change, so they may be memory-mapped.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
+        self.arrays = arrays or {
+            "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
+            "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
+            "posting_offsets": np.zeros(1, np.int64),
+            "slots": np.zeros(0, np.int32),
+            "frequencies": np.zeros(0, np.uint8),
+        }
+        # `_term` reads single elements, for which memory views are several times faster.
+        self._terms = self.arrays["terms"].data
+        self._term_offsets = self.arrays["term_offsets"].data
+        self._size = len(self.arrays["posting_offsets"]) - 1
+
+    def find(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the slots that hold `term`, and the frequency in each."""
+        key = term.encode()
+        row = bisect_left(range(self._size), key, key=self._term)
+        begin = end = 0
+        if row < self._size and self._term(row) == key:
+            begin, end = self.arrays["posting_offsets"][row : row + 2]
+        return self.arrays["slots"][begin:end], self.arrays["frequencies"][begin:end]
+
+    def updated(
+        self, added: Mapping[str, array[int]], new_slots: NDArray[np.int64]
+    ) -> Postings:
+        """Return these postings with those `added`, slot `i` renumbered `new_slots[i]`; -1 drops it.
+
+        `added` maps a term to slot, frequency, slot, frequency, … Equal documents give identical bytes.
+        """
+        items = sorted((term.encode(), pairs) for term, pairs in added.items())
+        old_rows, added_rows, new_terms = self._rows_of([term for term, _ in items])
+        counts = [len(pairs) // 2 for _, pairs in items]
+        old_counts = np.diff(self.arrays["posting_offsets"])
+        rows = np.concatenate([np.repeat(old_rows, old_counts), np.repeat(added_rows, counts)])
+        pairs = np.frombuffer(b"".join(pairs for _, pairs in items), np.int32).reshape(-1, 2)
+        slots = new_slots[np.concatenate([self.arrays["slots"], pairs[:, 0]])]
+        frequencies = np.concatenate([self.arrays["frequencies"], pairs[:, 1]])
+
+        live = slots >= 0
+        rows, slots, frequencies = rows[live], slots[live], frequencies[live]
+        # The rows are almost in order already, which makes a stable sort fast.
+        order = np.argsort(rows * max(1, len(new_slots)) + slots, kind="stable")
+        slots, frequencies = slots[order], frequencies[order]
+        per_term = np.bincount(rows, minlength=len(old_rows) + len(new_terms))
+        return Postings(
+            {
+                **self._terms_with(new_terms, old_rows, per_term > 0),
+                "posting_offsets": _offsets(per_term[per_term > 0]),
+                "slots": slots.astype(np.int32),
+                "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
+            }
+        )
+
+    def _rows_of(
+        self, terms: Sequence[bytes]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]:
+        """Return the rows of the old terms and of `terms`, which are sorted, in a table of both.
+
+        The third value lists the new ones of `terms`, each with the old row that it goes before.
+        """
+        rows: list[int] = []
+        new: list[tuple[int, bytes]] = []
+        for term in terms:
+            place = bisect_left(range(self._size), term, key=self._term)
+            rows.append(place + len(new))
+            if place == self._size or self._term(place) != term:
+                new.append((place, term))
+        old = np.arange(self._size)
+        before = np.searchsorted([place for place, _ in new], old, side="right")
+        return old + before, np.array(rows, np.int64), new
+
+    def _terms_with(
+        self,
+        new: Sequence[tuple[int, bytes]],
+        old_rows: NDArray[np.int64],
+        is_used: NDArray[np.bool_],
+    ) -> dict[str, NDArray[Any]]:
+        """Return the arrays of all terms, old and new, that are used."""
+        lengths = np.zeros(len(is_used), np.int64)
+        lengths[old_rows] = np.diff(self.arrays["term_offsets"])
+        lengths[np.delete(np.arange(len(is_used)), old_rows)] = [len(term) for _, term in new]
+        parts: list[bytes | memoryview] = []
+        begin = 0
+        for place, term in new:
+            end = int(self._term_offsets[place])
+            parts += [self._terms[begin:end], term]
+            begin = end
+        letters = np.frombuffer(b"".join([*parts, self._terms[begin:]]), np.uint8)
+        return {
+            "terms": letters[np.repeat(is_used, lengths)],
+            "term_offsets": _offsets(lengths[is_used]),
+        }
+
+    def _term(self, row: int) -> bytes:
+        return bytes(self._terms[self._term_offsets[row] : self._term_offsets[row + 1]])
+
+
+def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the offset at which each of consecutive runs starts, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
 class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hints
-    """rank-bm25's BM25Plus over postings: a query touches only the documents that hold its terms.
+    """BM25Plus over postings: a query touches only the documents that hold its terms.
 
-    k1, b and the idf are BM25Plus's own. BM25Plus gives every document delta * idf for each term of
-    the query, held or not: a constant of the query that ranks nothing. Here it is left out, so a
+    k1, b, and the idf are BM25Plus's own. BM25Plus adds delta * idf to every document for each term of
+    the query, whether it holds the term or not. That constant ranks nothing, so it is left out here: a
     document without any term of the query scores 0.
     """
 
-    def __init__(
-        self, postings: Postings, lengths: NDArray[np.int32], order: NDArray[np.int64]
-    ) -> None:
-        """`lengths` in terms by slot; `order` names the slots that are documents, as returned."""
-        self.order = order
-        self._postings = postings
-        self.slot_lengths = lengths
-        super().__init__(order)
+    def __init__(self, postings: Postings, lengths: NDArray[np.int32]) -> None:
+        """`lengths` are in terms, by slot."""
+        self.postings = postings
+        super().__init__(lengths)
 
-    def _initialize(self, corpus: NDArray[np.int64]) -> dict[str, int]:
-        """Called by the constructor of BM25Plus, which would count the terms of all documents."""
+    def _initialize(self, corpus: NDArray[np.int32]) -> dict[str, int]:
+        """Replace the step of BM25Plus's constructor that would count the terms of all documents."""
         self.corpus_size = len(corpus)
-        self.doc_len = self.slot_lengths[corpus]
-        # A sum of integers is exact: the same however the index came about.
-        self.avgdl = int(self.doc_len.sum()) / max(1, len(corpus)) or 1.0
-        self._length_norms = self.k1 * (1 - self.b + self.b * self.slot_lengths / self.avgdl)
-        self._is_live = np.zeros(len(self.slot_lengths), bool)
-        self._is_live[corpus] = True
-        self._is_in_order = np.array_equal(corpus, np.arange(len(self.slot_lengths)))
-        return {}  # how many documents hold a term is read off its postings, by `match`
-
-    def get_scores(self, query: Sequence[str]) -> NDArray[np.float64]:
-        """The scores of all documents; a term counts as often as it stands in `query`."""
-        return self.match(query).scores
+        self.doc_len = corpus
+        self.avgdl = int(corpus.sum()) / max(1, len(corpus)) or 1.0
+        self._length_norms = self.k1 * (1 - self.b + self.b * corpus / self.avgdl)
+        return {}
 
     def match(self, query: Sequence[str]) -> LexicalMatch:
-        """Scores, and the share of the query's idf mass held, of all documents.
+        """Return for all documents the score and the share of the query's idf mass that they hold.
 
-        A term that no document holds weighs in that mass as if one did, the formula's largest idf.
+        A term that no document holds counts in that mass with the formula's largest idf.
         """
-        found = list(self._find(query))
-        mass = sum(weight for *_, weight in found)
-        if not mass:
-            return LexicalMatch(np.zeros(self.corpus_size), np.zeros(self.corpus_size))
-        weights = [weight for *_, weight in found]
-        slots = np.concatenate([slots for slots, *_ in found], dtype=np.intp)
-        frequencies = np.concatenate([frequencies for _, frequencies, _ in found])
-        weight = np.repeat(weights, [len(slots) for slots, *_ in found])
+        size = self.corpus_size
+        if not size or not query:
+            return LexicalMatch(np.zeros(size), np.zeros(size))
+        # Sums of floats depend on their order: sorted, the same words score the same in any order.
+        terms = sorted(Counter(query).items())
+        found = [self.postings.find(term) for term, _ in terms]
+        weights = [
+            count * self.idf_of(term, max(1, len(slots)))
+            for (term, count), (slots, _) in zip(terms, found, strict=True)
+        ]
+        slots = np.concatenate([slots for slots, _ in found], dtype=np.intp)
+        frequencies = np.concatenate([frequencies for _, frequencies in found])
+        weight = np.repeat(weights, [len(slots) for slots, _ in found])
         saturation = frequencies * (self.k1 + 1) / (self._length_norms[slots] + frequencies)
-        size = len(self.slot_lengths)
-        # With weights, `bincount` adds up floats, which its type hints do not say.
+        # With weights, `bincount` sums floats; its type hints miss that.
         scores = np.asarray(np.bincount(slots, weight * saturation, size), np.float64)
-        coverage = np.asarray(np.bincount(slots, weight, size), np.float64) / mass
-        if self._is_in_order:
-            return LexicalMatch(scores, coverage)
-        return LexicalMatch(scores[self.order], coverage[self.order])
-
-    def holders(self, term: str) -> NDArray[np.bool_]:
-        """Which documents hold `term`, aligned as the scores."""
-        held = np.zeros(len(self.slot_lengths), bool)
-        held[self.holding(term)[0]] = True
-        return held[self.order]
-
-    def _find(self, query: Sequence[str]) -> Iterator[tuple[NDArray[Any], NDArray[Any], float]]:
-        """For each term of `query` the slots that hold it, its frequencies, and its weight."""
-        if not self.corpus_size:
-            return
-        # Sums of floats depend on their order: the same words shall score the same in any order.
-        for term, count in sorted(Counter(query).items()):
-            slots, frequencies = self.holding(term)
-            yield slots, frequencies, count * self.idf_of(term, max(1, len(slots)))
+        coverage = np.asarray(np.bincount(slots, weight, size), np.float64) / sum(weights)
+        return LexicalMatch(scores, coverage)
 
     def idf_of(self, term: str, holders: int) -> float:
-        """BM25Plus's idf of a term that so many documents, or passages, hold."""
+        """Return BM25Plus's idf of a term that `holders` documents, or passages, hold."""
         self._calc_idf({term: holders})
         return float(self.idf[term])
-
-    def holding(self, term: str) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The slots of the present documents that hold `term`, and the frequency in each."""
-        slots, frequencies = self._postings.find(term)
-        if self.corpus_size < len(self.slot_lengths):
-            live = self._is_live[slots]
-            slots, frequencies = slots[live], frequencies[live]
-        return slots, frequencies
 
 
 class PassageBM25:
     """BM25 of the passages around the documents of a `PostingsBM25`.
 
-    A passage is scored as one document made of its documents; how many passages hold a term decides
-    its idf. Two short remarks that share the words of a question between them answer it together.
+    A passage is scored as one document made of its documents; the number of passages that hold a term
+    decides its idf. Two short remarks that share the words of a question answer it together.
     """
 
     def __init__(self, bm25: PostingsBM25, order: ReadingOrder) -> None:
         self._bm25 = bm25
         self._documents = order.documents
         size = len(order.documents)
-        self._places = np.full(len(bm25.slot_lengths), -1, np.intp)  # by slot, in reading order
-        self._places[bm25.order[order.documents]] = np.arange(size)
-        self._neighbours = [
-            (shift, _has_neighbour(order.sessions, shift).astype(np.float64))
+        self._places = np.full(bm25.corpus_size, -1, np.intp)  # by slot, in reading order
+        self._places[order.documents] = np.arange(size)
+        self._neighbors = [
+            (shift, _has_neighbor(order.sessions, shift).astype(np.float64))
             for shift in range(1, PASSAGE_REACH + 1)
         ]
         lengths = self._sums(bm25.doc_len[order.documents].astype(np.float64))
@@ -145,15 +220,14 @@ class PassageBM25:
         self._norms = bm25.k1 * (1 - bm25.b + bm25.b * lengths / (mean or 1.0))
 
     def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
-        """The scores of the passages around all documents, aligned as those of `match`."""
+        """Return the scores of the passages around all documents, aligned to `LexicalIndex.ids`."""
         bm25 = self._bm25
         size = len(self._documents)
         scores = np.zeros(size)
         for term, count in sorted(Counter(query).items()):
-            slots, frequencies = bm25.holding(term)
+            slots, frequencies = bm25.postings.find(term)
             if not len(slots):
                 continue
-            # With weights, `bincount` adds up floats, which its type hints do not say.
             found = np.asarray(np.bincount(self._places[slots], frequencies, size), np.float64)
             sums = self._sums(found)
             weight = count * bm25.idf_of(term, int(np.count_nonzero(sums)))
@@ -163,15 +237,15 @@ class PassageBM25:
         return aligned
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For each place the sum of `values` over its passage."""
+        """Return for each position the sum of `values` over its passage."""
         sums: NDArray[np.float64] = values.copy()
-        for shift, has_neighbour in self._neighbours:
-            sums[shift:] += values[:-shift] * has_neighbour
-            sums[:-shift] += values[shift:] * has_neighbour
+        for shift, has_neighbor in self._neighbors:
+            sums[shift:] += values[:-shift] * has_neighbor
+            sums[:-shift] += values[shift:] * has_neighbor
         return sums
 
 
-def _has_neighbour(sessions: NDArray[np.int32], shift: int) -> NDArray[np.bool_]:
-    """For each place but the last `shift` ones, whether that so far behind it is of the same session."""
+def _has_neighbor(sessions: NDArray[np.int32], shift: int) -> NDArray[np.bool_]:
+    """Return whether each position and the one `shift` after it are of the same session."""
     same: NDArray[np.bool_] = (sessions[:-shift] == sessions[shift:]) & (sessions[shift:] >= 0)
     return same

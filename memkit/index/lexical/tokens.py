@@ -1,7 +1,7 @@
-"""Text as the terms of lexical search: words, identifiers whole and in parts, CJK bigrams.
+"""Turn text into the terms of lexical search: words, identifiers whole and in parts, CJK bigrams.
 
 Documents and queries go through the same `Tokenizer`, so a term is found however it was written:
-`PolicyController` answers to `policycontroller`, `policy` and `controller`.
+`policycontroller`, `policy`, and `controller` all find `PolicyController`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import snowballstemmer
 from memkit.errors import ConfigError
 
 VERSION = 1
-"""Goes up with every change of what `tokenize` returns: indexes of another version are stale."""
+"""Raise it with every change of what `tokenize` returns: indexes of another version are stale."""
 
 LONGEST_TERM = 100
-"""Longer runs, in characters, are data (base64, minified code) and not words: they are dropped."""
+"""Longer runs, in characters, are data such as base64 or minified code. They are dropped."""
 
 _CACHED_LEXEMES = 32_768
 
@@ -37,7 +37,7 @@ _ENGLISH = """
 """
 
 STOP_WORDS = {"english": frozenset(_ENGLISH.split())}
-"""Function words that are dropped, by language; `ll`, `re` and `ve` are what contractions leave."""
+"""Function words to drop, by language; `ll`, `re`, and `ve` are left over from contractions."""
 
 _ENGLISH_ASKING = """
     across brought bring chat chats conversation conversations discuss discussed discussing
@@ -46,14 +46,14 @@ _ENGLISH_ASKING = """
 """
 
 ASKING_WORDS = {"english": frozenset(_ENGLISH_ASKING.split())}
-"""What a question says of the asking and not of its subject ("remind me what we discussed about …").
+"""Words about asking and not about the subject ("remind me what we discussed about …").
 
-Dropped from questions that say more than that, never from documents.
+They are dropped from questions that have other words, never from documents.
 """
 
 _QUOTES = "\"'`“”‘’«»"
 
-# `\w` has no combining marks, which are parts of words in Hindi, Tamil, Thai, pointed Hebrew, …
+# `\w` lacks combining marks, which are parts of words in Hindi, Tamil, Thai, pointed Hebrew, …
 _MARKS = "".join(
     chr(code) for code in range(0x300, 0x1E00) if unicodedata.category(chr(code)).startswith("M")
 )
@@ -72,25 +72,25 @@ _ASCII_LEXEME = re.compile(_LEXEME.format(word=r"\w"), re.ASCII)
 _UNICODE_LEXEME = re.compile(_LEXEME.format(word=rf"[\w{_MARKS}]"))
 
 # From the outside in: `src/app.py:12`, then `src/app.py`, `app.py`, `app`. Dots between digits
-# stay: the parts of a version, a decimal or an address say nothing alone.
+# stay: the parts of a version, a decimal, or an address mean nothing alone.
 _SEPARATORS = [re.compile(p) for p in (r"[:@]+", r"[/\\]", r"(?<!\d)\.|\.(?!\d)", r"[-_]+")]
 _APOSTROPHE = re.compile("['’]")
 _IDENTIFIER = re.compile(r"[\d./\\:@_-]")
 
-# Over the shape of a name, see `_humps`: `HTML5`, `URLs`, `HTTP` before `Server`, `Server`.
+# Matches the shape of a name, see `_humps`: `HTML5`, `URLs`, `HTTP` before `Server`, `Server`.
 _HUMP = re.compile(r"A+s?0+|A+s?(?![as])|A?[as]+0*|0+")
 _LETTERS_NUMBER = re.compile(rf"(v|{_LETTER}{{2,}})(\d[\d.]*)")
 _NUMBER_UNIT = re.compile(rf"(\d[\d.]*)({_LETTER}{{1,4}})")
 
-# Canonical ordering of combining marks is quadratic in the length of a run of them; more than 30
-# in a row is no language (Unicode Standard Annex 15, section 13, Stream-Safe Text Format).
+# Canonical ordering of combining marks is quadratic in the length of a run of them. No language has
+# more than 30 in a row (Unicode Standard Annex 15, section 13, Stream-Safe Text Format).
 _ENDLESS_MARKS = re.compile(r"([^\w\s\x00-\x7f]{30})[^\w\s\x00-\x7f]+")
 
 
 class Tokenizer:
     """Turns text into terms. `language` is a Snowball algorithm, such as `english` or `german`.
 
-    Raises `ConfigError` for a language Snowball does not know. Safe to share between threads.
+    Raise `ConfigError` for a language that Snowball does not know. Safe to share between threads.
     """
 
     def __init__(self, language: str = "english") -> None:
@@ -103,15 +103,15 @@ class Tokenizer:
             ) from None
         self.language = language
         self._stop_words = STOP_WORDS.get(language, frozenset())
-        self._stemmer_lock = threading.Lock()  # a Snowball stemmer keeps its word in itself
-        self._stem = lru_cache(_CACHED_LEXEMES)(self._stem_anew)
+        self._stemmer_lock = threading.Lock()  # a Snowball stemmer keeps its word as state
+        self._stem = lru_cache(_CACHED_LEXEMES)(self._stem_word)
         self._cached_terms = lru_cache(_CACHED_LEXEMES)(self._terms)
         self._asking_words = ASKING_WORDS.get(language, frozenset())
 
     @property
     def signature(self) -> str:
-        """All that the terms depend on besides the text; equal signatures mean equal terms."""
-        # snowballstemmer hands over to PyStemmer where that is installed.
+        """Everything the terms depend on besides the text; equal signatures mean equal terms."""
+        # snowballstemmer uses PyStemmer where that is installed.
         package = "PyStemmer" if type(self._stemmer).__module__ == "Stemmer" else "snowballstemmer"
         return (
             f"memkit {VERSION}, {self.language}, {package} {metadata.version(package)}, "
@@ -119,23 +119,22 @@ class Tokenizer:
         )
 
     def tokenize(self, text: str) -> list[str]:
-        """The terms of `text`, in its order, repeated as often as they occur.
+        """Return the terms of `text` in order, repeated as often as they occur.
 
-        An identifier gives itself and its parts, each once: it counts once in the frequency of
-        every term, however many of its parts are alike. Terms are NFKC and case-folded; natural
-        words are stemmed, stop words dropped. Takes time linear in the length of `text`.
+        An identifier gives itself and its parts, each once. Terms are NFKC and case-folded, natural
+        words are stemmed, and stop words are dropped. The time is linear in the length of `text`.
         """
         return self._tokenize(text, frozenset())
 
     def question(self, text: str) -> list[str]:
-        """The terms of a question: those of its text without `ASKING_WORDS`, if any are left."""
-        # Whole words and not their stems: those of "reminder" and "conversion" are the same.
+        """Return the terms of a question without `ASKING_WORDS`, if any are left."""
+        # Whole words, not stems: "reminder" and "conversion" have the same stems as some of them.
         return self._tokenize(text, self._asking_words) or self.tokenize(text)
 
     def identifier(self, text: str) -> str | None:
-        """The one term that stands for all of `text`, if that is a single name or word.
+        """Return the one term for all of `text` if it is a single name or word, else None.
 
-        Quotation marks around it, and the brackets of a call behind it, do not count.
+        Quotation marks around it and the parentheses of a call after it are ignored.
         """
         name = text.strip().strip(_QUOTES).removesuffix("()")
         if not name.isascii():
@@ -146,7 +145,6 @@ class Tokenizer:
         return next(self._term(name.strip("_")), None)
 
     def _tokenize(self, text: str, dropped: frozenset[str]) -> list[str]:
-        """As `tokenize`, without the words in `dropped`."""
         if text.isascii():
             return self._words(_ASCII_LEXEME.findall(text), dropped)
         terms: list[str] = []
@@ -159,7 +157,6 @@ class Tokenizer:
         return terms
 
     def _words(self, lexemes: list[str], dropped: frozenset[str]) -> list[str]:
-        """The terms of all `lexemes` that are not `dropped`."""
         if dropped:
             lexemes = [lexeme for lexeme in lexemes if lexeme.strip("_").lower() not in dropped]
         # Long lexemes are rare and would fill the cache.
@@ -170,7 +167,7 @@ class Tokenizer:
         return list(chain.from_iterable(terms_of))
 
     def _terms(self, lexeme: str) -> tuple[str, ...]:
-        """The terms of one lexeme, each once."""
+        """Return the terms of one lexeme, each once."""
         if lexeme.lower().endswith(("n't", "n’t")):  # don't, can't: function words all
             return ()
         words = _APOSTROPHE.split(lexeme.replace(",", ""))
@@ -180,7 +177,7 @@ class Tokenizer:
         return tuple(dict.fromkeys(found))
 
     def _parts(self, name: str, level: int) -> Iterator[str]:
-        """The term for `name` itself, then those of its parts, from separator `level` inwards."""
+        """Yield the term for `name`, then those of its parts, from separator `level` inward."""
         name = name.strip("_")
         yield from self._term(name)
         for deeper in range(level, len(_SEPARATORS)):
@@ -204,30 +201,30 @@ class Tokenizer:
                         yield from self._term(part)
 
     def _term(self, name: str) -> Iterator[str]:
-        """`name` as a term; nothing if it is empty, too long or a stop word."""
+        """Yield `name` as a term, or nothing if it is empty, too long, or a stop word."""
         term = _fold(name)
         if 0 < len(term) <= LONGEST_TERM and term not in self._stop_words:
             yield term if _IDENTIFIER.search(term) else self._stem(term)
 
-    def _stem_anew(self, word: str) -> str:
+    def _stem_word(self, word: str) -> str:
         with self._stemmer_lock:
             return str(self._stemmer.stemWord(word))
 
 
 def _is_letter(part: str) -> bool:
-    """Whether `part` is a letter alone, which says nothing outside its whole."""
+    """Return whether `part` is a single letter, which means nothing alone."""
     return len(part) == 1 and not part.isdigit()
 
 
 def _fold(word: str) -> str:
-    """`word` without distinctions of case and compatibility (toNFKC_Casefold, Unicode 3.13)."""
+    """Return `word` in toNFKC_Casefold (Unicode 3.13)."""
     if word.isascii():
         return word.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word.casefold()).casefold())
 
 
 def _humps(name: str) -> list[str]:
-    """`PolicyController` as `Policy` and `Controller`; a name in one case is one hump."""
+    """Split `PolicyController` into `Policy` and `Controller`; a name in one case is one hump."""
     if name in (name.lower(), name.upper()) or name[1:].islower():
         return [name]
     shape = "".join(

@@ -1,4 +1,4 @@
-"""BM25 of the passages around documents, and which documents hold a name."""
+"""BM25 of the passages around documents, and the documents that hold a name."""
 
 from __future__ import annotations
 
@@ -72,15 +72,13 @@ def conversations(draw: st.DrawFn, most: int = 10) -> Conversations:
 
 
 def index_of(documents: dict[str, str]) -> LexicalIndex:
-    index = LexicalIndex()
-    index.add(documents.items())
-    return index
+    return LexicalIndex().updated(documents.items())
 
 
 @pytest.mark.filterwarnings("error")
 @settings(deadline=None)
 @given(conversations(), QUERIES)
-def test_scores_are_rank_bm25s_over_the_passages(read: Conversations, query: str) -> None:
+def test_passage_scores_equal_rank_bm25(read: Conversations, query: str) -> None:
     index = index_of(read.documents)
     found = dict(zip(index.ids, index.passages(read.order)(query), strict=True))
     assert found == pytest.approx(read.scores(query), rel=0, abs=1e-9)
@@ -105,8 +103,10 @@ def test_additions_and_removals_leave_no_trace(
         directory = tmp_path_factory.mktemp("passages")
         index.save(str(directory))
         index = LexicalIndex.load(str(directory))
-    index.remove([name for name in old if old[name] != new.get(name)])
-    index.add([(name, text) for name, text in new.items() if old.get(name) != text])
+    index = index.updated(
+        [(name, text) for name, text in new.items() if old.get(name) != text],
+        [name for name in old if old[name] != new.get(name)],
+    )
     fresh = index_of(new)
     for query in queries:
         found = index.passages(read.order)(query)
@@ -170,7 +170,7 @@ NAMED = {
         ("nothing_like_it", set()),
     ],
 )
-def test_who_holds_a_name(query: str, held: set[str]) -> None:
+def test_holders_of_a_name(query: str, held: set[str]) -> None:
     index = index_of(NAMED)
     found = index.holders(query)
     assert found is not None
@@ -178,7 +178,7 @@ def test_who_holds_a_name(query: str, held: set[str]) -> None:
 
 
 @pytest.mark.parametrize("query", ["policy controller", "ERR_404?!, no", "東京", "", "()", "the"])
-def test_what_is_no_single_name_is_held_by_nobody(query: str) -> None:
+def test_a_query_of_several_names_has_no_holders(query: str) -> None:
     assert index_of(NAMED).holders(query) is None
 
 

@@ -1,4 +1,4 @@
-"""The index takes no more than its content explains, however often that changed."""
+"""The size of the index depends on its content, not on the number of changes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
+from memkit.index import erasure
+from memkit.index.erasure import BOUND_FACTOR, bound, keep_small
 from memkit.index.purge import IndexUsage, usage_of
-from memkit.index.size import BOUND_FACTOR, bound, keep_small
 from memkit.index.store import Row, Store
-from memkit.index.swap import made_aside
 from memkit.paths import Home
-from tests.memory import make_chunk
+from tests.memory import DAYS, make_chunk, make_memory
 
 NAME = "memkit-0123456789abcdef-fake-01234567"
 OTHER = "memkit-fedcba9876543210-fake-01234567"
@@ -61,7 +61,7 @@ def bloat(home: Home, rounds: int = 12) -> None:
         store.put([Row("a" * 64, make_chunk("it waits for its vector"), None)])
 
 
-def test_a_bloated_index_is_made_anew_aside(home: Home) -> None:
+def test_a_bloated_index_is_rewritten(home: Home) -> None:
     bloat(home)
     before = held(home, NAME), held(home, OTHER)
     large = usage(home)
@@ -79,17 +79,39 @@ def test_a_bloated_index_is_made_anew_aside(home: Home) -> None:
     assert len(held(home, NAME)) == 2 * ROWS + 1
 
 
-def test_a_swap_that_was_cut_short_is_brought_to_an_end(home: Home) -> None:
+def test_a_rewrite_that_was_killed_embeds_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is empty then. The next pass takes the vectors from the snapshot."""
+    memory = make_memory(tmp_path, DAYS)
+    memory.sync()
+    before = memory.contents()
+    monkeypatch.setattr(erasure, "bound", lambda usage: 0)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Store, "put", interrupted)
+        keep_small(memory.home, "")
+    memory.embedder.texts.clear()
+    assert memory.sync().embedded == 0
+    assert memory.embedder.texts == []
+    assert memory.contents() == before
+    keep_small(memory.home, "")
+    assert memory.sync().added == 0
+    assert memory.contents() == before
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_copies_left_by_an_older_memkit_go(home: Home) -> None:
     with Store.open(home, "", NAME) as store:
         store.put(rows(0, dimensions=8))
+    for suffix in ("new", "old", "damaged"):
+        Path(home.index, f"chroma.{suffix}").mkdir()
     before = held(home, NAME)
-    path = Path(home.index, "chroma")
-    path.rename(path.with_name("chroma.old"))
-    made_aside(path).mkdir()
+    erasure.erase_deleted(home, "")
     assert held(home, NAME) == before
-    path.with_name("chroma.old").mkdir()
-    assert held(home, NAME) == before
-    assert sorted(one.name for one in Path(home.index).iterdir()) == ["chroma", "chroma.new"]
+    assert [path.name for path in Path(home.index).iterdir()] == ["chroma"]
 
 
 def test_free_pages_are_given_back(home: Home) -> None:
@@ -104,7 +126,7 @@ def test_free_pages_are_given_back(home: Home) -> None:
     assert held(home, NAME) == before
 
 
-def test_what_others_keep_there_is_not_made_anew(home: Home, tmp_path: Path) -> None:
+def test_an_index_with_foreign_collections_is_not_rewritten(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "index" / "chroma"
     path.mkdir(parents=True)
     client = chromadb.PersistentClient(str(path), ChromaSettings(anonymized_telemetry=False))
@@ -119,7 +141,7 @@ def test_what_others_keep_there_is_not_made_anew(home: Home, tmp_path: Path) -> 
     client.close()
 
 
-def test_there_need_be_no_index_and_it_can_be_damaged(home: Home) -> None:
+def test_a_missing_and_a_damaged_index(home: Home) -> None:
     assert keep_small(home, "") == 0
     assert keep_small(home, "http://127.0.0.1:9") == 0
     Path(home.index, "chroma").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A memory file that cannot be read now is kept in the index; one that is gone leaves it."""
+"""The index keeps a memory file that cannot be read now, and drops one that was deleted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from memkit.doctor.finding import open_subject
 from memkit.doctor.index import check_edits, check_store
-from memkit.index.current import is_in_step, read_files
+from memkit.index import is_up_to_date, read_files
 from memkit.index.damage import DATABASE
 from memkit.index.scanner import scan
 from memkit.recall.open import open_searcher
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_kept(memory: Memory, deny: Deny, number: int, na
     assert os.strerror(number) in report.unreadable[0]
     assert memory.contents() == before
     files = read_files(memory.project, memory.home, memory.settings)
-    assert is_in_step(memory.snapshot, files, memory.settings)  # no search waits for a pass
+    assert is_up_to_date(memory.snapshot, files, memory.settings)  # no search waits for a pass
     deny(0, place)
     memory.sync()
     assert memory.embedder.texts == []
@@ -86,7 +86,7 @@ def test_what_is_gone_is_deleted(memory: Memory, deny: Deny, number: int, name: 
     assert report.unreadable == []
 
 
-def test_others_change_meanwhile(memory: Memory, deny: Deny) -> None:
+def test_other_files_are_indexed_meanwhile(memory: Memory, deny: Deny) -> None:
     before = memory.contents()
     deny(errno.EIO, memory.path("2026-11-19.md"))
     memory.path("2026-11-18.md").unlink()
@@ -100,7 +100,7 @@ def test_others_change_meanwhile(memory: Memory, deny: Deny) -> None:
 
 
 @pytest.mark.parametrize("lost", ["store", "snapshot", "all by a rebuild", "model"])
-def test_it_is_kept_though_the_index_is_made_anew(memory: Memory, deny: Deny, lost: str) -> None:
+def test_unreadable_files_survive_a_rebuild(memory: Memory, deny: Deny, lost: str) -> None:
     before = memory.contents()
     deny(errno.ESTALE, memory.path("docs"))
     if lost == "store":
@@ -116,13 +116,13 @@ def test_it_is_kept_though_the_index_is_made_anew(memory: Memory, deny: Deny, lo
     assert memory.contents() == before
 
 
-def test_what_is_excluded_meanwhile_goes(memory: Memory, deny: Deny) -> None:
+def test_excluded_unreadable_files_are_removed(memory: Memory, deny: Deny) -> None:
     deny(errno.EIO, memory.path("docs"))
     memory.settings.memory.exclude.append("docs/")
     assert memory.sync().deleted == 1
 
 
-def test_it_is_said(memory: Memory, deny: Deny) -> None:
+def test_unreadable_files_are_reported(memory: Memory, deny: Deny) -> None:
     deny(errno.EACCES, memory.path("2026-11-19.md"))
     subject = open_subject(memory.home, memory.project)
     (finding,) = [one for one in check_edits(subject) if one.code == "memory-unreadable"]
@@ -143,7 +143,7 @@ def test_permissions_of_the_real_file_system(memory: Memory) -> None:
     assert (report.deleted, len(report.unreadable)) == (0, 1)
 
 
-def test_a_link_that_leads_out_is_not_told_of(memory: Memory, deny: Deny, tmp_path: Path) -> None:
+def test_a_link_that_leads_out_is_not_reported(memory: Memory, deny: Deny, tmp_path: Path) -> None:
     memory.path("out.md").symlink_to(tmp_path / "elsewhere.md")
     deny(errno.EACCES, memory.path("out.md"))
     unreadable: dict[str, str] = {}

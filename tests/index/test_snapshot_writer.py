@@ -1,4 +1,4 @@
-"""What is known of all chunks at once."""
+"""Columns of a snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.index.columns import DTYPE, NAMED, join, make_columns
+from memkit.index.snapshot import DTYPE, NAMED
+from memkit.index.snapshot_writer import join_columns, make_columns
 from tests.memory import DAYS, make_chunk, make_memory
 
 NAMES = st.sampled_from(["", "a", "b", "ä/ö"])
@@ -30,7 +31,7 @@ CHUNKS = st.builds(
 
 
 @given(st.lists(CHUNKS, max_size=8))
-def test_a_row_a_chunk(chunks: list[Chunk]) -> None:
+def test_one_row_per_chunk(chunks: list[Chunk]) -> None:
     columns, names = make_columns(chunks)
     assert columns.dtype == DTYPE
     assert len(columns) == len(chunks)
@@ -59,7 +60,7 @@ def test_the_pieces_of_a_turn_are_one_entry(chunks: list[Chunk]) -> None:
 
 
 @given(st.lists(st.lists(CHUNKS, max_size=5), max_size=4), st.data())
-def test_joined_as_if_made_at_once(files: list[list[Chunk]], data: st.DataObject) -> None:
+def test_joined_columns_equal_columns_made_at_once(files: list[list[Chunk]], data: st.DataObject) -> None:
     """Parts made alone, or cut out of a larger text, whose numbers are other ones."""
     parts, chunks = [], []
     for number, file in enumerate(files):
@@ -71,7 +72,7 @@ def test_joined_as_if_made_at_once(files: list[list[Chunk]], data: st.DataObject
             parts.append((columns[2:-1], names))
         else:
             parts.append(make_columns(own))
-    joined, expected = join(parts), make_columns(chunks)
+    joined, expected = join_columns(parts), make_columns(chunks)
     assert joined[0].tolist() == expected[0].tolist()
     assert joined[1] == expected[1]
     assert joined[0].dtype == DTYPE

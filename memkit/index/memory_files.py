@@ -1,0 +1,217 @@
+"""The memory files of a project as they are now, and the paths that the user added to them.
+
+Added paths (`memkit index PATH`) are kept under the memory home, not in the project: a repository from
+strangers cannot add any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memkit.errors import DamagedFileError, NotFoundError
+from memkit.files import RefusedFileError, make_private_directory, read_regular
+from memkit.hook.project import Project
+from memkit.hook.registry import Registry
+from memkit.index.chunk import digest
+from memkit.index.chunk_reader import ChunkReader
+from memkit.index.scanner import (
+    SUFFIXES,
+    Unreadable,
+    is_below,
+    is_excluded,
+    is_gone,
+    is_markdown,
+    scan,
+    sources_of,
+)
+from memkit.paths import Home
+from memkit.settings.load import Settings
+from memkit.state import read_state, write_state
+
+logger = logging.getLogger(__name__)
+
+RESTORE = (
+    "restore that file from a backup; or remove it, which removes the text of the added paths from the index "
+    "until `memkit index PATH` adds them again"
+)
+"""The advice for a damaged file of added paths."""
+
+VERSION = 1
+"""The version of that file's format."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A memory file's path relative to the project, its bytes, and their SHA-256."""
+
+    source: str
+    data: bytes
+    hash: str
+
+
+@dataclass(eq=False)
+class CurrentFiles(dict[str, MemoryFile]):
+    """The memory files of a project by source, in order.
+
+    `unreadable` maps files, and directories with everything below them, to the reason why they cannot be
+    read now. The index keeps what it has of these: only a missing file was deleted. If the added paths
+    are unknown, `added_paths_problem` is the reason, and every file outside `own` may be one of theirs.
+    A refused file, such as one larger than 64 MB, is logged and left out.
+    """
+
+    exclude: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    unreadable: Unreadable = field(default_factory=dict)
+    added_paths_problem: str = ""
+
+    @property
+    def problems(self) -> list[str]:
+        """One line for each path that cannot be read."""
+        lines = [f"{one or '.'} cannot be read: {why}" for one, why in self.unreadable.items()]
+        return [*lines, *filter(None, [self.added_paths_problem])]
+
+    def is_unreadable(self, source: str) -> bool:
+        """Return whether the file may exist though it cannot be read."""
+        if source in self or is_excluded(source, self.exclude):
+            return False
+        if self.added_paths_problem and not any(is_below(source, one) for one in self.own):
+            return True
+        return any(is_below(source, one) for one in self.unreadable)
+
+
+def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+    """Return the files and directories that are the memory, absolute or relative to the project's root.
+
+    A damaged record of added paths is only logged. Raise `NewerFileError`.
+    """
+    own = _own_paths(project, home, settings)
+    try:
+        return [*own, *added_paths(home, project)]
+    except DamagedFileError as error:
+        logger.warning("%s", error)
+        return own
+
+
+def _own_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+    # memory.paths is relative to a project. The memory home has only one place.
+    return [home.memory] if project.root == home.root else settings.memory.paths
+
+
+def read_files(project: Project, home: Home, settings: Settings) -> CurrentFiles:
+    """Read the memory files of a project. The result lists what cannot be read. Raise `NewerFileError`."""
+    root, own, added = Path(project.root), _own_paths(project, home, settings), []
+    exclude = settings.memory.exclude
+    files = CurrentFiles(exclude, sources_of(root, own))
+    try:
+        added = added_paths(home, project)
+    except DamagedFileError as error:
+        logger.warning("%s", error)
+        files.added_paths_problem = str(error)
+    for found in scan(root, [*own, *added], exclude=exclude, unreadable=files.unreadable):
+        try:
+            # The scan followed links, and checked where they lead.
+            data = read_regular(os.path.realpath(found.path))
+        except OSError as error:
+            logger.warning("cannot read %s: %s", found.path, error)
+            if not is_gone(error) and not isinstance(error, RefusedFileError):
+                files.unreadable[found.source] = error.strerror or str(error)
+            continue
+        files[found.source] = MemoryFile(found.source, data, hashlib.sha256(data).hexdigest())
+    return files
+
+
+def is_up_to_date(snapshot: ChunkReader, files: CurrentFiles, settings: Settings) -> bool:
+    """Return whether the snapshot was made from exactly these files, chunked as the settings say.
+
+    Files that cannot be read count as unchanged.
+    """
+    known = snapshot.sources
+    kept = {source: known[source] for source in known if files.is_unreadable(source)}
+    return known == {**kept, **state_of(files, settings)}
+
+
+def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
+    """Return the hash of each file with the settings of the chunker and the server of the index.
+
+    Other settings make other chunks; another `index.uri` has none of them yet.
+    """
+    cut = settings.chunking
+    suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
+    if settings.index.uri:
+        suffix += f"-{digest(settings.index.uri)[:16]}"
+    return {file.source: f"{file.hash}:{suffix}" for file in files.values()}
+
+
+def added_paths(home: Home, project: Project) -> list[str]:
+    """Return the added paths, absolute or relative to the project's root, also after a move.
+
+    Raise `NewerFileError`, and `DamagedFileError`: treated as empty, the index would lose the text below
+    these paths.
+    """
+    path = _record(home, project)
+    try:
+        if not path.exists():
+            earlier = map(Project, Registry.read(home).earlier_roots(project.root))
+            path = next(filter(Path.exists, (_record(home, one) for one in earlier)), path)
+        return read_state(path, VERSION, lambda value: [str(one) for one in value["paths"]]) or []
+    except (OSError, DamagedFileError) as error:
+        raise DamagedFileError(
+            f"the added paths of {project.root} cannot be read: {error}; {RESTORE}"
+        ) from error
+
+
+def change_paths(
+    home: Home, project: Project, *, add: Sequence[str] = (), drop: Sequence[str] = ()
+) -> list[str]:
+    """Add and drop paths, absolute or relative to the working directory; return the new list.
+
+    Raise `NotFoundError` for a path to drop that was not added, and for a file to add that is not
+    Markdown; then nothing changes. Raise `NewerFileError`, `DamagedFileError`.
+    """
+    before = added_paths(home, project)
+    for path in add:
+        if Path(path).is_file() and not is_markdown(path):
+            raise NotFoundError(f"{path} is not Markdown ({', '.join(SUFFIXES)})")
+    for path in drop:
+        if _relative(project, path) not in before:
+            added = ", ".join(before) or "none"
+            raise NotFoundError(f"{path} was not added to this memory; added paths: {added}")
+    dropped = {_relative(project, path) for path in drop}
+    wanted = [*before, *(_relative(project, path) for path in add)]
+    paths = [path for path in dict.fromkeys(wanted) if path not in dropped]
+    _write(home, project, paths)
+    return paths
+
+
+def move_paths(home: Home, root: str, project: Project) -> None:
+    """Add to `project` the paths that were added to the memory of the project at `root`.
+
+    Raise `OSError`, `NewerFileError`, `DamagedFileError`.
+    """
+    before = added_paths(home, project)
+    paths = list(dict.fromkeys([*before, *added_paths(home, Project(root))]))
+    if paths != before:
+        _write(home, project, paths)
+
+
+def _record(home: Home, project: Project) -> Path:
+    name = hashlib.sha256(project.root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return Path(home.projects) / f"{name}.paths.json"
+
+
+def _write(home: Home, project: Project, paths: list[str]) -> None:
+    make_private_directory(home.projects)
+    write_state(_record(home, project), VERSION, {"root": project.root, "paths": paths})
+
+
+def _relative(project: Project, path: str) -> str:
+    absolute = Path(path).resolve()
+    try:
+        return absolute.relative_to(project.root).as_posix()
+    except ValueError:
+        return str(absolute)
