@@ -32,7 +32,6 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     """
     from memkit.forget.audit import Audit
     from memkit.index.lock import index_lock
-    from memkit.recall.ask import end_if_hung
 
     audit = Audit(
         context.home,
@@ -41,7 +40,6 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
         context.say,
     )
     if fix:
-        end_if_hung(context.home, context.say)
         with index_lock(context.home, LOCK_SECONDS, context.say):
             report = audit.fix()
     else:

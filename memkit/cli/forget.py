@@ -123,10 +123,10 @@ def _select(
 
 def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
     from memkit.recall.answers import SearchRequest
-    from memkit.recall.ask import Asker
+    from memkit.recall.ask import SearchClient
 
-    asker = Asker(context.project, context.home, context.settings(), context.say)
-    answer = asker.answer(SearchRequest(query, k))
+    client = SearchClient(context.project, context.home, context.settings(), context.say)
+    answer = client.answer(SearchRequest(query, k))
     if not answer.results:
         raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
     return tuple(result.id for result in answer.results)
@@ -135,11 +135,11 @@ def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
 def _finish(context: Context, selection: ForgetSelection, holdings: Locations | None) -> None:
     from memkit.forget.erasing import forget
     from memkit.index.lock import index_lock
+    from memkit.ipc.stop import stop_hung_service
     from memkit.llm.calls import calls_lock
-    from memkit.recall.ask import end_if_hung
 
     settings_of = functools.cache(context.settings_of)
-    end_if_hung(context.home, context.say)
+    stop_hung_service(context.home, context.say)  # it may hold the lock of model calls
     with (
         calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),

@@ -132,7 +132,6 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     from memkit.index.sync import sync_project
     from memkit.journal.journal import Journal
     from memkit.maintenance.merge import merge, remove_merged
-    from memkit.recall.ask import end_if_hung
 
     target = context.project
     source = _source(context, path)
@@ -140,7 +139,6 @@ def _merge(context: Context, path: str, remove: bool) -> None:
         raise MemkitError(f"{target.root} has that memory already")
     settings = context.settings()
     removed = 0
-    end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
         journal = Journal(target, shared=settings.memory.shared, home=context.home)
         merged = merge(source, target, context.home, journal)

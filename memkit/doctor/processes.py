@@ -107,13 +107,13 @@ def _status(home: Home) -> dict[str, Any] | None:
 def stop_service(subject: Subject) -> str:
     """End the service; who needs one starts it. Raises `MemkitError`."""
     stop.stop(subject.home)
-    stop.remove_left_behind(subject.home)
+    stop.remove_stale_files(subject.home)
     return "the service was ended; the next hook or search starts one"
 
 
 def check_left_behind(subject: Subject) -> Iterator[Finding]:
     """Whether a service that was killed left the way to it behind."""
-    for path in stop.left_behind(subject.home):
+    for path in stop.stale_files(subject.home):
         yield Finding(
             "service-left-behind",
             "note",
@@ -126,8 +126,8 @@ def check_left_behind(subject: Subject) -> Iterator[Finding]:
 
 def remove_left_behind(subject: Subject) -> str:
     """Remove what a killed service left. Raises `OSError`."""
-    found = stop.left_behind(subject.home)
-    stop.remove_left_behind(subject.home)
+    found = stop.stale_files(subject.home)
+    stop.remove_stale_files(subject.home)
     return f"{len(found)} files of a killed service removed"
 
 

@@ -230,7 +230,7 @@ def test_a_short_directory_that_is_not_ours_alone_is_not_used(long_home, short_p
     directory.rmdir()
     lay(directory)
     before = sorted(os.listdir(short_parent))
-    with pytest.raises(PermissionError, match="not a directory of ours alone"):
+    with pytest.raises(PermissionError, match="not a private directory of this user"):
         address.connect(long_home, 10)
     address.remove(long_home)
     assert sorted(os.listdir(short_parent)) == before
@@ -246,4 +246,4 @@ def test_the_token_file_names_the_port_that_is_listened_on(home):
     listening, token = address.listen(home)
     with listening:
         content = json.loads(Path(home.service_token).read_text())
-        assert content == {"port": listening.getsockname()[1], "token": token}
+        assert content == {"version": 1, "port": listening.getsockname()[1], "token": token}

@@ -151,7 +151,7 @@ def test_a_request_that_is_no_frame_is_not_sent(home, arguments, kind):
 @pytest.fixture
 def hung(monkeypatch):
     """Any deadline is long enough to tell that a service hangs."""
-    monkeypatch.setattr(client, "SIGN_SECONDS", SOON / 4)
+    monkeypatch.setattr(client, "PING_AFTER_SECONDS", SOON / 4)
     monkeypatch.setattr(client.is_alive, "__defaults__", (SOON,))
 
 
@@ -161,7 +161,7 @@ def test_a_busy_service_is_left_alone(home):
         assert reason_of(home, seconds=SOON) == "late"
 
 
-def test_a_service_without_a_sign_of_life_is_not_waited_for(home, hung):
+def test_a_service_that_answers_no_ping_is_not_waited_for(home, hung):
     """Whoever has an hour does not spend it."""
     asked = []
 
@@ -176,7 +176,7 @@ def test_a_service_without_a_sign_of_life_is_not_waited_for(home, hung):
 
 @pytest.mark.parametrize("knows_ping", [True, False])
 def test_a_busy_service_is_waited_for(home, hung, knows_ping):
-    """It gives a sign of life each time, and its reply comes late."""
+    """It answers each ping, and its reply comes late."""
     signs = []
     asked_twice = asyncio.Event()
 

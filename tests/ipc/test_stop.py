@@ -55,7 +55,7 @@ def test_a_search_ends_it_and_goes_on_alone(stopped: RunningService) -> None:
     assert stopped.process is not None
     done = stopped.memkit("search", "which port")
     assert "7443" in done.stdout
-    said = f"memkit: the service, process {stopped.process.pid}, hung; ended it and went on without it\n"
+    said = f"memkit: the service, process {stopped.process.pid}, hung; killed it and continued without it\n"
     assert done.stderr.count(said) == 1
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
     assert "hung" not in stopped.memkit("search", "which port").stderr
@@ -86,7 +86,7 @@ def test_commands_that_take_the_lock_themselves_end_it(
     process = stop_with_the_lock(service)
     done = service.memkit(*words.replace("FILE", file).split())
     assert done.returncode == 0, done.stderr
-    said = f"the service, process {process.pid}, hung; ended it"
+    said = f"the service, process {process.pid}, hung; killed it"
     assert done.stderr.count(said) == 1
     assert "waiting for another" not in done.stderr
     assert process.wait(timeout=60) == -signal.SIGKILL
@@ -96,7 +96,7 @@ def test_commands_that_take_the_lock_themselves_end_it(
 def test_recall_says_so(stopped: RunningService) -> None:
     done = stopped.memkit("recall", "--stdin", stdin="which port")
     assert "7443" in done.stdout
-    assert "hung; ended it" in done.stderr
+    assert "hung; killed it" in done.stderr
     wait_until(stopped.status, "the service that was started in its place")
 
 
@@ -146,8 +146,8 @@ def test_no_process_but_a_service_of_this_home_is_ended(
             for other in others:
                 other.send_signal(signal.SIGSTOP)
                 Path(home.service_process).write_text(str(other.pid))
-                assert stop.end_hung(home) is None
-                with pytest.raises(Exception, match="does not say which process"):
+                assert not stop.kill_if_hung(home)
+                with pytest.raises(Exception, match="its process is unknown"):
                     stop.stop(home)
                 assert other.poll() is None
         finally:
@@ -157,12 +157,12 @@ def test_no_process_but_a_service_of_this_home_is_ended(
 
 
 def test_a_busy_service_is_not_ended(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stop.end_hung(service.memory.home) is None
+    assert not stop.kill_if_hung(service.memory.home)
     # Neither is one that gives no sign but works.
     monkeypatch.setattr(stop, "is_alive", lambda home, seconds: False)
     worked = iter(range(10))
-    monkeypatch.setattr(stop, "_worked", lambda process: next(worked))
-    assert stop.end_hung(service.memory.home) is None
+    monkeypatch.setattr(stop, "_cpu_seconds", lambda process: next(worked))
+    assert not stop.kill_if_hung(service.memory.home)
     assert service.status()
 
 

@@ -175,7 +175,7 @@ def test_any_values_in_place_of_the_right_ones(served, field, value):
 
 
 def test_slow_and_half_sent_requests_are_closed(served, monkeypatch):
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.2)
     beginnings = [b"", b"\0", b"\0\0\0\x10", b"\0\0\0\x10{", GOOD[:-1]]
     open_ones = [connected(served) for _ in beginnings]
     for connection, data in zip(open_ones, beginnings, strict=True):
@@ -186,7 +186,7 @@ def test_slow_and_half_sent_requests_are_closed(served, monkeypatch):
 
 
 def test_a_request_sent_byte_by_byte_does_not_prolong_its_time(served, monkeypatch):
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.2)
     with connected(served) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         with pytest.raises(ConnectionError):

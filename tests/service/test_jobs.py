@@ -17,7 +17,7 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import NotFoundError
 from memkit.ipc import spool
 from memkit.service import jobs
-from memkit.service.jobs import JOBS, Job, JobBook, JobState, Surroundings, job_named, run_job
+from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
 from tests.builders import Lines
 from tests.memory import DAYS, Memory, make_memory
 
@@ -27,11 +27,11 @@ def memory(tmp_path: Path) -> Memory:
     return make_memory(tmp_path, DAYS, embedding={"provider": "none"})
 
 
-def around(memory: Memory) -> Surroundings:
+def around(memory: Memory) -> JobContext:
     def index(project: object) -> object:
         return memory.sync()
 
-    return Surroundings(memory.home, lambda project: memory.settings, index)
+    return JobContext(memory.home, lambda project: memory.settings, index)
 
 
 def test_when_they_are_due(memory: Memory) -> None:
@@ -75,9 +75,9 @@ def test_each_does_what_it_says(memory: Memory) -> None:
     assert results.pop("health").result.endswith("findings for the next session")
     assert {name: state.result for name, state in results.items()} == {
         "reconcile": "0 sessions caught up",
-        "retry": "1 given-up events tried again",
-        "index": "1 projects in step",
-        "tidy": "0 old notes, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+        "retry": "1 failed events queued again",
+        "index": "1 projects up to date",
+        "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
     }
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
@@ -97,8 +97,8 @@ def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, lef
         when = datetime.now(timezone.utc) - timedelta(days=days)
         archive.append(session, [ArchivedTurn("a", (), time=when, finished=when)])
     kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=keep_days))
-    state = run_job(job_named("tidy"), Surroundings(memory.home, lambda _: kept, lambda _: None))
-    assert state.result.startswith(f"0 old notes, {2 - left} archived sessions and 0 days removed")
+    state = run_job(job_named("tidy"), JobContext(memory.home, lambda _: kept, lambda _: None))
+    assert state.result.startswith(f"0 old state files, {2 - left} archived sessions and 0 days removed")
     assert archive.size().sessions == left
 
 
@@ -152,7 +152,7 @@ def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
 
 
 def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Surroundings) -> str:
+    def fail(_: JobContext) -> str:
         raise OSError("no\nroom")
 
     broken = Job("tidy", "fails", 1.0, fail)
@@ -188,7 +188,7 @@ def test_states_of_sessions_long_past_are_removed(memory: Memory, tmp_path: Path
     assert {one.id for one in sessions} == set(lines)  # their archives will go
     kept = msgspec.structs.replace(kept, keep_days=0)
     memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
-    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old notes,")
+    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old state files,")
     assert {one.id for one in sessions} == {"there", "young", "unarchived"}
     # The session comes back, and is read from its start: each turn is there once, as it was.
     path = lines["gone"].write(tmp_path)

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from memkit.ipc.client import ServiceUnavailable, request
-from tests.hook.test_prompt import PROMPT, submit
+from tests.service.test_prompt import PROMPT, submit
 from tests.service.running import RunningService, wait_until
 
 

@@ -18,6 +18,7 @@ from tests.service.running import RunningService, wait_until
 
 
 def test_it_answers_as_the_command_line_does_alone(service: RunningService) -> None:
+    service.found("port")
     expected = service.memkit("search", "--json", "--all", "which port")
     assert service.status()["projects"] == {service.memory.project.root: 6}
     service.environment["MEMKIT_SERVICE_ENABLED"] = "false"
@@ -38,7 +39,7 @@ def test_there_is_one_of_it(service: RunningService) -> None:
     second = service.spawn()
     _, errors = second.communicate(timeout=60)
     assert second.returncode == 0
-    assert b"there is a service already" in errors
+    assert b"the service is already running" in errors
     assert service.status()["pid"] == service.process.pid if service.process else False
 
 

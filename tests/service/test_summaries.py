@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memkit.llm import providers
-from memkit.service import summaries
-from memkit.service.summaries import Summaries
+from memkit.service import jobs
+from memkit.service.jobs import SummaryRounds
 from tests.summarize.stage import SummaryStage
 
 
@@ -24,14 +24,14 @@ class Service:
         self.indexed: list[str] = []
         self.now = 1000.0
         self.worked = self.effort = 0.0
-        self.summaries = Summaries(
+        self.summaries = SummaryRounds(
             self.stage.home, lambda _: self.stage.settings, self.indexed.append, self.errors.append
         )
 
     def look(self, after: float) -> int:
         """Look so many seconds later; how many calls were made by then."""
         self.now += after
-        self.summaries.look(600)
+        self.summaries.start_if_due(600)
         thread = self.summaries._thread
         if thread is not None:
             thread.join(60)
@@ -50,7 +50,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return service.worked
 
         clock = SimpleNamespace(monotonic=lambda: service.now, thread_time=thread_time)
-        monkeypatch.setattr(summaries, "time", clock)
+        monkeypatch.setattr(jobs, "time", clock)
         return service
 
     return make
