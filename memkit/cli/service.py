@@ -23,7 +23,7 @@ START_SECONDS = 30.0
 def service_command(context: Context, action: str) -> None:
     """Manage the process that keeps the index and the model in memory.
 
-    It starts when a session or a search needs it, and exits when nobody does (setting
+    It starts when a session or a search needs it, and exits when it is idle (setting
     service.idle_minutes). `run` is that process, in the foreground.
 
     \b

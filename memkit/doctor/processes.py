@@ -79,7 +79,7 @@ def check_listening(subject: Subject) -> Iterator[Finding]:
     problem = stop.problem_of(subject.home)
     if problem and subject.settings.service.enabled:
         yield Finding(
-            "service-deaf",
+            "service-unreachable",
             "warning",
             f"the service cannot listen: {problem}",
             "turns are taken in by a worker each time, searches are slower, and prompts get no pointers",

@@ -1,4 +1,4 @@
-"""Where the service of a memory home listens, and how to connect to it.
+"""The address of the service of a memory home: listen there, or connect to it.
 
 - By default: the Unix socket `run/service.sock`.
 - If that path is too long, or the file system has no sockets: a socket in a private directory with a random
@@ -76,7 +76,7 @@ def connect(home: Home, timeout_seconds: float) -> tuple[socket.socket, str | No
     path = socket_path(home)
     if path != home.service_socket:
         _require_private_directory(os.path.dirname(path))
-    elif len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:  # and no short directory: nobody listens
+    elif len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:  # and no short directory: no service listens
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -92,7 +92,7 @@ def remove(home: Home) -> None:
     """Remove the files that `listen` made. The caller holds `home.service_lock`."""
     directory = _short_directory(home) if uses_unix_sockets() else None
     if directory is not None:
-        # It may be gone or belong to another user. Its name is random, so it is in nobody's way.
+        # It may be gone or belong to another user. Its name is random, so it can stay.
         with contextlib.suppress(OSError):
             _require_private_directory(directory)
             _remove_file(os.path.join(directory, os.path.basename(home.service_socket)))

@@ -28,17 +28,17 @@ PING = "ping"
 """The operation that the service answers at once, whatever else it does."""
 
 PING_AFTER_SECONDS = 1.0
-"""After so long without a reply, a client checks with `ping` whether the service is alive. The pause doubles
-each time.
+"""The first pause before a waiting client checks with `ping` whether the service is alive. It doubles each
+time.
 """
 
 LONGEST_PAUSE_SECONDS = 16.0
 
 PING_SECONDS = 1.0
-"""How long a live service may take to answer `ping`."""
+"""The time limit for an answer to `ping`."""
 
 SEND_SECONDS = 5.0
-"""How long a live service may take to receive a whole request."""
+"""The time limit for sending a whole request."""
 
 READ_BYTES = 65536
 
@@ -46,12 +46,12 @@ READ_BYTES = 65536
 class ServiceUnavailable(MemkitError):
     """The service gave no answer.
 
-    `reason` is `absent` (nobody listens), `late` (the deadline passed), `hung` (it does not answer `ping`),
-    `version` (it has another version), or `broken` (the connection was lost, or the reply is malformed).
+    `reason` is `absent` (no service listens), `late` (the deadline passed), `hung` (it does not answer
+    `ping`), `version` (it has another version), or `broken` (a lost connection, or a malformed reply).
     """
 
     def __init__(self, reason: str, message: str, is_older: bool = False) -> None:
-        """`is_older` says that the service has an older version than this code."""
+        """`is_older` is true for a service of an older version than this code."""
         super().__init__(message)
         self.reason = reason
         self.is_older = is_older
@@ -106,7 +106,7 @@ def is_alive(home: Home, seconds: float = PING_SECONDS) -> bool:
 def _drain(home: Home) -> None:
     try:
         notify(home, DRAIN, {}, DRAIN_SECONDS)
-    except ServiceUnavailable:  # it is gone or hangs; nobody waits for it any more
+    except ServiceUnavailable:  # it has exited or hangs
         pass
 
 

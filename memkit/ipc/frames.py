@@ -4,7 +4,7 @@ A frame is the number of bytes of its body (4 bytes, big-endian), then the body:
 connection carries one request and its reply:
 
 - a request is `{"protocol": 1, "version": str, "id": str, "operation": str, "arguments": {...},
-  "deadline": seconds left, or null if nobody waits for the reply}`, and over TCP also `"token": str`;
+  "deadline": seconds left, or null if the client does not wait}`, and over TCP also `"token": str`;
 - a reply is `{"id": the request's, "result": {...}}` or
   `{"id": the request's, "error": {"kind": str, "message": one line}}`. An error of the kind `version` also
   has the service's `"version"`.

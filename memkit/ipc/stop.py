@@ -22,16 +22,16 @@ from memkit.text import one_line
 logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 5.0
-"""How long the service may take to answer that it drains."""
+"""The time limit for the answer to `drain`."""
 
 STOP_SECONDS = 10.0
-"""How long a service that answers may take to exit."""
+"""The time limit for the exit of a service that answers."""
 
 TERM_SECONDS = 3.0
-"""How long one that does not may take to exit after SIGTERM. Then it is killed, which loses nothing."""
+"""The time limit for an exit after SIGTERM. Killing it then loses nothing."""
 
 IDLE_SECONDS = 4.0
-"""A service that does not answer `ping` and does no work for so long is hung, not busy."""
+"""A service that neither answers `ping` nor works during this time is hung, not busy."""
 
 WORK_SECONDS = 0.1
 """A hung process uses less processor time than this meanwhile."""

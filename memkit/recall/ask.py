@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0
-"""How long the service may take. It may have to load the model and index edited files first."""
+"""The time limit for an answer. The service may have to load the model and index edited files first."""
 
 CAPTURE_SECONDS = 10.0
-"""How long a search without results waits until waiting events are captured."""
+"""The time limit for capturing waiting events when a search found nothing."""
 
 
 def ask_service(
@@ -90,7 +90,7 @@ class SearchClient:
         """Return the answer, and count the search. Raise `MemkitError`."""
         answer = self._find(asked)
         if not answer.results and launch.work_is_due(self._home):
-            # The answer may be in events that nobody has captured, as after the installation.
+            # The answer may be in events that are not captured yet, as after the installation.
             self._capture_events()
             answer = self._find(asked)
         if not answer.results and (note := self._waiting_work()):
@@ -158,7 +158,7 @@ class SearchClient:
             take_in(
                 self._home, lambda project: load.load(self._home, project).settings, CAPTURE_SECONDS
             )
-        except (MemkitError, OSError) as error:  # the answer says what still waits
+        except (MemkitError, OSError) as error:  # the answer's note shows what still waits
             logger.warning("cannot capture waiting events: %s", error)
 
     def _waiting_work(self) -> str:

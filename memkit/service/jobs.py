@@ -42,15 +42,15 @@ RETRY_DAYS = 7
 """`memkit work --retry` is for events that failed longer ago."""
 
 SESSION_DAYS = 30
-"""How long to keep the state of a session whose transcript is gone."""
+"""The age at which the state of a session without a transcript is removed."""
 
 POINTER_DAYS = 14
-"""How long to keep the pointer history of a session after its last pointer."""
+"""The age at which the pointer history of a session is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """What a job works with. It runs under the index lock.
+    """The home, settings, and index access of a job, which runs under the index lock.
 
     `index` updates the index of a project and may leave it open; `close_index` closes it.
     """
@@ -131,7 +131,7 @@ def _health(context: JobContext) -> str:
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
-    """Remove matching files that did not change for so long. Return their number."""
+    """Remove matching files older than `seconds`. Return their number."""
     removed = 0
     for path in Path(directory).glob(pattern):
         try:
@@ -219,15 +219,13 @@ def run_job(job: Job, context: JobContext) -> JobState:
 
 
 CHECK_SECONDS = 60.0
-"""How often to check for waiting summaries, at most."""
+"""The shortest time between two checks for waiting summaries."""
 
 BUDGET_SECONDS = 900.0
-"""How long to pause when the day's budget is spent: a round reads all waiting sessions again."""
+"""The pause when the day's budget is spent: a round reads all waiting sessions again."""
 
 PAUSE_FACTOR = 20
-"""How much longer than its processor time to pause after a round. It may read the days and archives of very
-many sessions.
-"""
+"""The pause after a round, as a multiple of its processor time. It may read very many days and archives."""
 
 
 class SummaryRounds:

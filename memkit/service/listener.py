@@ -1,6 +1,6 @@
 """Accept connections, read one request from each, and send the reply.
 
-A bad connection harms nobody else. An error reply has one of these kinds:
+A bad connection harms no other. The kinds of error replies:
 
 - `malformed`: not a frame, not a JSON object, or a field of the wrong type;
 - `token`: the token of a TCP connection is missing or wrong;
@@ -41,16 +41,16 @@ OPEN_OPERATIONS = (DRAIN, PING, STATUS)
 """The operations that clients of every protocol and version may ask for."""
 
 REQUEST_SECONDS = 5.0
-"""How long a connection may take to deliver its request."""
+"""The time limit for receiving a request."""
 
 REPLY_SECONDS = 5.0
-"""How long a connection may take to receive its reply."""
+"""The time limit for sending a reply."""
 
 GRACE_SECONDS = 10.0
-"""How long requests in progress may take after `stop`; then they are canceled."""
+"""The time limit for requests in progress after `stop`. Then they are canceled."""
 
 MAX_CONNECTIONS = 256
-"""How many connections are served at once. As many as `BACKLOG` wait for their turn; more are closed."""
+"""The number of connections served at once. Up to `BACKLOG` more wait for their turn; others are closed."""
 
 MAX_ID_CHARACTERS = 64
 MAX_MESSAGE_CHARACTERS = 1000
@@ -77,7 +77,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One request. `deadline` is a time of `time.monotonic`, infinite if nobody waits for the reply."""
+    """One request. `deadline` is a time of `time.monotonic`, infinite for a client that does not wait."""
 
     id: str
     operation: str

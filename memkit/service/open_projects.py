@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_PROJECTS = 8
-"""How many projects stay open. For one more, close the one whose last search is oldest."""
+"""The number of projects that stay open. For one more, close the one whose last search is oldest."""
 
 MAX_CORPORA = MAX_PROJECTS + 2
-"""One for each project, and two of several projects: making one anew would cost every search."""
+"""One for each project, and two of several projects: building one takes time."""
 
 FIRST_WAIT_SECONDS = 5.0
-"""How long the first search of a project waits for its index."""
+"""The time that the first search of a project waits for its index."""
 
 RETRY_SECONDS = 300.0
-"""How long after a pass that left chunks without vectors the next one begins."""
+"""The time between two passes over a project with chunks that have no vectors yet."""
 
 
 class Models:

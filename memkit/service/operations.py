@@ -1,4 +1,4 @@
-"""What the service can do for its clients: one method for each operation.
+"""The operations of the service, one method each.
 
 Each takes the arguments of a request (plain JSON values) and returns the `result` of the reply. They run in
 the service's reader threads. What writes goes to the writer and returns a future.
@@ -43,7 +43,7 @@ from memkit.state import read_state_or_none, write_state
 logger = logging.getLogger(__name__)
 
 MAX_IDS = 100
-"""How many pointers one acknowledgment may name. There are three at most."""
+"""The number of pointers that one acknowledgment may name. There are three at most."""
 
 MAX_ERRORS = 50
 STATUS_ERRORS = 5
@@ -105,7 +105,7 @@ class Operations:
     def search(self, arguments: Arguments) -> Any:
         """Return the `Answer` to `request` about the project at `root`, or about `all_projects`.
 
-        `search` holds the settings to rank by, `index` the client's `index_key`. Raise `NotHereError` if
+        `search` holds the settings to rank by, `index` the `index_key` of the caller. Raise `NotHereError` if
         the service has another index.
         """
         project, settings = self._project(arguments)
@@ -149,7 +149,7 @@ class Operations:
         return future if arguments.get("wait") else {}
 
     def pointers(self, arguments: Arguments) -> Any:
-        """Return pointers for a `prompt` of `session`. `warm` says whether the project was open."""
+        """Return pointers for a `prompt` of `session`. `warm` is whether the project was open."""
         project, settings = self._project(arguments)
         if not self._projects.is_open(project):
             self.open_soon(project)

@@ -1,4 +1,4 @@
-"""The service's process. A lock ensures that there is one; it exits when nobody needs it."""
+"""The service's process. A lock ensures that there is one; it exits when it is idle."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ READERS = 4
 """Threads that answer requests. Most of a search runs outside the interpreter's lock."""
 
 CHECK_SECONDS = 15.0
-"""How often to check for due jobs and for idleness, at most."""
+"""The longest time between two checks for due jobs and for idleness."""
 
 STOP_SECONDS = 1.5
-"""How long the current task may take when the process is told to exit. Cutting it short loses nothing."""
+"""The time limit for the current task when the process should exit. Cutting it short loses nothing."""
 
 TAKE_OVER_SECONDS = 10.0
-"""How long a new service waits for one that is about to exit."""
+"""The time that a new service waits for one that is about to exit."""
 
 
 class CannotListenError(MemkitError):
@@ -68,8 +68,8 @@ def run(home: Home) -> bool:
         asyncio.run(service.run())
     finally:
         lock.release()
-    # An event may arrive after the last check, when nobody listens any more. Leave the work that was seen
-    # before for its time, and start no other service if this one was told to exit.
+    # An event may arrive after the last check, when the service no longer listens. Leave the work that was
+    # seen before for later, and start no other service if this one was asked to exit.
     seen = service.operations.writer.seen_work
     if service.is_idle and not seen.issuperset(launch.waiting_names(home)):
         launch.hand_over(home, with_service=True)
@@ -204,7 +204,7 @@ class _Service:
             self.operations.start_job(job)
 
     def _is_idle(self, idle_seconds: float) -> bool:
-        """Return whether there was no request for so long, no session is live, and nothing runs."""
+        """Return whether no request came for `idle_seconds`, no session is live, and nothing runs."""
         if time.monotonic() - self._last_request < idle_seconds or self._running:
             return False
         writer = self.operations.writer

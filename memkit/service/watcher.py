@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEBOUNCE_SECONDS = 1.5
-"""A burst of changes ends after so long without an event."""
+"""The pause that ends a burst of changes."""
 
 LONGEST_SECONDS = 10.0
 """A burst that never pauses is reported this often."""
 
 POLL_SECONDS = 2.0
-"""How often to list the files where the kernel does not report all changes."""
+"""The time between two listings of the files where the kernel does not report all changes."""
 
 
 class Watcher:
@@ -84,7 +84,7 @@ class Watcher:
             project.stop()
 
     def close(self) -> None:
-        """Stop watching. When this returns, all threads have ended except the one that calls it."""
+        """Stop watching, and wait for all threads except the calling one."""
         with self._guard:
             self._closed = True
             projects = list(self._projects.values())
@@ -123,14 +123,17 @@ class _ProjectWatch:
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def watch(self, paths: Sequence[Path], exclude: Sequence[str]) -> None:
+        given = list(paths), list(exclude)
         with self._lock:
-            self._paths, self._exclude = list(paths), list(exclude)
-            self._arrange()
-            if self._thread.ident is not None:
+            is_new = self._thread.ident is None
+            if is_new or given != (self._paths, self._exclude):
+                self._paths, self._exclude = given
+                self._arrange()
+            if is_new:
+                self._reported = self._list_files()
+                self._thread.start()
+            else:
                 self._event.set()
-                return
-            self._reported = self._list_files()
-            self._thread.start()
 
     def stop(self) -> None:
         self._closed = True

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HOLD_SECONDS = 3.0
-"""How long to keep the lock and the open index after the last task: the next one often comes soon."""
+"""The time to keep the lock and the open index after the last task: the next one often comes soon."""
 
 WAIT_SECONDS = 60.0
-"""How long a task waits for another process that writes. Then the next task does its work."""
+"""The time that a task waits for another process that writes. Then the next task does its work."""
 
 _Task = tuple[str, Callable[[], Any], "Future[Any]"]
 

@@ -32,9 +32,9 @@ TABLE = r"""
         ("/team/not/there", "9p"),
     ],
 )
-def test_the_mount_a_path_is_on(path: str, kind: str | None) -> None:
+def test_the_file_system_of_a_path(path: str, kind: str | None) -> None:
     assert silent_file_system(path, TABLE) == kind
 
 
-def test_the_table_of_this_machine_is_understood() -> None:
+def test_the_mount_table_of_this_machine() -> None:
     assert silent_file_system("/proc") is None

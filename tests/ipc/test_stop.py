@@ -1,4 +1,4 @@
-"""A service that is stopped, and one whose home is gone: nobody waits for them, nobody else is harmed."""
+"""Hung services, and services whose home is gone: no command waits for them, no other process is harmed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def end_successor(service: RunningService) -> None:
         stop.stop(service.memory.home)
 
 
-def test_a_search_ends_it_and_goes_on_alone(stopped: RunningService) -> None:
+def test_a_search_kills_it_and_continues_alone(stopped: RunningService) -> None:
     assert stopped.process is not None
     done = stopped.memkit("search", "which port")
     assert "7443" in done.stdout
@@ -77,7 +77,7 @@ def test_commands_do_not_wait_for_its_lock(
     "words",
     ["forget --since 2026-11-18 --yes", "audit --fix", "backup FILE", "restore FILE --yes", "index --rebuild"],
 )
-def test_commands_that_take_the_lock_themselves_end_it(
+def test_commands_that_take_the_lock_themselves_kill_it(
     service: RunningService, tmp_path: Path, words: str
 ) -> None:
     file = str(tmp_path / "memkit.tar.zst")
@@ -93,7 +93,7 @@ def test_commands_that_take_the_lock_themselves_end_it(
     end_successor(service)
 
 
-def test_recall_says_so(stopped: RunningService) -> None:
+def test_recall_reports_it(stopped: RunningService) -> None:
     done = stopped.memkit("recall", "--stdin", stdin="which port")
     assert "7443" in done.stdout
     assert "hung; killed it" in done.stderr
@@ -110,7 +110,7 @@ def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory) -> Non
     assert "quagga" in service.memkit("search", "--all", "quagga").stdout
 
 
-def test_events_are_taken_in_without_it(stopped: RunningService) -> None:
+def test_events_are_captured_without_it(stopped: RunningService) -> None:
     """Hooks notice by the event that nobody takes in, and start what ends the hung service."""
     home, root = stopped.memory.home, stopped.memory.project.root
     turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
@@ -129,7 +129,7 @@ def test_events_are_taken_in_without_it(stopped: RunningService) -> None:
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
 
 
-def test_no_process_but_a_service_of_this_home_is_ended(
+def test_only_a_service_of_this_home_is_killed(
     memory: Memory, tmp_path: Path
 ) -> None:
     """The recorded id may be another's by now, even another service's."""
@@ -156,7 +156,7 @@ def test_no_process_but_a_service_of_this_home_is_ended(
                 other.wait()
 
 
-def test_a_busy_service_is_not_ended(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_service_is_not_killed(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not stop.kill_if_hung(service.memory.home)
     # Neither is one that gives no sign but works.
     monkeypatch.setattr(stop, "is_alive", lambda home, seconds: False)
@@ -167,7 +167,7 @@ def test_a_busy_service_is_not_ended(service: RunningService, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced"])
-def test_it_ends_with_its_home(memory: Memory, change: str) -> None:
+def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
     """And leaves alone what stands in its place: the socket of the next service."""
     home = memory.home
     kept = Path(home.root).with_name("kept")
@@ -198,7 +198,7 @@ def test_it_ends_with_its_home(memory: Memory, change: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["drain", "SIGTERM"])
-def test_who_is_told_to_end_has_no_successor(
+def test_a_stopped_service_starts_no_other(
     service: RunningService, how: str, tmp_path: Path
 ) -> None:
     """Though an event waits for its time."""

@@ -1,4 +1,4 @@
-"""Jobs: due when their time has come, run once, noted after they ran."""
+"""Recurring jobs: when they are due, what they do, and what is recorded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def around(memory: Memory) -> JobContext:
     return JobContext(memory.home, lambda project: memory.settings, index)
 
 
-def test_when_they_are_due(memory: Memory) -> None:
+def test_when_jobs_are_due(memory: Memory) -> None:
     book, now = JobBook(memory.home), time.time()
     assert book.due(now) == list(JOBS)
     for job in JOBS:
@@ -53,7 +53,7 @@ def test_when_they_are_due(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
-def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
+def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     path = Path(memory.home.run, "jobs.json")
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("latin-1"))
@@ -62,7 +62,7 @@ def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
     assert set(json.loads(path.read_bytes())) == {"version", *(job.name for job in JOBS)}
 
 
-def test_each_does_what_it_says(memory: Memory) -> None:
+def test_each_job_does_its_work(memory: Memory) -> None:
     memory.sync()
     memory.write("new.md", "# New\n\nquagga\n")
     old = spool.put(memory.home, {"event": "Stop", "time": 5.0, "session": "s"})
@@ -87,7 +87,7 @@ def test_each_does_what_it_says(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
-def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, left: int) -> None:
+def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int, left: int) -> None:
     from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.settings import ArchiveSettings
@@ -102,7 +102,7 @@ def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, lef
     assert archive.size().sessions == left
 
 
-def test_days_are_kept_as_long_as_is_set_and_then_gone_from_every_file(memory: Memory) -> None:
+def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
     from memkit.settings import MemorySettings
 
     today = datetime.now().date()
@@ -151,7 +151,7 @@ def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
     assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
 
 
-def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_recorded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: JobContext) -> str:
         raise OSError("no\nroom")
 
@@ -162,7 +162,7 @@ def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
     assert JobBook(memory.home).states()["tidy"] == state
 
 
-def test_states_of_sessions_long_past_are_removed(memory: Memory, tmp_path: Path) -> None:
+def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
     """But none that keeps a turn single: neither a live transcript's nor one that nothing else knows."""
     home, root = memory.home, memory.project.root
     sessions = Sessions(home)

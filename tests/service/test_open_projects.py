@@ -1,4 +1,4 @@
-"""Memories held open: opened once, read anew when they change, and no more of them than there is room for."""
+"""Open projects: opened once, read again after a change, and limited in number."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
     assert made.writer.join(30)
 
 
-def test_opened_once_and_read_anew_when_it_changed(held: Held) -> None:
+def test_a_project_is_opened_once_and_read_again_after_a_change(held: Held) -> None:
     memory = held.memory
     assert not held.projects.is_open(memory.project)
     assert "7443" in held.found("gateway")[0]
@@ -75,7 +75,7 @@ def test_other_settings_open_another_index(held: Held) -> None:
     assert len(held.found("quagga")) > 2
 
 
-def test_the_one_not_asked_for_longest_is_closed(
+def test_the_least_recently_searched_project_is_closed(
     held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_projects, "MAX_PROJECTS", 2)
@@ -90,7 +90,7 @@ def test_the_one_not_asked_for_longest_is_closed(
     assert len(held.found("gateway", all_projects=True)) > len(held.found("gateway"))
 
 
-def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
+def test_the_user_memory_stays_open_too(held: Held) -> None:
     home = held.memory.home
     Path(home.memory).mkdir(parents=True)
     note = Path(home.memory, "habits.md")
@@ -109,14 +109,14 @@ def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
     assert any("okapi" in text for text in held.found("gateway"))
 
 
-def test_the_user_s_memory_is_not_opened_unasked(held: Held) -> None:
+def test_the_user_memory_is_not_opened_if_switched_off(held: Held) -> None:
     Path(held.memory.home.memory).mkdir(parents=True)
     search = msgspec.structs.replace(held.memory.settings.search, user_memory=False)
     held.found("gateway", msgspec.structs.replace(held.memory.settings, search=search))
     assert held.watched == [held.memory.project.root]
 
 
-def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> None:
+def test_the_index_of_a_missing_project_is_kept(held: Held, tmp_path: Path) -> None:
     """Its directory may be on a disk that is not there just now: what is indexed of it stays."""
     own = held.memory.project
     other = make_memory(tmp_path / "other", DAYS, home=held.memory.home)
@@ -132,7 +132,7 @@ def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> Non
     assert len(other.snapshot) == 6
 
 
-def test_a_first_index_that_takes_long_is_made_elsewhere(
+def test_a_client_does_a_slow_first_index_itself(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import threading

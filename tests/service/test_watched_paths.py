@@ -21,7 +21,7 @@ def directories(root: Path, found: WatchedPaths) -> dict[str, bool]:
     return {os.path.relpath(path, root): deep for path, deep in found.directories.items()}
 
 
-def test_the_nearest_directory_until_there_is_one(root: Path) -> None:
+def test_existing_directories_on_the_way_are_watched(root: Path) -> None:
     assert directories(root, watched_paths(str(root), [MEMORY])) == {".": False}
     (root / ".memkit").mkdir()
     assert directories(root, watched_paths(str(root), [MEMORY])) == {".": False, ".memkit": False}
@@ -32,14 +32,14 @@ def test_the_nearest_directory_until_there_is_one(root: Path) -> None:
     assert directories(root, watched_paths(str(root), [MEMORY, Path(".")])) == {".": True}
 
 
-def test_outside_of_the_project_only_the_next(root: Path, tmp_path: Path) -> None:
+def test_outside_the_project_only_the_nearest_directory_is_watched(root: Path, tmp_path: Path) -> None:
     paths = [tmp_path / "notes" / "deep" / "a.md"]
     assert directories(root, watched_paths(str(root), paths)) == {"..": False}
     (tmp_path / "notes" / "deep").mkdir(parents=True)
     assert directories(root, watched_paths(str(root), paths)) == {"../notes/deep": False}
 
 
-def test_a_link_is_watched_and_where_it_leads(root: Path) -> None:
+def test_a_link_and_its_target_are_watched(root: Path) -> None:
     (root / ".away" / "notes").mkdir(parents=True)
     (root / "notes").symlink_to(root / ".away" / "notes")
     found = watched_paths(str(root), [Path("notes")])
@@ -47,7 +47,7 @@ def test_a_link_is_watched_and_where_it_leads(root: Path) -> None:
     assert found.concern(str(root / "notes"), is_directory=False)
 
 
-def test_what_lies_behind_a_link_out_of_the_project_is_not_watched(root: Path, tmp_path: Path) -> None:
+def test_the_target_of_a_link_out_of_the_project_is_not_watched(root: Path, tmp_path: Path) -> None:
     (tmp_path / "away" / "deep").mkdir(parents=True)
     (root / "notes").symlink_to(tmp_path / "away")
     found = watched_paths(str(root), [Path("notes")])
@@ -77,7 +77,7 @@ def test_what_lies_behind_a_link_out_of_the_project_is_not_watched(root: Path, t
         ("src", True, False),
     ],
 )
-def test_what_concerns_a_memory(
+def test_names_that_concern_a_memory(
     root: Path, path: str, is_directory: bool, concerns: bool
 ) -> None:
     (root / MEMORY).mkdir(parents=True)

@@ -161,7 +161,7 @@ def test_changes(busy: Watched, tmp_path: Path, change: str) -> None:
     busy.expect()
 
 
-def test_what_is_no_change(busy: Watched) -> None:
+def test_irrelevant_files_are_not_reported(busy: Watched) -> None:
     for name in (".a.md.swp", "4913", "a.md~", ".#a.md", "#a.md#", "a.md.tmp", ".hidden/x.md", "x.txt"):
         busy.write(name)
         (busy.memory / name).unlink()
@@ -213,7 +213,7 @@ def test_a_memory_that_comes_and_goes(watched: Watched) -> None:
         watched.expect_all()
 
 
-def test_a_memory_deleted_and_made_anew_in_one_burst(busy: Watched) -> None:
+def test_a_memory_deleted_and_created_again_in_one_burst(busy: Watched) -> None:
     shutil.rmtree(busy.root / ".memkit")
     (busy.memory / "deep").mkdir(parents=True)  # many a file system gives it the same inodes
     busy.expect_all()
@@ -221,7 +221,7 @@ def test_a_memory_deleted_and_made_anew_in_one_burst(busy: Watched) -> None:
     busy.expect_all()
 
 
-def test_a_memory_exchanged_in_one_burst(busy: Watched, tmp_path: Path) -> None:
+def test_a_memory_replaced_in_one_burst(busy: Watched, tmp_path: Path) -> None:
     (tmp_path / "new" / "memory" / "deep").mkdir(parents=True)
     (busy.root / ".memkit").rename(tmp_path / "old")
     (tmp_path / "new").rename(busy.root / ".memkit")
@@ -230,7 +230,7 @@ def test_a_memory_exchanged_in_one_burst(busy: Watched, tmp_path: Path) -> None:
     busy.expect_all()
 
 
-def test_a_memory_that_is_exchanged(busy: Watched, tmp_path: Path) -> None:
+def test_a_memory_moved_away_and_back(busy: Watched, tmp_path: Path) -> None:
     busy.memory.rename(tmp_path / "old")
     busy.expect()
     (tmp_path / "old").rename(busy.memory)
@@ -387,7 +387,7 @@ def test_a_closed_watcher_leaves_nothing_open(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EACCES])
-def test_where_no_watch_is_to_be_had_it_polls(
+def test_it_polls_where_it_cannot_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(self: _ProjectWatch) -> None:
