@@ -1,4 +1,4 @@
-"""Work that recurs: jobs with a period each, and rounds of summaries.
+"""Recurring jobs, each with its period.
 
 The service runs them, and without one `memkit work`. Every job can be interrupted and run again.
 `run/jobs.json` records when it last ended, so a killed one is due again.
@@ -7,7 +7,6 @@ The service runs them, and without one `memkit work`. Every job can be interrupt
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +17,6 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
-from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError, NotFoundError
 from memkit.files import make_private_directory
 from memkit.hook.project import Project
@@ -216,89 +214,3 @@ def run_job(job: Job, context: JobContext) -> JobState:
     state = JobState(started, round(time.time() - started, 3), result, failed, paused)
     book.save(job.name, state)
     return state
-
-
-CHECK_SECONDS = 60.0
-"""The shortest time between two checks for waiting summaries."""
-
-BUDGET_SECONDS = 900.0
-"""The pause when the day's budget is spent: a round reads all waiting sessions again."""
-
-PAUSE_FACTOR = 20
-"""The pause after a round, as a multiple of its processor time. It may read very many days and archives."""
-
-
-class SummaryRounds:
-    """Makes due summaries, and compacts once an hour.
-
-    Each round has a thread of its own: model calls take seconds and need no index lock.
-    """
-
-    def __init__(
-        self,
-        home: Home,
-        settings_of: Callable[[Project], Settings],
-        index: Callable[[str], object],
-        note_error: Callable[[str], None],
-    ) -> None:
-        """`index` updates the index of a project with new bullets or facts."""
-        self._home = home
-        self._settings_of = settings_of
-        self._index = index
-        self._note_error = note_error
-        self._thread: threading.Thread | None = None
-        self._checked = 0.0
-        self._paused_until = 0.0
-        self._compacted = 0.0
-        self._is_stopping = False
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a round is running."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def start_if_due(self, idle_seconds: float) -> None:
-        """Start a round if summaries wait, or once an hour.
-
-        `idle_seconds` is the life of an idle service: check at least once in it.
-        """
-        now = time.monotonic()
-        if self.is_busy or self._is_stopping or now < self._paused_until:
-            return
-        if now - self._checked < min(CHECK_SECONDS, idle_seconds):
-            return
-        self._checked = now
-        is_hour = not self._compacted or now - self._compacted >= HOUR
-        if is_hour:
-            self._compacted = now
-        if SummaryQueue(self._home) or is_hour:
-            self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
-            self._thread.start()
-
-    def stop(self) -> None:
-        """Begin no further call. The current one ends by itself, or with the process."""
-        self._is_stopping = True
-
-    def _run(self) -> None:
-        from memkit.llm.providers import find_provider
-        from memkit.summarize.compact_due import compact_due
-        from memkit.summarize.run import run_due
-
-        began, pause = time.thread_time(), 0.0
-        for what, run in (("summaries", run_due), ("compaction", compact_due)):
-            try:
-                report = run(
-                    self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping
-                )
-            except Exception as error:  # the next round tries again
-                logger.exception("a round of %s failed", what)
-                self._note_error(f"{what}: {error}")
-                continue
-            if report.is_out_of_budget:
-                pause = BUDGET_SECONDS
-            for line in report.failures:
-                self._note_error(f"{what}: {line}")
-            for root in sorted(report.projects):
-                self._index(root)
-        pause = max(pause, (time.thread_time() - began) * PAUSE_FACTOR)
-        self._paused_until = time.monotonic() + pause

@@ -31,9 +31,10 @@ from memkit.paths import Home
 from memkit.recall import usage
 from memkit.recall.answers import SearchRequest
 from memkit.recall.pointers import find_pointers, lay_out, written_by
-from memkit.service.jobs import Job, JobContext, JobState, SummaryRounds, job_named, run_job
+from memkit.service.jobs import Job, JobContext, JobState, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
+from memkit.service.summaries import Summaries
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load
@@ -70,7 +71,7 @@ class Operations:
         self.live = LiveSessions(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
         self.watcher = Watcher(self.writer.index)
-        self.summaries = SummaryRounds(home, self.settings_of, self.writer.index, self._note_error)
+        self.summaries = Summaries(home, self.settings_of, self.writer.index, self._note_error)
         self._projects = OpenProjects(
             home,
             self._models,

@@ -177,7 +177,7 @@ class _Service:
                 os._exit(0)
             self._limit_log()
             self._start_due_jobs()
-            self.operations.summaries.start_if_due(idle)
+            self.operations.summaries.look(idle)
             if self._is_idle(idle):
                 self.is_idle = True
                 return

@@ -61,7 +61,10 @@ def test_a_search_kills_it_and_continues_alone(stopped: RunningService) -> None:
     assert "hung" not in stopped.memkit("search", "which port").stderr
 
 
-@pytest.mark.parametrize("arguments", [("index",), ("work", "--wait"), ("remember", "A quagga is a zebra.")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("index",), ("work", "--wait"), ("remember", "A quagga is a zebra."), ("jobs", "run", "retry")],
+)
 def test_commands_do_not_wait_for_its_lock(
     stopped: RunningService, arguments: tuple[str, ...]
 ) -> None:
@@ -71,6 +74,16 @@ def test_commands_do_not_wait_for_its_lock(
         assert "quagga" in stopped.memkit("search", "--all", "quagga").stdout
     assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+
+
+def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
+    """As `memkit summarize` and `memkit compact` do when they index what they wrote."""
+    said: list[str] = []
+    with index_lock(stopped.memory.home, 60.0, said.append):
+        pass
+    assert stopped.process is not None
+    assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+    assert len(said) == 1 and "hung; killed it" in said[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rounds of summaries in the service: when they begin, and how long the pauses are."""
+"""Rounds of summaries in the service: when they start, and the pauses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from memkit.llm import providers
-from memkit.service import jobs
-from memkit.service.jobs import SummaryRounds
+from memkit.service import summaries
+from memkit.service.summaries import Summaries
 from tests.summarize.stage import SummaryStage
 
 
 class Service:
-    """What the service does every few seconds; `now` is its clock, `effort` what a round works."""
+    """A fake service; `now` is its clock, `effort` the CPU seconds of a round."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
         self.stage = SummaryStage(root, **settings)
@@ -24,14 +24,14 @@ class Service:
         self.indexed: list[str] = []
         self.now = 1000.0
         self.worked = self.effort = 0.0
-        self.summaries = SummaryRounds(
+        self.summaries = Summaries(
             self.stage.home, lambda _: self.stage.settings, self.indexed.append, self.errors.append
         )
 
     def look(self, after: float) -> int:
-        """Look so many seconds later; how many calls were made by then."""
+        """Call `look` after some seconds, and return the number of calls so far."""
         self.now += after
-        self.summaries.start_if_due(600)
+        self.summaries.look(600)
         thread = self.summaries._thread
         if thread is not None:
             thread.join(60)
@@ -50,13 +50,13 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return service.worked
 
         clock = SimpleNamespace(monotonic=lambda: service.now, thread_time=thread_time)
-        monkeypatch.setattr(jobs, "time", clock)
+        monkeypatch.setattr(summaries, "time", clock)
         return service
 
     return make
 
 
-def test_waiting_turns_are_summarized_and_indexed(make: Any) -> None:
+def test_queued_turns_are_summarized_and_indexed(make: Any) -> None:
     service = make()
     assert service.look(0) == 1
     assert service.indexed == [service.stage.project.root]
@@ -72,7 +72,7 @@ def test_a_spent_budget_is_reported_every_quarter_of_an_hour(make: Any) -> None:
     assert service.look(400) == 1
 
 
-def test_the_pause_is_proportional_to_the_work_of_a_round(make: Any) -> None:
+def test_the_pause_grows_with_the_cpu_time_of_a_round(make: Any) -> None:
     service = make(provider="none")
     service.effort = 30.0  # very many sessions wait
     service.look(0)

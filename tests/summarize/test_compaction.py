@@ -23,7 +23,7 @@ from memkit.llm import providers
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.llm.model import RefusedError, Task, UnavailableError, UnusableReplyError
-from memkit.service.jobs import SummaryRounds
+from memkit.service.summaries import Summaries
 from memkit.summarize import compact_due as due
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, Target, Work
@@ -614,8 +614,8 @@ def test_the_service_condenses_in_its_thread_for_summaries(
     monkeypatch.setattr(providers, "find_provider", lambda settings: stage.provider)
     indexed: list[str] = []
     errors: list[str] = []
-    summaries = SummaryRounds(stage.home, lambda project: stage.settings, indexed.append, errors.append)
-    summaries.start_if_due(0.0)
+    summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append)
+    summaries.look(0.0)
     assert summaries._thread is not None
     summaries._thread.join(60)
     assert (indexed, errors) == ([stage.project.root], [])

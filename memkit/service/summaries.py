@@ -1,0 +1,100 @@
+"""Summaries and compactions in the background.
+
+They have their own thread: a model call takes seconds and needs no lock of the index.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from memkit.capture.summary_queue import SummaryQueue
+from memkit.hook.project import Project
+from memkit.paths import Home
+from memkit.settings.load import Settings
+
+logger = logging.getLogger(__name__)
+
+ROUND_SECONDS = 60.0
+"""The least time between two rounds."""
+
+COMPACT_SECONDS = 3600.0
+"""The time after which a round starts even with an empty queue: a compaction may be due."""
+
+BUDGET_SECONDS = 900.0
+"""The pause after a round that ended with today's budget: the next one would read the whole queue again."""
+
+REST_FACTOR = 20
+"""The pause after a round, as a multiple of its CPU time: a long queue takes long to read."""
+
+
+class Summaries:
+    """Starts a round of summaries and compactions when something is queued, and once an hour."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings_of: Callable[[Project], Settings],
+        index: Callable[[str], object],
+        note_error: Callable[[str], None],
+    ) -> None:
+        """Call `index` for each project that got bullets or facts, and `note_error` for each failure."""
+        self._home = home
+        self._settings_of = settings_of
+        self._index = index
+        self._note_error = note_error
+        self._thread: threading.Thread | None = None
+        self._next_round = 0.0
+        self._next_compaction = 0.0
+        self._is_stopping = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a round is running."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def look(self, idle_seconds: float) -> None:
+        """Start a round if it is time for one and something is queued or may be due.
+
+        `idle_seconds` is the time after which the service exits without a request: it looks once in it.
+        """
+        now = time.monotonic()
+        if self.is_busy or self._is_stopping or now < self._next_round:
+            return
+        self._next_round = now + min(ROUND_SECONDS, idle_seconds)
+        may_compact = now >= self._next_compaction
+        if may_compact:
+            self._next_compaction = now + COMPACT_SECONDS
+        if may_compact or SummaryQueue(self._home):
+            self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no further call. A running one ends by itself, or with the process."""
+        self._is_stopping = True
+
+    def _run(self) -> None:
+        from memkit.llm.providers import find_provider
+        from memkit.summarize.compact_due import compact_due
+        from memkit.summarize.run import run_due
+
+        began, pause = time.thread_time(), 0.0
+        for what, run in (("summaries", run_due), ("compaction", compact_due)):
+            try:
+                report = run(
+                    self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping
+                )
+            except Exception as error:  # the next round tries again
+                logger.exception("a round of %s failed", what)
+                self._note_error(f"{what}: {error}")
+                continue
+            if report.is_out_of_budget:
+                pause = BUDGET_SECONDS
+            for line in report.failures:
+                self._note_error(f"{what}: {line}")
+            for root in sorted(report.projects):
+                self._index(root)
+        pause = max(pause, (time.thread_time() - began) * REST_FACTOR)
+        self._next_round = max(self._next_round, time.monotonic() + pause)
