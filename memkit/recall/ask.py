@@ -104,26 +104,18 @@ class SearchClient:
 
     def _find(self, asked: SearchRequest) -> Answer:
         if self._searcher is None:
+            arguments = {
+                "request": msgspec.to_builtins(asked),
+                "search": msgspec.to_builtins(self._settings.search),
+                "all_projects": self._all_projects,
+            }
+            given = self._project, self._home, self._settings, "search", arguments
             try:
-                return self._ask(asked)
-            except ServiceUnavailable as reason:
+                return msgspec.convert(ask_service(*given, announce=self._announce), Answer)
+            except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
                 logger.debug("searching without the service: %s", reason)
                 self._searcher = self._open()
         return self._searcher.answer(asked)
-
-    def _ask(self, asked: SearchRequest) -> Answer:
-        arguments = {
-            "request": msgspec.to_builtins(asked),
-            "search": msgspec.to_builtins(self._settings.search),
-            "all_projects": self._all_projects,
-        }
-        found = ask_service(
-            self._project, self._home, self._settings, "search", arguments, announce=self._announce
-        )
-        try:
-            return msgspec.convert(found, Answer)
-        except msgspec.ValidationError as error:  # from a newer memkit
-            raise ServiceUnavailable("broken", str(error)) from error
 
     def _open(self) -> Searcher:
         from memkit.recall.open import open_searcher

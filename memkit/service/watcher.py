@@ -192,24 +192,21 @@ class _ProjectWatch:
         """Observe the directories as they are now, or poll if that is impossible."""
         if self.is_polling:
             return
-        try:
-            reason = self._silent_path()
-            if not reason:
-                self._observe()
-        except OSError as error:
-            reason = describe_limit(error) or f"it cannot be watched: {error}"
-        if reason:
-            self._stop_observer()
-            self.is_polling = True
-            self._announce(f"{self._root} is checked every {POLL_SECONDS:g} s: {reason}")
-
-    def _silent_path(self) -> str:
         for path in self._paths:
             real = os.path.realpath(os.path.join(self._root, path))
             kind = silent_file_system(real)
             if kind is not None:
-                return f"{real} is on {kind}, which does not report all changes"
-        return ""
+                self._start_polling(f"{real} is on {kind}, which does not report all changes")
+                return
+        try:
+            self._observe()
+        except OSError as error:
+            self._start_polling(describe_limit(error) or f"it cannot be watched: {error}")
+
+    def _start_polling(self, reason: str) -> None:
+        self._stop_observer()
+        self.is_polling = True
+        self._announce(f"{self._root} is checked every {POLL_SECONDS:g} s: {reason}")
 
     def _observe(self) -> None:
         """Observe all directories with a new observer. Raise `OSError` if one cannot be watched."""
