@@ -123,10 +123,10 @@ def _select(
 
 def _found(context: Context, query: str, k: int | None) -> tuple[str, ...]:
     from memkit.recall.answers import SearchRequest
-    from memkit.recall.ask import SearchClient
+    from memkit.recall.ask import Asker
 
-    client = SearchClient(context.project, context.home, context.settings(), context.say)
-    answer = client.answer(SearchRequest(query, k))
+    asker = Asker(context.project, context.home, context.settings(), context.say)
+    answer = asker.answer(SearchRequest(query, k))
     if not answer.results:
         raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
     return tuple(result.id for result in answer.results)

@@ -48,7 +48,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.hook.session_facts import session_facts
     from memkit.recall.answers import SearchRequest
-    from memkit.recall.ask import SearchClient
+    from memkit.recall.ask import Asker
     from memkit.recall.layout import lay_out
 
     context.stay_in_project()
@@ -57,8 +57,8 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     if not question:
         brief = session_facts(context.project, budget * 4)
         return brief, {"text": brief, "results": []}
-    client = SearchClient(context.project, context.home, settings, context.say)
-    answer = client.answer(SearchRequest(question, MOST_RESULTS))
+    asker = Asker(context.project, context.home, settings, context.say)
+    answer = asker.answer(SearchRequest(question, MOST_RESULTS))
     text = lay_out(answer, budget, context.project.root)
     # Not the question: stdin can be any file, which whoever runs this may not be allowed to read.
     return text, {**answer.as_dict(with_query=False), "text": text}

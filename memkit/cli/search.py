@@ -85,14 +85,14 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and asked["min_relevance"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
-    from memkit.recall.ask import SearchClient
+    from memkit.recall.ask import Asker
 
     context.stay_in_project(all_projects)
     if everything:
         asked["min_relevance"] = 0.0
     request = _request(context, query or "", explain, asked)
     flags: dict[Key, Any] = {("search", "mode"): mode} if mode else {}
-    client = SearchClient(
+    asker = Asker(
         context.project,
         context.home,
         context.settings(flags),
@@ -102,11 +102,11 @@ def search_command(
     if batch is not None:
         lines = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="replace")
         for number, line in _queries(lines):
-            answer = client.answer(dataclasses.replace(request, query=line))
+            answer = asker.answer(dataclasses.replace(request, query=line))
             # Not the query: stdin can be any file, which whoever runs this may not be allowed to read.
             context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return
-    answer = client.answer(request)
+    answer = asker.answer(request)
     if context.as_json:
         context.print_json(answer.as_dict())
         return

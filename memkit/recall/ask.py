@@ -66,7 +66,7 @@ def ask_service(
         raise ServiceUnavailable("broken", str(refused)) from refused
 
 
-class SearchClient:
+class Asker:
     """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
