@@ -1,6 +1,6 @@
-"""Locks on files: those that `filelock` takes too, without it, for the hooks and the launcher.
+"""Lock files as the `filelock` package does, for hooks and the launcher, which run without it.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import sys
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed; False if another has it. Raises `OSError`."""
+    """Lock an open file until it is closed. Return False if it is locked already. Raise `OSError`."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(descriptor, 0, os.SEEK_SET)  # it locks the byte that stands there
+            os.lseek(descriptor, 0, os.SEEK_SET)  # it locks the byte at the current position
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
@@ -30,7 +30,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def is_locked(path: str) -> bool:
-    """Whether some process holds the lock file at `path` at this moment."""
+    """Return whether a process holds the lock file at `path` now."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

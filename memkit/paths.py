@@ -53,6 +53,7 @@ class Home:
         self.service_lock = os.path.join(self.run, "service.lock")
         self.service_token = os.path.join(self.run, "service.json")
         self.service_problem = os.path.join(self.run, "service.problem")
+        self.pointer_history = os.path.join(self.run, "shown")
         self.left = os.path.join(self.run, "left.json")
         self.checked = os.path.join(self.run, "checked")
         self.hook_settings = os.path.join(self.run, "hooks.json")

@@ -1,6 +1,6 @@
-"""How memkit starts and ends other processes, which Windows does in its own way.
+"""Find, start, and kill other processes, on Windows too.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ MAX_OUTPUT_BYTES = 4_000_000
 
 _POLL_SECONDS = 0.02
 
-# In `subprocess` only Windows has these names. With DETACHED_PROCESS instead, each console program
-# that such a process runs (git, claude) would open a window of its own.
+# `subprocess` has these names on Windows only. With DETACHED_PROCESS instead, each console program that such
+# a process runs (git, claude) would open a window.
 _CREATE_NEW_PROCESS_GROUP = 0x00000200
 _CREATE_NO_WINDOW = 0x08000000
 
 
 def no_window() -> dict[str, Any]:
-    """Arguments for `subprocess` that keep a child from opening a console window."""
+    """Return the `subprocess` arguments that keep a child from opening a console window."""
     return {"creationflags": _CREATE_NO_WINDOW} if sys.platform == "win32" else {}
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """The absolute path of a program on `PATH`, or on `path`; None if there is none.
+    """Return the absolute path of a program on `PATH`, or on `path`, None if there is none.
 
-    Never one in the current directory, where Windows looks first: that may be a stranger's repository.
+    Ignore the current directory, where Windows looks first: it may be a stranger's repository.
     """
     endings = [""]
     if sys.platform == "win32":
@@ -49,9 +49,9 @@ def find_program(name: str, path: str | None = None) -> str | None:
 
 
 def detached() -> dict[str, Any]:
-    """Arguments for `subprocess`, for a child that no Ctrl-C and no end of our terminal reaches.
+    """Return the `subprocess` arguments for a child that survives Ctrl-C and the end of the terminal.
 
-    It leads a group of its own, which `kill_group` ends, and may outlive us.
+    It leads a process group, which `kill_group` kills, and may outlive this process.
     """
     if sys.platform == "win32":
         return {"creationflags": _CREATE_NO_WINDOW | _CREATE_NEW_PROCESS_GROUP}
@@ -59,14 +59,14 @@ def detached() -> dict[str, Any]:
 
 
 def kill_group(process: Popen[Any]) -> None:
-    """Kill a child that was started `detached`, with all it started, and wait for its end."""
+    """Kill a child that was started with `detached`, and all that it started. Wait for its end."""
     if sys.platform == "win32":
-        if process.poll() is None:  # its number may be another's by now
+        if process.poll() is None:  # its id may belong to another process by now
             _kill_tree(process.pid)
     else:
         try:
             os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
+        except (ProcessLookupError, PermissionError):  # all gone; macOS raises the latter for zombies
             pass
     process.kill()
     process.wait()
@@ -132,7 +132,7 @@ def _system_program(name: str) -> str:
 
 
 def _kill_tree(number: int) -> None:
-    """Kill a process of Windows and its children; without `taskkill` the children stay."""
+    """Kill a Windows process and its children. Without `taskkill` the children survive."""
     import subprocess
 
     try:

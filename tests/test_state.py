@@ -25,7 +25,7 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.recall import usage
 from memkit.service.jobs import JOBS, JobBook
-from memkit.service.pointer_history import PointerHistory
+from memkit.service.operations import PointerHistory
 from memkit.state import parse_json
 
 DEEP = "[" * 200_000

@@ -31,7 +31,6 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
     """
     from memkit.forget.audit import Audit
     from memkit.index import index_lock
-    from memkit.recall.ask import end_if_hung
 
     audit = Audit(
         context.home,
@@ -40,7 +39,6 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
         context.say,
     )
     if fix:
-        end_if_hung(context.home, context.say)
         with index_lock(context.home, LOCK_SECONDS, context.say):
             report = audit.fix()
     else:

@@ -28,12 +28,10 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     from memkit.capture.known_projects import projects_with_memory
     from memkit.index import index_lock
     from memkit.maintenance.backup import back_up
-    from memkit.recall.ask import end_if_hung
 
     path = Path(file).absolute()
     if path.exists() and not yes:
         raise BackupError(f"{path} exists; name another file, or --yes replaces it")
-    end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
         projects = projects_with_memory(context.home, [context.project])
         report = back_up(context.home, projects, path)

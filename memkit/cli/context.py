@@ -142,9 +142,7 @@ class Context:
     def index_lock(self, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Hold the index lock, after ending a service that hangs. Raise `IndexBusyError`."""
         from memkit.index import index_lock
-        from memkit.recall.ask import end_if_hung
 
-        end_if_hung(self.home, self.say)
         with index_lock(self.home, wait_seconds, self.say):
             yield
 

@@ -132,11 +132,11 @@ def _search(context: Context, query: str, k: int | None) -> tuple[str, ...]:
 def _finish(context: Context, selection: ForgetSelection, found: Locations | None) -> None:
     from memkit.forget.erasing import forget
     from memkit.index import index_lock
+    from memkit.ipc.stop import stop_hung_service
     from memkit.llm.calls import calls_lock
-    from memkit.recall.ask import end_if_hung
 
     settings_of = functools.cache(context.settings_of)
-    end_if_hung(context.home, context.say)
+    stop_hung_service(context.home, context.say)  # it may hold the lock of model calls
     with (
         calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),

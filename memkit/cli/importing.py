@@ -119,10 +119,8 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
     from memkit.cli.progress import counting, reading
     from memkit.index import index_lock, sync_project
     from memkit.ipc import launch, unindexed
-    from memkit.recall.ask import end_if_hung
 
     settings = context.settings()
-    end_if_hung(context.home, context.say)
     with index_lock(context.home, LOCK_SECONDS, context.say):
         running = Importer(selection, settings)
         with reading(context, "reading sessions", selection.size) as read:

@@ -45,10 +45,6 @@ def index_command(
 
 def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
     """Update the index of the context's project, in the service if it is running."""
-    from memkit.recall.ask import end_if_hung
-
-    if rebuild:
-        end_if_hung(context.home, context.say)
     report = None if rebuild else _by_service(context)
     return index_here(context, rebuild=rebuild) if report is None else report
 

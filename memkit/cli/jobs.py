@@ -20,7 +20,7 @@ RUN_SECONDS = 600.0
 @click.argument("action", type=click.Choice(["list", "run", "pause", "resume"]), default="list")
 @click.argument("name", required=False)
 def jobs_command(context: Context, action: str, name: str | None) -> None:
-    """What memkit does by itself now and then: when last, when next, with what result.
+    """List recurring jobs with their last and next runs and results; run, pause, or resume one.
 
     \b
       memkit jobs
@@ -32,7 +32,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     book = JobBook(context.home)
     if action != "list":
         if name is None:
-            raise click.UsageError(f"which one? {', '.join(job.name for job in JOBS)}")
+            raise click.UsageError(f"name a job: {', '.join(job.name for job in JOBS)}")
         job = job_named(name)
         if action == "run":
             _run(context, job.name)
@@ -46,8 +46,7 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
         return
     for job in JOBS:
         state = states[job.name]
-        said = f"{job.name:<10} {job.purpose}; {_when(job, state)}"
-        click.echo(plain(said))
+        click.echo(plain(f"{job.name:<10} {job.purpose}; {_when(job, state)}"))
         if state.result:
             click.echo(plain(f"           {'failed: ' if state.failed else ''}{state.result}"))
 
@@ -76,10 +75,10 @@ def _run(context: Context, name: str) -> None:
 
 
 def run_here(context: Context, names: list[str]) -> list[Any]:
-    """Run jobs in this process, under the index lock; how each ended."""
+    """Run jobs in this process, under the index lock. Return their states."""
     from memkit.hook.project import Project
     from memkit.index import index_lock, sync_project
-    from memkit.service.jobs import Surroundings, job_named, run_job
+    from memkit.service.jobs import JobContext, job_named, run_job
 
     settings_of = functools.cache(context.settings_of)
 
@@ -87,8 +86,8 @@ def run_here(context: Context, names: list[str]) -> list[Any]:
         return sync_project(project, context.home, settings_of(project))
 
     with index_lock(context.home, WAIT_SECONDS, context.say):
-        around = Surroundings(context.home, settings_of, index)
-        return [run_job(job_named(name), around) for name in names]
+        job_context = JobContext(context.home, settings_of, index)
+        return [run_job(job_named(name), job_context) for name in names]
 
 
 def _as_dict(job: Any, state: Any) -> dict[str, Any]:

@@ -40,11 +40,11 @@ def restore_command(
       memkit restore ~/memkit.tar.zst --move /old/shop ~/shop
     """
     from memkit.index import index_lock
+    from memkit.ipc.stop import stop_hung_service
     from memkit.llm.calls import calls_lock
     from memkit.maintenance.restore import open_backup
-    from memkit.recall.ask import end_if_hung
 
-    end_if_hung(context.home, context.say)
+    stop_hung_service(context.home, context.say)  # it may hold the lock of model calls
     with (
         calls_lock(context.home, LOCK_SECONDS),
         index_lock(context.home, LOCK_SECONDS, context.say),

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, command, plain
 from memkit.errors import IndexBusyError, MemkitError
+from memkit.text import plural
 
 STATUS_SECONDS = 5.0
 START_SECONDS = 30.0
@@ -20,10 +21,10 @@ START_SECONDS = 30.0
 @command("service")
 @click.argument("action", type=click.Choice(["start", "stop", "restart", "status", "logs", "run"]))
 def service_command(context: Context, action: str) -> None:
-    """The process that keeps index and model warm: start, stop, restart, status, logs.
+    """Manage the process that keeps the index and the model in memory.
 
-    It starts by itself when a session or a search wants it, and ends by itself when nobody does
-    (setting service.idle_minutes). `run` is that process, in the foreground.
+    It starts when a session or a search needs it, and exits when it is idle (setting
+    service.idle_minutes). `run` is that process, in the foreground.
 
     \b
       memkit service status
@@ -52,30 +53,30 @@ def service_command(context: Context, action: str) -> None:
 
 def _run(context: Context) -> None:
     from memkit.cli.log import log_to_file
-    from memkit.service.server import DeafError, run
+    from memkit.service.server import CannotListenError, run
 
     if not os.path.isdir(context.home.root):
-        return  # the home is gone since somebody started this; do not bring it back
+        return  # the home was removed since this was started; do not bring it back
     os.umask(0o077)
     log_to_file(context.home)
     try:
         if not run(context.home):
-            context.say("there is a service already")
+            context.say("the service is already running")
             return
-    except DeafError as error:
+    except CannotListenError as error:
         _work_instead(context, error)
         return
     logging.shutdown()
-    os._exit(0)  # without waiting for threads that read for somebody who has left
+    os._exit(0)  # without waiting for threads whose clients have gone
 
 
 def _work_instead(context: Context, error: MemkitError) -> None:
-    """Do what hooks started the service for: nobody else does."""
+    """Do the work that hooks started the service for."""
     from memkit.cli.work import work_here
 
     logging.getLogger(__name__).warning("%s", error)
     context.say(f"{error}; working without a service")
-    with contextlib.suppress(IndexBusyError):  # another worker is at it
+    with contextlib.suppress(IndexBusyError):  # another worker does it
         for line in work_here(context).failures:
             context.say(line)
 
@@ -94,19 +95,20 @@ def _status(context: Context) -> dict[str, Any]:
 
 def _start(context: Context) -> None:
     from memkit.ipc import launch
-    from memkit.ipc.stop import wait_for
+    from memkit.ipc.stop import problem_of, wait_for
 
     problem = Path(context.home.service_problem)
     problem.unlink(missing_ok=True)
     launch.start(context.home, "service", "run")
 
-    def has_begun() -> bool:
+    def has_started() -> bool:
         return bool(_status(context)["answers"]) or problem.exists()
 
-    wait_for(has_begun, START_SECONDS, "the service has not started")
+    wait_for(has_started, START_SECONDS, "the service has not started")
     if problem.exists():
-        reason = problem.read_text(encoding="utf-8", errors="replace")
-        raise MemkitError(f"the service cannot listen: {reason}; memkit works without it")
+        raise MemkitError(
+            f"the service cannot listen: {problem_of(context.home)}; memkit works without it"
+        )
 
 
 def _show(value: dict[str, Any]) -> None:
@@ -119,15 +121,15 @@ def _show(value: dict[str, Any]) -> None:
     chunks = sum(value["projects"].values())
     lines = {
         "process": f"{value['pid']}, version {value['version']}, up {_span(value['uptime_seconds'])}",
-        "memory": f"{value['memory_mb']:.0f} MB, {counted(value['threads'], 'thread')}",
-        "sessions": counted(len(value["sessions"]), "live session"),
-        "queue": f"{counted(value['queue'], 'task')}, {counted(value['waiting'], 'event')} waiting",
-        "index": f"{counted(len(value['projects']), 'project')} open, {counted(chunks, 'chunk')}",
+        "memory": f"{value['memory_mb']:.0f} MB, {plural(value['threads'], 'thread')}",
+        "sessions": plural(len(value["sessions"]), "live session"),
+        "queue": f"{plural(value['queue'], 'task')}, {plural(value['waiting'], 'event')} waiting",
+        "index": f"{plural(len(value['projects']), 'project')} open, {plural(chunks, 'chunk')}",
     }
     for name, text in lines.items():
         click.echo(f"{name:<10}{plain(text)}")
     for root, size in value["projects"].items():
-        click.echo(plain(f"          {root}: {counted(size, 'chunk')}"))
+        click.echo(plain(f"          {root}: {plural(size, 'chunk')}"))
     for line in value["errors"]:
         click.echo(plain(f"error     {line}"))
 

@@ -7,15 +7,15 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli import unexpected
-from memkit.cli.context import Context, command, counted
+from memkit.cli.context import Context, command
 from memkit.cli.index import LOCK_SECONDS, print_report
 from memkit.errors import MemkitError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.service.watcher import Watcher
@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 def watch_command(context: Context, paths: tuple[str, ...]) -> None:
     """Index now, and again whenever the memory changes, until Ctrl-C. For use without the plugin.
 
-    Prints a line, or with --json an object, for each time. Each PATH, a markdown file or a directory
-    of them, becomes a part of this project's memory and stays one.
+    Prints a line for each pass, with --json an object. Adds each PATH, a Markdown file or a directory of
+    them, to this project's memory permanently.
 
     \b
       memkit watch
@@ -42,12 +42,12 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
         change_paths(context.home, context.project, add=paths)
     has_changed = threading.Event()
     with _until_interrupted():
-        watcher = Watcher(lambda root: has_changed.set(), say=context.say)
+        watcher = Watcher(lambda root: has_changed.set(), context.say)
         try:
-            # First watch, then index: what changes in between is told.
-            count = _watch(context, watcher)
+            # Watch first, then index: a change in between is reported.
+            count = watcher.watch_memory(context.project, context.home, context.settings())
             context.say(
-                f"watching {counted(count, 'path')} of {context.project.root}; Ctrl-C ends it"
+                f"watching {plural(count, 'path')} of {context.project.root}; press Ctrl-C to stop"
             )
             while True:
                 _try_to_index(context, watcher)
@@ -59,7 +59,7 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
 
 @contextmanager
 def _until_interrupted() -> Iterator[None]:
-    """Runs what is in it until SIGINT or SIGTERM, which end it as if it were done."""
+    """Run the block until it ends, or until SIGINT or SIGTERM ends it without an error."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
         signal.signal(number, _interrupt)
@@ -73,43 +73,31 @@ def _until_interrupted() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # Once is enough: a second one would disturb the closing.
+    # A second one would interrupt the cleanup.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def _watch(context: Context, watcher: Watcher) -> int:
-    """Watch what the memory consists of by the settings as they are now; how many paths that is."""
-    from memkit.index.memory_files import memory_paths
-
-    settings = context.settings()
-    paths = memory_paths(context.project, context.home, settings)
-    watcher.watch(context.project.root, list(map(Path, paths)), exclude=settings.memory.exclude)
-    return len(paths)
-
-
 def _try_to_index(context: Context, watcher: Watcher) -> None:
-    """Index once; an error is said in a line."""
+    """Index once. Report an error in one line."""
     try:
-        _watch(context, watcher)
+        watcher.watch_memory(context.project, context.home, context.settings())
         _index(context)
-    except BrokenPipeError:  # whoever read the lines has left
+    except BrokenPipeError:  # the reader of the lines has exited
         raise
     except MemkitError as error:
         logger.warning("not indexed: %s", error)
         context.say(str(error))
-    except Exception as error:  # noqa: BLE001 - the next change may find it mended
+    except Exception as error:  # noqa: BLE001 - the next pass may succeed
         context.say(unexpected(error))
 
 
 def _index(context: Context) -> None:
     from memkit.cli.progress import counting
     from memkit.index import index_lock, sync_project
-    from memkit.recall.ask import end_if_hung
 
     project, home, settings = context.project, context.home, context.settings()
-    end_if_hung(home, context.say)
     with index_lock(home, LOCK_SECONDS, context.say), counting(context, "embedding") as progress:
         report = sync_project(project, home, settings, announce=context.say, progress=progress)
     print_report(context, report)

@@ -78,9 +78,9 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
         return msgspec.convert(found, WorkReport) if wait else None
     except ServiceUnavailable as unavailable:
         if unavailable.reason == "hung":
-            from memkit.recall.ask import end_hung_service
+            from memkit.ipc.stop import stop_hung_service
 
-            end_hung_service(context.home, context.say)
+            stop_hung_service(context.home, context.say)
     if retry:
         spool.retry_failed(context.home)
     return work_here(context, WAIT_SECONDS if wait else 0.0)

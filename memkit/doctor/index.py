@@ -212,7 +212,7 @@ def rebuild(subject: Subject) -> str:
 
 
 def _index(subject: Subject, is_rebuild: bool) -> str:
-    from memkit.index.sync import sync_project
+    from memkit.index import sync_project
 
     lines: list[str] = []
     with index_lock(subject.home, WAIT_SECONDS):

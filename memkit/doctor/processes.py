@@ -91,7 +91,7 @@ def check_listening(subject: Subject) -> Iterator[Finding]:
     problem = stop.problem_of(subject.home)
     if problem and subject.settings.service.enabled:
         yield Finding(
-            "service-deaf",
+            "service-unreachable",
             "warning",
             f"the service cannot listen: {problem}",
             "each hook starts a worker instead, searches are slower, and prompts get no pointers",
@@ -102,13 +102,13 @@ def check_listening(subject: Subject) -> Iterator[Finding]:
 def stop_service(subject: Subject) -> str:
     """Stop the service. Raise `MemkitError`."""
     stop.stop(subject.home)
-    stop.remove_left_behind(subject.home)
+    stop.remove_stale_files(subject.home)
     return "the service was stopped; the next hook or search starts one"
 
 
 def check_stale_files(subject: Subject) -> Iterator[Finding]:
     """Find the files of a service that was killed."""
-    for path in stop.left_behind(subject.home):
+    for path in stop.stale_files(subject.home):
         yield Finding(
             "service-left-behind",
             "note",
@@ -119,8 +119,8 @@ def check_stale_files(subject: Subject) -> Iterator[Finding]:
 
 def remove_stale_files(subject: Subject) -> str:
     """Remove the files of a killed service. Raise `OSError`."""
-    found = stop.left_behind(subject.home)
-    stop.remove_left_behind(subject.home)
+    found = stop.stale_files(subject.home)
+    stop.remove_stale_files(subject.home)
     return f"{plural(len(found), 'file')} of a killed service removed"
 
 

@@ -8,12 +8,15 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memkit.errors import IndexBusyError, IndexStoreError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory, read_head
 from memkit.locks import is_locked
 from memkit.paths import Home
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 logger = logging.getLogger(__name__)
 
@@ -22,9 +25,10 @@ logger = logging.getLogger(__name__)
 def index_lock(
     home: Home, wait_seconds: float, announce: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """Hold the index lock. Raise `IndexBusyError` if another process holds it for `wait_seconds`.
+    """Hold the index lock. Raise `IndexBusyError` if another process keeps it for `wait_seconds`.
 
-    `announce` gets one line if there is a process to wait for.
+    Before a wait, kill the service if it holds the lock and hangs. `announce` gets a line on that, and on a
+    wait.
     """
     # It takes 0.05 s, which a search of an up-to-date index saves.
     from filelock import FileLock, Timeout
@@ -35,9 +39,9 @@ def index_lock(
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            if announce is not None and wait_seconds > 0:
-                announce("waiting for another memkit process that is working on the index")
-            lock.acquire(timeout=wait_seconds)
+            if wait_seconds <= 0:
+                raise
+            _wait(home, lock, wait_seconds, announce)
     except Timeout as error:
         raise IndexBusyError(
             "another memkit process is working on the index; try again in a moment"
@@ -53,6 +57,24 @@ def index_lock(
         with contextlib.suppress(OSError):  # then it names a process that no longer holds the lock
             os.unlink(home.index_holder)
         lock.release()
+
+
+def _wait(
+    home: Home, lock: FileLock, wait_seconds: float, announce: Callable[[str], None] | None
+) -> None:
+    from filelock import Timeout
+
+    from memkit.ipc.stop import process_of, stop_hung_service
+
+    found = holder(home)
+    if found is None or found.process == process_of(home):
+        stop_hung_service(home, announce or logger.warning)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if announce is not None:
+            announce("waiting for another memkit process that is working on the index")
+        lock.acquire(timeout=wait_seconds)
 
 
 def _note_holder(home: Home) -> None:

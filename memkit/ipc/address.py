@@ -1,46 +1,50 @@
-"""Where the service of a memory home listens, and how one connects to it.
+"""The address of the service of a memory home: listen there, or connect to it.
 
-A Unix socket `run/service.sock`. If that path is longer than the system allows, or the file system has no
-sockets: one in a private directory of a random name, below `XDG_RUNTIME_DIR` or `/tmp`; its name stands
-in `run/service.json`. Where there are no Unix sockets: a TCP port of the loopback interface; the port and
-the token that every request must carry stand in `run/service.json`.
+- By default: the Unix socket `run/service.sock`.
+- If that path is too long, or the file system has no sockets: a socket in a private directory with a random
+  name, in `XDG_RUNTIME_DIR` or `/tmp`. `run/service.json` names the directory.
+- Without Unix sockets: a TCP port of the loopback interface. `run/service.json` has the port and the token
+  that every request must carry.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import socket
 import stat
 import sys
+from typing import Any
 
-from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.errors import MemkitError
+from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
-from memkit.state import parse_json
+from memkit.state import read_state, write_state
+
+VERSION = 1
+"""The format version of `run/service.json`."""
 
 MAX_SOCKET_PATH_BYTES = 107 if sys.platform.startswith("linux") else 103
-"""The length of `sun_path` less the closing zero: unix(7) on Linux, unix(4) on macOS and the BSDs."""
+"""The length of `sun_path` without the final zero: unix(7) on Linux, unix(4) on macOS and the BSDs."""
 
 SHORT_PARENT = "/tmp"
-"""Not the directory of `TMPDIR`: service and client would not meet if theirs differ."""
+"""Not `TMPDIR`: the service and its clients may have different ones."""
 
 BACKLOG = 128
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 32
-MAX_TOKEN_FILE_BYTES = 4096
 
 
 def uses_unix_sockets() -> bool:
-    """Whether the service of this platform listens on a Unix socket, not on TCP."""
+    """Return whether the service listens on a Unix socket on this platform, and not on TCP."""
     return hasattr(socket, "AF_UNIX") and os.name == "posix"
 
 
 def socket_path(home: Home) -> str:
-    """Where the service of `home` listens, as far as its files tell; nothing is created."""
+    """Return the path of the service's socket. It need not exist."""
     directory = _short_directory(home)
     if directory is None:
         return home.service_socket
@@ -48,10 +52,10 @@ def socket_path(home: Home) -> str:
 
 
 def listen(home: Home) -> tuple[socket.socket, str | None]:
-    """A listening socket for `home`, and the token that requests must carry (None: needs none).
+    """Return a listening socket for `home`, and the token that requests must carry, if any.
 
-    The caller holds `home.service_lock`, so a socket that is already there is a dead service's and
-    is removed. Raises `OSError` if the system lets us listen nowhere.
+    The caller holds `home.service_lock`. So an existing socket belongs to a dead service and is removed.
+    Raise `OSError` if the system allows no socket.
     """
     make_private_directory(home.run)
     remove(home)
@@ -59,20 +63,20 @@ def listen(home: Home) -> tuple[socket.socket, str | None]:
 
 
 def connect(home: Home, timeout_seconds: float) -> tuple[socket.socket, str | None]:
-    """A connection to the service of `home`, and the token to send with the request, if any.
+    """Return a connection to the service of `home`, and the token to send with the request, if any.
 
-    Raises `FileNotFoundError` or `ConnectionRefusedError` if no service listens, `socket.timeout`
-    or `BlockingIOError` if it does not accept in time, another `OSError` if it cannot be reached.
+    Raise `FileNotFoundError` or `ConnectionRefusedError` if no service listens, `socket.timeout` or
+    `BlockingIOError` if it does not accept in time, and another `OSError` if it is unreachable.
     """
     if not uses_unix_sockets():
-        port, token = _read_token_file(home.service_token)
+        port, token = _port_and_token(home)
         return socket.create_connection((LOOPBACK, port), timeout_seconds), token
-    if sys.platform == "win32":  # where it listens on TCP
+    if sys.platform == "win32":  # for mypy: it listens on TCP there
         raise NotImplementedError
     path = socket_path(home)
     if path != home.service_socket:
         _require_private_directory(os.path.dirname(path))
-    elif len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:  # and no short directory: nobody listens
+    elif len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:  # and no short directory: no service listens
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -85,28 +89,27 @@ def connect(home: Home, timeout_seconds: float) -> tuple[socket.socket, str | No
 
 
 def remove(home: Home) -> None:
-    """Remove what `listen` left in the file system. The caller holds `home.service_lock`."""
+    """Remove the files that `listen` made. The caller holds `home.service_lock`."""
     directory = _short_directory(home) if uses_unix_sockets() else None
     if directory is not None:
-        try:
+        # It may be gone or belong to another user. Its name is random, so it can stay.
+        with contextlib.suppress(OSError):
             _require_private_directory(directory)
             _remove_file(os.path.join(directory, os.path.basename(home.service_socket)))
             os.rmdir(directory)
-        except OSError:  # gone, or somebody else's: it has a random name, so it is in nobody's way
-            pass
     _remove_file(home.service_token)
     if uses_unix_sockets():
         _remove_file(home.service_socket)
 
 
 def _listen_unix(home: Home) -> tuple[socket.socket, None]:
-    """Listen in the home, or where that cannot be, in a directory of a random name that the home tells."""
+    """Listen in the home, or else in a short directory that `run/service.json` names."""
     if len(os.fsencode(home.service_socket)) <= MAX_SOCKET_PATH_BYTES:
         try:
             return _bind(home.service_socket), None
-        except OSError:  # a file system that has no sockets
+        except OSError:  # a file system without sockets
             pass
-    import tempfile  # 8 ms that only such a home pays
+    import tempfile  # 8 ms, and rarely needed
 
     failure: OSError | None = None
     for parent in _short_parents():
@@ -116,32 +119,30 @@ def _listen_unix(home: Home) -> tuple[socket.socket, None]:
             failure = error
             continue
         try:
-            content = json.dumps({"directory": directory}).encode("ascii")
-            write_durably(home.service_token, content)
+            write_state(home.service_token, VERSION, {"directory": directory})
             return _bind(os.path.join(directory, os.path.basename(home.service_socket))), None
         except OSError as error:
             failure = error
             remove(home)
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
-    raise failure or OSError(errno.ENOENT, "there is no place for a socket")
+    raise failure or OSError(errno.ENOENT, "there is no directory for a socket")
 
 
 def _short_parents() -> list[str]:
-    """Where a private directory may be made whose path is short: the user's own place first."""
+    """Return where to make a private directory with a short path, the user's own directory first."""
     own = os.environ.get("XDG_RUNTIME_DIR", "")
-    parents = []
     try:
         if os.path.isabs(own):
             _require_private_directory(own)
-            parents.append(own)
-    except OSError:  # not there, or open to others
+            return [own, SHORT_PARENT]
+    except OSError:  # missing, or open to others
         pass
-    return [*parents, SHORT_PARENT]
+    return [SHORT_PARENT]
 
 
 def _bind(path: str) -> socket.socket:
-    if sys.platform == "win32":  # where it listens on TCP
+    if sys.platform == "win32":  # for mypy: it listens on TCP there
         raise NotImplementedError
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -154,18 +155,8 @@ def _bind(path: str) -> socket.socket:
     return listening
 
 
-def _short_directory(home: Home) -> str | None:
-    """The directory outside the home in which its service listens; None if it listens in the home."""
-    try:
-        with open(home.service_token, "rb") as file:
-            directory = parse_json(file.read(MAX_TOKEN_FILE_BYTES))["directory"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-    return directory if isinstance(directory, str) and os.path.isabs(directory) else None
-
-
 def _listen_tcp(home: Home) -> tuple[socket.socket, str]:
-    import secrets  # 5 ms that only a service pays
+    import secrets  # 5 ms that clients do without
 
     token = secrets.token_hex(TOKEN_BYTES)
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -173,29 +164,43 @@ def _listen_tcp(home: Home) -> tuple[socket.socket, str]:
         listening.bind((LOOPBACK, 0))
         listening.listen(BACKLOG)
         content = {"port": listening.getsockname()[1], "token": token}
-        write_durably(home.service_token, json.dumps(content).encode("ascii"))
+        write_state(home.service_token, VERSION, content)
     except BaseException:
         listening.close()
         raise
     return listening, token
 
 
-def _read_token_file(path: str) -> tuple[int, str]:
-    with open(path, "rb") as file:
-        data = file.read(MAX_TOKEN_FILE_BYTES)
+def _short_directory(home: Home) -> str | None:
+    """Return the directory outside the home in which its service listens, None for the home itself."""
     try:
-        content = parse_json(data)
-        port, token = content["port"], content["token"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise OSError(errno.EINVAL, "the file is damaged", path) from error
+        directory = read_state(home.service_token, VERSION, lambda value: value.get("directory"))
+    except (MemkitError, OSError):
+        return None
+    return directory if isinstance(directory, str) and os.path.isabs(directory) else None
+
+
+def _port_and_token(home: Home) -> tuple[int, str]:
+    """Return the service's TCP port and token. Raise `OSError`."""
+    try:
+        found = read_state(home.service_token, VERSION, _checked)
+    except MemkitError as error:
+        raise OSError(errno.EINVAL, "the file is damaged", home.service_token) from error
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), home.service_token)
+    return found
+
+
+def _checked(content: dict[str, Any]) -> tuple[int, str]:
+    port, token = content["port"], content["token"]
     if type(port) is not int or not 0 < port < 65536 or not isinstance(token, str):
-        raise OSError(errno.EINVAL, "the file is damaged", path)
+        raise ValueError("it has no port and token")
     return port, token
 
 
 def _require_private_directory(path: str) -> None:
-    """Raise `PermissionError` unless `path` is a directory (no link) that only we may enter."""
-    if sys.platform == "win32":  # where it listens on TCP
+    """Raise `PermissionError` unless `path` is a directory, not a link, that only this user may enter."""
+    if sys.platform == "win32":  # for mypy: it listens on TCP there
         raise NotImplementedError
     found = os.lstat(path)
     if (
@@ -203,7 +208,7 @@ def _require_private_directory(path: str) -> None:
         or found.st_uid != os.getuid()
         or stat.S_IMODE(found.st_mode) & 0o077
     ):
-        raise PermissionError(errno.EPERM, "not a directory of ours alone", path)
+        raise PermissionError(errno.EPERM, "not a private directory of this user", path)
 
 
 def _remove_file(path: str) -> None:

@@ -1,9 +1,9 @@
-"""Asks the service of a memory home, if one is running.
+"""Send requests to the service of a memory home, if one runs.
 
-Every call opens a connection, sends one request and is back at its deadline at the latest. Whoever
-gets `ServiceUnavailable` does the work itself.
+Every call opens a connection, sends one request, and returns by its deadline. A caller that gets
+`ServiceUnavailable` does the work itself.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from memkit.paths import Home
 from memkit.state import release
 
 DRAIN = "drain"
-"""The operation that asks a service to finish what it has in hand and to end."""
+"""The operation that asks a service to finish its requests and exit."""
 
 DRAIN_SECONDS = 0.02
 
 PING = "ping"
-"""The operation that asks for a sign of life. The listener itself answers, whatever else is in hand."""
+"""The operation that the service answers at once, whatever else it does."""
 
-SIGN_SECONDS = 1.0
-"""Who has waited so long for a reply asks for a sign of life; the time doubles with each further one."""
+PING_AFTER_SECONDS = 1.0
+"""The first pause before a waiting client checks with `ping` whether the service is alive. It doubles each
+time.
+"""
 
-LONGEST_SIGN_SECONDS = 16.0
+LONGEST_PAUSE_SECONDS = 16.0
 
-ALIVE_SECONDS = 1.0
-"""A service that gives no sign of life in so long hangs."""
+PING_SECONDS = 1.0
+"""The time limit for an answer to `ping`."""
 
 SEND_SECONDS = 5.0
-"""A service takes a whole request in this time, or may hang."""
+"""The time limit for sending a whole request."""
 
 READ_BYTES = 65536
 
@@ -44,20 +46,19 @@ READ_BYTES = 65536
 class ServiceUnavailable(MemkitError):
     """The service gave no answer.
 
-    `reason` is `absent` (nobody listens), `late` (not before the deadline), `hung` (it gives no sign
-    of life), `version` (it is of another version) or `broken` (the connection was lost, or what came is
-    no reply).
+    `reason` is `absent` (no service listens), `late` (the deadline passed), `hung` (it does not answer
+    `ping`), `version` (it has another version), or `broken` (a lost connection, or a malformed reply).
     """
 
     def __init__(self, reason: str, message: str, is_older: bool = False) -> None:
-        """`is_older` says that the service's version is older than ours."""
+        """`is_older` is true for a service of an older version than this code."""
         super().__init__(message)
         self.reason = reason
         self.is_older = is_older
 
 
 class RequestRefused(MemkitError):
-    """The service answered that it cannot do this. `kind` is one of those `listener` names."""
+    """The service answered with an error. `memkit.service.listener` lists the values of `kind`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -67,49 +68,62 @@ class RequestRefused(MemkitError):
 def request(
     home: Home, operation: str, arguments: dict[str, Any], seconds: float
 ) -> dict[str, Any]:
-    """What the service answers to `operation`, within `seconds` in all.
+    """Return the service's reply to `operation`, within `seconds` in all.
 
-    Raises `ServiceUnavailable`, or `RequestRefused` if the service answers with an error or the
-    request cannot be sent as a frame. Who waits longer than `SIGN_SECONDS` asks for a sign of life, and
-    waits no longer if there is none. A service of an older version is asked to drain, which takes up to
-    `DRAIN_SECONDS` more.
+    Raise `RequestRefused` if the service answers with an error, or the request cannot be sent as a frame.
+    Raise `ServiceUnavailable` otherwise: a long wait ends early if the service does not answer `ping`. Ask
+    a service of an older version to drain, which takes up to `DRAIN_SECONDS` more.
     """
     try:
-        return _ask(home, operation, arguments, seconds)
+        return _exchange(home, operation, arguments, seconds)
     except ServiceUnavailable as unavailable:
         if unavailable.reason == "version" and unavailable.is_older:
-            _ask_to_drain(home)
-        if unavailable.reason == "late" and seconds > SIGN_SECONDS and not is_alive(home):
+            _drain(home)
+        if unavailable.reason == "late" and seconds > PING_AFTER_SECONDS and not is_alive(home):
             raise _hung() from unavailable
         raise
 
 
 def notify(home: Home, operation: str, arguments: dict[str, Any], seconds: float) -> None:
-    """Send `operation` within `seconds` and do not wait for what becomes of it; raises as `request`.
+    """Send `operation` within `seconds` and do not wait for the reply. Raise as `request` does.
 
-    Returning says that the request is on its way, not that it was accepted.
+    When this returns, the request is on its way, but not yet accepted.
     """
     _send(home, operation, arguments, time.monotonic() + seconds, awaited=False)[0].close()
 
 
-def _ask(
-    home: Home,
-    operation: str,
-    arguments: dict[str, Any],
-    seconds: float,
-    may_hang: bool = True,
+def is_alive(home: Home, seconds: float = PING_SECONDS) -> bool:
+    """Return whether the service answers `ping`, which it does even while it is busy."""
+    try:
+        _exchange(home, PING, {}, seconds, pings=False)
+    except ServiceUnavailable as unavailable:
+        return unavailable.reason != "late"
+    except RequestRefused:  # any answer is a sign of life
+        pass
+    return True
+
+
+def _drain(home: Home) -> None:
+    try:
+        notify(home, DRAIN, {}, DRAIN_SECONDS)
+    except ServiceUnavailable:  # it has exited or hangs
+        pass
+
+
+def _exchange(
+    home: Home, operation: str, arguments: dict[str, Any], seconds: float, pings: bool = True
 ) -> dict[str, Any]:
     deadline = time.monotonic() + seconds
     connection, identity = _send(home, operation, arguments, deadline, awaited=True)
     with connection:
-        if may_hang:
-            _await_reply(home, connection, deadline)
+        if pings:
+            _wait_for_reply(home, connection, deadline)
         return _result(_receive(connection, deadline), identity)
 
 
-def _await_reply(home: Home, connection: socket.socket, deadline: float) -> None:
-    """Wait for the first byte of the reply. Raises `ServiceUnavailable` if the service hangs meanwhile."""
-    pause = SIGN_SECONDS
+def _wait_for_reply(home: Home, connection: socket.socket, deadline: float) -> None:
+    """Wait for the first byte of the reply. Raise `ServiceUnavailable` if the service hangs meanwhile."""
+    pause = PING_AFTER_SECONDS
     while _seconds_left(deadline) > pause:
         connection.settimeout(pause)
         try:
@@ -120,31 +134,13 @@ def _await_reply(home: Home, connection: socket.socket, deadline: float) -> None
                 raise _hung() from None
         except OSError as error:
             raise _unavailable(error) from error
-        pause = min(2 * pause, LONGEST_SIGN_SECONDS)
-
-
-def is_alive(home: Home, seconds: float = ALIVE_SECONDS) -> bool:
-    """Whether the service gives a sign of life, which it does whatever else keeps it busy."""
-    try:
-        _ask(home, PING, {}, seconds, may_hang=False)
-    except ServiceUnavailable as unavailable:
-        return unavailable.reason != "late"
-    except RequestRefused:  # any answer will do
-        pass
-    return True
-
-
-def _ask_to_drain(home: Home) -> None:
-    try:
-        notify(home, DRAIN, {}, DRAIN_SECONDS)
-    except ServiceUnavailable:  # it is gone already, or hangs; nobody waits for it any more
-        pass
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 def _send(
     home: Home, operation: str, arguments: dict[str, Any], deadline: float, awaited: bool
 ) -> tuple[socket.socket, str]:
-    """A connection over which the request has been sent, and the request's id."""
+    """Send a request. Return its connection and its id."""
     identity = os.urandom(8).hex()
     message = {
         "protocol": frames.PROTOCOL,
@@ -161,13 +157,13 @@ def _send(
         message["deadline"] = _seconds_left(deadline) if awaited else None
         frame = frames.encode(message, frames.MAX_REQUEST_BYTES)
         connection.settimeout(min(_seconds_left(deadline), SEND_SECONDS))
-        connection.sendall(frame)  # the timeout is one for all of it
+        connection.sendall(frame)  # the timeout applies to the whole frame
     except BaseException as error:
         if connection is not None:
             connection.close()
         if isinstance(error, frames.FrameError):
-            large = isinstance(error, frames.FrameTooLargeError)
-            raise RequestRefused("large" if large else "malformed", str(error)) from error
+            is_large = isinstance(error, frames.FrameTooLargeError)
+            raise RequestRefused("large" if is_large else "malformed", str(error)) from error
         if isinstance(error, OSError):
             raise _unavailable(error) from error
         raise
@@ -175,7 +171,6 @@ def _send(
 
 
 def _receive(connection: socket.socket, deadline: float) -> dict[str, Any]:
-    """The reply that comes over `connection`."""
     try:
         header = _read(connection, frames.HEADER_BYTES, deadline)
         length = frames.body_length(header, frames.MAX_REPLY_BYTES)
@@ -187,7 +182,7 @@ def _receive(connection: socket.socket, deadline: float) -> dict[str, Any]:
 
 
 def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
-    """Exactly `count` bytes; each that comes leaves less time for the next."""
+    """Return exactly `count` bytes. Each part leaves less time for the next one."""
     data = bytearray()
     while len(data) < count:
         connection.settimeout(_seconds_left(deadline))
@@ -199,7 +194,7 @@ def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
 
 
 def _seconds_left(deadline: float) -> float:
-    """The seconds until `deadline`, never 0, which a socket would take for "do not wait at all"."""
+    """Return the seconds until `deadline`, never 0: to a socket that means not to wait at all."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise _late()
@@ -207,13 +202,13 @@ def _seconds_left(deadline: float) -> float:
 
 
 def _result(reply: dict[str, Any], identity: str) -> dict[str, Any]:
-    """What `reply` brings; raises what it says."""
+    """Return the result in `reply`. Raise the error in it."""
     error = reply.get("error")
     if isinstance(error, dict):
         kind, message = error.get("kind"), error.get("message")
         if isinstance(kind, str) and isinstance(message, str):
             if kind == "version":
-                # One that does not say its version is older than this rule.
+                # Services older than this rule do not give their version.
                 theirs = error.get("version")
                 is_older = not isinstance(theirs, str) or release(theirs) < release(__version__)
                 raise ServiceUnavailable("version", message, is_older)
@@ -224,7 +219,7 @@ def _result(reply: dict[str, Any], identity: str) -> dict[str, Any]:
             raise RequestRefused(kind, message)
     result = reply.get("result")
     if reply.get("id") != identity or not isinstance(result, dict):
-        raise _broken("what it sent is no reply to the request")
+        raise _broken("its reply is malformed")
     return result
 
 
@@ -237,7 +232,7 @@ def _unavailable(error: OSError) -> ServiceUnavailable:
 
 
 def _hung() -> ServiceUnavailable:
-    return ServiceUnavailable("hung", "the service gives no sign of life")
+    return ServiceUnavailable("hung", "the service does not respond")
 
 
 def _late() -> ServiceUnavailable:

@@ -1,15 +1,15 @@
-"""Messages between the service and those who ask it: a length, then a JSON object.
+"""The format of messages between the service and its clients: a length, then a JSON object.
 
-A frame is the number of bytes of its body (4 bytes, big-endian) and the body, a JSON object in
-UTF-8. One connection carries one request and its reply:
+A frame is the number of bytes of its body (4 bytes, big-endian), then the body: a JSON object in UTF-8. One
+connection carries one request and its reply:
 
 - a request is `{"protocol": 1, "version": str, "id": str, "operation": str, "arguments": {...},
-  "deadline": seconds left, or null if nobody waits for the reply}`, with TCP also `"token": str`;
+  "deadline": seconds left, or null if the client does not wait}`, and over TCP also `"token": str`;
 - a reply is `{"id": the request's, "result": {...}}` or
-  `{"id": the request's, "error": {"kind": str, "message": one line}}`; if the kind is `version`, the
-  error also has the service's `"version"`.
+  `{"id": the request's, "error": {"kind": str, "message": one line}}`. An error of the kind `version` also
+  has the service's `"version"`.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 from memkit.state import parse_json
 
 PROTOCOL = 1
-"""The form of requests and replies. `drain`, `ping` and `status` keep theirs in every later protocol.
+"""The version of this format. `drain`, `ping`, and `status` keep theirs in every later protocol.
 
-Raise it when an older client could no longer use what a newer service answers.
+Raise it when an older client can no longer use the replies of a newer service.
 """
 
 HEADER_BYTES = 4
@@ -31,7 +31,7 @@ MAX_REPLY_BYTES = 16 * 1024 * 1024
 
 
 class FrameError(ValueError):
-    """What was sent or is to be sent is no frame with a JSON object in it."""
+    """A message is not a frame with a JSON object, or cannot become one."""
 
 
 class FrameTooLargeError(FrameError):
@@ -39,50 +39,48 @@ class FrameTooLargeError(FrameError):
 
 
 def encode(message: dict[str, Any], limit: int = MAX_REPLY_BYTES) -> bytes:
-    """The frame of `message`; raises `FrameError` if JSON cannot say it.
+    """Return the frame of `message`.
 
-    Raises `FrameTooLargeError` if the body has more than `limit` bytes.
+    Raise `FrameError` if it cannot be written as JSON, `FrameTooLargeError` if the body has more than
+    `limit` bytes.
     """
     try:
         body = json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (ValueError, TypeError, RecursionError) as error:
         raise FrameError(f"the message cannot be written as JSON: {error}") from error
-    return checked_length(len(body), limit).to_bytes(HEADER_BYTES, "big") + body
+    return _check_length(len(body), limit).to_bytes(HEADER_BYTES, "big") + body
 
 
 def body_length(header: bytes, limit: int) -> int:
-    """The length of the body that follows `header`; raises `FrameTooLargeError` above `limit`."""
-    return checked_length(int.from_bytes(header, "big"), limit)
+    """Return the length of the body after `header`. Raise `FrameTooLargeError` above `limit` bytes."""
+    return _check_length(int.from_bytes(header, "big"), limit)
 
 
-def checked_length(length: int, limit: int) -> int:
-    """`length`, unless it is above `limit` bytes; then raises `FrameTooLargeError`."""
-    if length > limit:
-        raise FrameTooLargeError(
-            f"the message has {length} bytes; at most {limit} are allowed"
-        )
-    return length
-
-
-def decode(data: bytes) -> dict[str, Any]:
-    """The JSON object that the body `data` holds; raises `FrameError` if it holds anything else."""
+def decode(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in `body`. Raise `FrameError` if it holds anything else."""
     try:
         message = parse_json(
-            data.decode("utf-8"), parse_constant=_no_number, parse_float=_finite_number
+            body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite_number
         )
     except ValueError as error:
-        raise FrameError(f"the message is no JSON: {error}") from error
+        raise FrameError(f"the message is not JSON: {error}") from error
     if not isinstance(message, dict):
-        raise FrameError("the message is no JSON object")
+        raise FrameError("the message is not a JSON object")
     return message
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+def _check_length(length: int, limit: int) -> int:
+    if length > limit:
+        raise FrameTooLargeError(f"the message has {length} bytes; the limit is {limit}")
+    return length
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite_number(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{text:.20} is too large a number")
+        raise ValueError(f"{text:.20} is too large")
     return number

@@ -138,7 +138,7 @@ def hand_over(home: Home, with_service: bool) -> bool:
     """See to it that waiting work is done; whether a process was started for it. Raises `OSError`."""
     if not work_is_due(home):
         return False
-    if with_service and service_is_deaf(home):
+    if with_service and service_is_unreachable(home):
         with_service = False
     if with_service and (_is_told(home) or service_is_running(home)):
         # One that begins or ends looks into the spool; one that hangs does not.
@@ -181,8 +181,8 @@ def service_is_running(home: Home) -> bool:
     return is_locked(home.service_lock)
 
 
-def service_is_deaf(home: Home) -> bool:
-    """Whether a service could not listen a short time ago, for the reason in `home.service_problem`."""
+def service_is_unreachable(home: Home) -> bool:
+    """Return whether a service could not listen a short time ago. `home.service_problem` says why."""
     try:
         return abs(time.time() - os.path.getmtime(home.service_problem)) < RETRY_LISTEN_SECONDS
     except OSError:
@@ -191,7 +191,7 @@ def service_is_deaf(home: Home) -> bool:
 
 def start_service(home: Home) -> bool:
     """Start the service for those who come next, if there is none; whether it was. Raises `OSError`."""
-    if service_is_running(home) or service_is_deaf(home) or not environment_is_ready(home):
+    if service_is_running(home) or service_is_unreachable(home) or not environment_is_ready(home):
         return False
     start(home, "service", "run")
     return True

@@ -1,4 +1,4 @@
-"""Ends the service of a memory home, in whatever state it is, and removes what a killed one left."""
+"""Stop the service of a memory home, whatever its state, and remove the files of a killed one."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from memkit.files import PRIVATE_FILE
 from memkit.ipc import address, launch
 from memkit.ipc.client import DRAIN, is_alive, request
 from memkit.paths import Home
+from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
-ASK_SECONDS = 5.0
+DRAIN_SECONDS = 5.0
+"""The time limit for the answer to `drain`."""
 
 STOP_SECONDS = 10.0
-"""How long a service that answers may take to end."""
+"""The time limit for the exit of a service that answers."""
 
 TERM_SECONDS = 3.0
-"""How long one that does not may take after SIGTERM, before it is killed, which loses nothing."""
+"""The time limit for an exit after SIGTERM. Killing it then loses nothing."""
 
 IDLE_SECONDS = 4.0
-"""A service that gives no sign of life and does no work for so long is hung, not busy."""
+"""A service that neither answers `ping` nor works during this time is hung, not busy."""
 
 WORK_SECONDS = 0.1
-"""Processor time in which a hung process has done nothing."""
+"""A hung process uses less processor time than this meanwhile."""
 
 POLL_SECONDS = 0.05
 
 
 def stop(home: Home) -> None:
-    """End the service, if there is one. Raises `MemkitError` if it does not end."""
+    """Stop the service, if there is one. Raise `MemkitError` if it does not exit."""
 
     def has_ended() -> bool:
         return not launch.service_is_running(home)
@@ -46,49 +48,66 @@ def stop(home: Home) -> None:
     if has_ended():
         return
     try:
-        request(home, DRAIN, {}, ASK_SECONDS)
-        wait_for(has_ended, STOP_SECONDS, "the service has not ended")
-    except MemkitError:  # it is not there to be asked, or does not end
+        request(home, DRAIN, {}, DRAIN_SECONDS)
+        wait_for(has_ended, STOP_SECONDS, "the service has not exited")
+    except MemkitError:  # it does not answer, or does not exit
         process = _service_process(home)
         if process is None:
             if has_ended():
                 return
             raise MemkitError(
-                "the service does not answer, and does not say which process it is"
+                "the service does not answer, and its process is unknown"
             ) from None
-        # On Windows the first ends it at once.
+        # On Windows the first one kills it.
         for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             if not has_ended():
-                with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                with contextlib.suppress(psutil.NoSuchProcess):  # it has just exited
                     process.send_signal(number)
                 with contextlib.suppress(MemkitError):
                     wait_for(has_ended, TERM_SECONDS, "")
-        wait_for(has_ended, TERM_SECONDS, f"the service, process {process.pid}, does not end")
+        wait_for(has_ended, TERM_SECONDS, f"the service, process {process.pid}, has not exited")
 
 
-def end_hung(home: Home) -> int | None:
-    """Kill the service if it hangs: its process id then, None if it does not, or cannot be told.
+def stop_hung_service(home: Home, announce: Callable[[str], None]) -> None:
+    """Kill the service if it hangs. `announce` gets a line on what was done, if it does not respond.
 
-    Call it when the service gave no sign of life. A busy one, or one that a debugger holds, goes on. Being
-    killed loses nothing, and frees the locks.
+    Call this before waiting for the service, or for a lock that it may hold.
+    """
+    number = process_of(home)
+    if number == os.getpid() or not launch.service_is_running(home) or is_alive(home):
+        return
+    if kill_if_hung(home):
+        announce(f"the service, process {number}, hung; killed it and continued without it")
+    else:
+        announce(
+            f"the service, process {number}, does not respond; continued without it. "
+            "`memkit service restart` stops it"
+        )
+
+
+def kill_if_hung(home: Home) -> bool:
+    """Kill a service that does not respond, and return whether that was done.
+
+    Leave a busy one alone, and one that a debugger holds. A killed service loses nothing, and its locks
+    are free.
     """
     process = _service_process(home)
     if process is None or not launch.service_is_running(home):
-        return None
+        return False
     try:
         if not _hangs(home, process):
-            return None
-        process.kill()  # psutil refuses if the id is another process's by now
+            return False
+        process.kill()  # psutil refuses if the id belongs to another process by now
         wait_for(
             lambda: not launch.service_is_running(home),
             TERM_SECONDS,
-            f"process {process.pid} does not end",
+            f"process {process.pid} has not exited",
         )
     except (psutil.Error, OSError, MemkitError) as error:
-        logger.warning("the hung service, process %s, is not ended: %s", process.pid, error)
-        return None
-    logger.warning("the service, process %s, hung and was ended", process.pid)
-    return int(process.pid)
+        logger.warning("cannot kill the hung service, process %s: %s", process.pid, error)
+        return False
+    logger.warning("killed the service, process %s, which hung", process.pid)
+    return True
 
 
 def _hangs(home: Home, process: psutil.Process) -> bool:
@@ -97,20 +116,19 @@ def _hangs(home: Home, process: psutil.Process) -> bool:
         return True
     if status in (psutil.STATUS_TRACING_STOP, psutil.STATUS_DISK_SLEEP):
         return False
-    before = _worked(process)
-    return not is_alive(home, IDLE_SECONDS) and _worked(process) - before < WORK_SECONDS
+    before = _cpu_seconds(process)
+    return not is_alive(home, IDLE_SECONDS) and _cpu_seconds(process) - before < WORK_SECONDS
 
 
-def _worked(process: psutil.Process) -> float:
-    """The processor time that a process took so far, in seconds."""
+def _cpu_seconds(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def _service_process(home: Home) -> psutil.Process | None:
-    """The process that last took the service's lock, if it is certain that it is a service of this home.
+    """Return the process that last took the service's lock, if it certainly is a service of this home.
 
-    Its number may be another's by now, so command line and memory home must fit, too.
+    Its id may belong to another process by now. So check its command line and memory home.
     """
     number = process_of(home)
     if number is None:
@@ -119,7 +137,7 @@ def _service_process(home: Home) -> psutil.Process | None:
         process = psutil.Process(number)
         words, variables = process.cmdline(), process.environ()
     except (psutil.Error, OSError, ValueError) as error:
-        logger.info("process %s is not looked into: %s", number, error)
+        logger.info("cannot inspect process %s: %s", number, error)
         return None
     root = variables.get("MEMKIT_HOME") or os.path.join("~", ".memkit")
     is_ours = os.path.realpath(os.path.expanduser(root)) == os.path.realpath(home.root)
@@ -128,32 +146,31 @@ def _service_process(home: Home) -> psutil.Process | None:
 
 
 def process_of(home: Home) -> int | None:
-    """The process that last took the service's lock; None if it has not said which it is."""
+    """Return the id of the process that last took the service's lock, None if it is unknown."""
     try:
         return int(Path(home.service_process).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return None
 
 
-def left_behind(home: Home) -> list[str]:
-    """The files that say how to reach a service, where there is none."""
+def problem_of(home: Home) -> str:
+    """Return in one line why the last service could not listen, "" if it could."""
+    try:
+        return one_line(Path(home.service_problem).read_text("utf-8", errors="replace"))
+    except OSError:
+        return ""
+
+
+def stale_files(home: Home) -> list[str]:
+    """Return the files of a killed service: its socket or port, and its process id."""
     if launch.service_is_running(home):
         return []
     listening = address.socket_path(home) if address.uses_unix_sockets() else home.service_token
     return [path for path in (listening, home.service_process) if os.path.lexists(path)]
 
 
-def problem_of(home: Home) -> str:
-    """Why the last service that was started could not listen, in one line; "" if it could."""
-    try:
-        text = Path(home.service_problem).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return " ".join(text.split())
-
-
-def remove_left_behind(home: Home) -> None:
-    """Remove those files. Raises `OSError`; nothing happens if a service has started meanwhile."""
+def remove_stale_files(home: Home) -> None:
+    """Remove the files of a killed service, unless another has started. Raise `OSError`."""
     from filelock import FileLock, Timeout
 
     try:
@@ -165,7 +182,7 @@ def remove_left_behind(home: Home) -> None:
 
 
 def wait_for(is_done: Callable[[], bool], seconds: float, problem: str) -> None:
-    """Return as soon as `is_done`. Raises `MemkitError` after `seconds`."""
+    """Return as soon as `is_done` is true. Raise `MemkitError` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not is_done():
         if time.monotonic() > deadline:

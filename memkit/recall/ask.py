@@ -1,4 +1,4 @@
-"""Questions to the memory: answered by the service if it is up, else in this process."""
+"""Search the memory: through the service if it runs, else in this process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index.catalog import index_key
 from memkit.ipc import launch, spool, unindexed
-from memkit.ipc.client import RequestRefused, ServiceUnavailable, is_alive, request
+from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.recall import usage
 from memkit.recall.answers import Answer, SearchRequest
 from memkit.settings import load
 from memkit.settings.load import Settings
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.recall.search import Searcher
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0
-"""How long the service may take, which may have to load the model and index edited files first."""
+"""The time limit for an answer. The service may have to load the model and index edited files first."""
 
-TAKE_IN_SECONDS = 10.0
-"""How long a search that found nothing waits until what the hooks told is taken in."""
+CAPTURE_SECONDS = 10.0
+"""The time limit for capturing waiting events when a search found nothing."""
 
 
 def ask_service(
@@ -41,10 +42,10 @@ def ask_service(
     seconds: float = ANSWER_SECONDS,
     announce: Callable[[str], None] = logger.warning,
 ) -> Any:
-    """What the service answers on the project.
+    """Return the service's reply about the project.
 
-    A service that hangs is ended, which `announce` is told in one line. Raises `ServiceUnavailable` if this
-    process must do it itself, and `MemkitError` with what went wrong there.
+    Stop a service that hangs, and report that to `announce` in one line. Raise `ServiceUnavailable` if
+    this process must do the work itself, and `MemkitError` if the operation failed.
     """
     if not settings.service.enabled:
         raise ServiceUnavailable("absent", "the service is switched off")
@@ -53,7 +54,9 @@ def ask_service(
         return request(home, operation, {**own, **arguments}, seconds)
     except ServiceUnavailable as unavailable:
         if unavailable.reason == "hung":
-            end_hung_service(home, announce)
+            from memkit.ipc.stop import stop_hung_service
+
+            stop_hung_service(home, announce)
         raise
     except RequestRefused as refused:
         if refused.kind == "failed":
@@ -63,28 +66,8 @@ def ask_service(
         raise ServiceUnavailable("broken", str(refused)) from refused
 
 
-def end_hung_service(home: Home, announce: Callable[[str], None]) -> None:
-    """End a service that gave no sign of life; `announce` is told in one line what became of it."""
-    from memkit.ipc.stop import end_hung, process_of
-
-    ended = end_hung(home)
-    if ended is not None:
-        announce(f"the service, process {ended}, hung; ended it and went on without it")
-    else:
-        announce(
-            f"the service, process {process_of(home)}, gives no sign of life; went on without it. "
-            "`memkit service restart` ends it"
-        )
-
-
-def end_if_hung(home: Home, announce: Callable[[str], None]) -> None:
-    """End the service if it hangs, before waiting for a lock that it may hold."""
-    if launch.service_is_running(home) and not is_alive(home):
-        end_hung_service(home, announce)
-
-
 class Asker:
-    """Answers questions about one project, or all. Ask it often: what it opens stays open."""
+    """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
         self,
@@ -95,7 +78,7 @@ class Asker:
         *,
         all_projects: bool = False,
     ) -> None:
-        """`announce` is told, in one line each, what a person may have to wait for."""
+        """`announce` gets one line for each thing that the user may have to wait for."""
         self._project = project
         self._home = home
         self._settings = settings
@@ -104,95 +87,44 @@ class Asker:
         self._searcher: Searcher | None = None
 
     def answer(self, asked: SearchRequest) -> Answer:
-        """The answer; that something was asked is counted. Raises `MemkitError`."""
-        answer = self._answer(asked)
+        """Return the answer, and count the search. Raise `MemkitError`."""
+        answer = self._find(asked)
+        if not answer.results and launch.work_is_due(self._home):
+            # The answer may be in events that are not captured yet, as after the installation.
+            self._capture_events()
+            answer = self._find(asked)
+        if not answer.results and (note := self._waiting_work()):
+            degraded = "; ".join(filter(None, (answer.degraded, note)))
+            answer = dataclasses.replace(answer, degraded=degraded)
         try:
             usage.note(self._home, "search")
-        except OSError as error:  # the count is not worth the answer
-            logger.warning("not counted: %s", error)
+        except OSError as error:
+            logger.warning("cannot count this search: %s", error)
         return answer
-
-    def _answer(self, asked: SearchRequest) -> Answer:
-        answer = self._find(asked)
-        if answer.results or not launch.work_waits(self._home):
-            return answer
-        # It may stand in what hooks told and nobody has taken in, as after the installation.
-        if launch.work_is_due(self._home):
-            self._take_in()
-            answer = self._find(asked)
-        note = self._what_waits()
-        if answer.results or not note:
-            return answer
-        degraded = "; ".join(filter(None, (answer.degraded, note)))
-        return dataclasses.replace(answer, degraded=degraded)
-
-    def _what_waits(self) -> str:
-        """One line on what is not in the memory yet, "" if nothing waits."""
-        left = len(spool.work(self._home))
-        if left:
-            what = "1 event waits" if left == 1 else f"{left} events wait"
-            return f"{what} and may hold it; `memkit work --wait` takes in what can be read"
-        if self._project.root in unindexed.roots(self._home):
-            return "the newest entries are not indexed yet; `memkit index` does it"
-        return ""
-
-    def _take_in(self) -> None:
-        """Have what waits taken in, by the service or here, for a bounded time."""
-        self._searcher = None  # it stands for the memory as it was
-        if self._settings.service.enabled:
-            try:
-                request(self._home, "work", {"wait": True}, TAKE_IN_SECONDS)
-                return
-            except (ServiceUnavailable, RequestRefused) as reason:
-                logger.debug("taken in without the service: %s", reason)
-                if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
-                    return
-        from memkit.capture.worker import take_in
-
-        try:
-            take_in(self._home, self._settings_of, TAKE_IN_SECONDS)
-        except (MemkitError, OSError) as error:  # what is left is said below
-            logger.warning("what waits is not taken in: %s", error)
-
-    def _settings_of(self, project: Project) -> Settings:
-        return load.load(self._home, project).settings
 
     def _find(self, asked: SearchRequest) -> Answer:
         if self._searcher is None:
+            arguments = {
+                "request": msgspec.to_builtins(asked),
+                "search": msgspec.to_builtins(self._settings.search),
+                "all_projects": self._all_projects,
+            }
+            given = self._project, self._home, self._settings, "search", arguments
             try:
-                return self._ask(asked)
-            except ServiceUnavailable as reason:
-                logger.debug("answered without the service: %s", reason)
+                return msgspec.convert(ask_service(*given, announce=self._announce), Answer)
+            except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
+                logger.debug("searching without the service: %s", reason)
                 self._searcher = self._open()
         return self._searcher.answer(asked)
-
-    def _ask(self, asked: SearchRequest) -> Answer:
-        arguments = {
-            "request": msgspec.to_builtins(asked),
-            "search": msgspec.to_builtins(self._settings.search),
-            "all_projects": self._all_projects,
-        }
-        found = ask_service(
-            self._project,
-            self._home,
-            self._settings,
-            "search",
-            arguments,
-            announce=self._announce,
-        )
-        try:
-            return msgspec.convert(found, Answer)
-        except msgspec.ValidationError as error:  # of a newer memkit
-            raise ServiceUnavailable("broken", str(error)) from error
 
     def _open(self) -> Searcher:
         from memkit.recall.open import open_searcher
 
         if self._settings.service.enabled:
             try:
-                launch.start_service(self._home)  # for the next question
+                launch.start_service(self._home)  # for the next search
             except OSError as error:
-                logger.warning("the service cannot be started: %s", error)
+                logger.warning("cannot start the service: %s", error)
         return open_searcher(
             self._project,
             self._home,
@@ -200,3 +132,34 @@ class Asker:
             announce=self._announce,
             all_projects=self._all_projects,
         )
+
+    def _capture_events(self) -> None:
+        """Have the service or this process capture the waiting events, for a limited time."""
+        self._searcher = None  # it shows the memory as it was
+        if self._settings.service.enabled:
+            try:
+                request(self._home, "work", {"wait": True}, CAPTURE_SECONDS)
+                return
+            except (ServiceUnavailable, RequestRefused) as reason:
+                logger.debug("capturing without the service: %s", reason)
+                if isinstance(reason, ServiceUnavailable) and reason.reason == "late":
+                    return
+        from memkit.capture.worker import take_in
+
+        try:
+            take_in(
+                self._home, lambda project: load.load(self._home, project).settings, CAPTURE_SECONDS
+            )
+        except (MemkitError, OSError) as error:  # the answer's note shows what still waits
+            logger.warning("cannot capture waiting events: %s", error)
+
+    def _waiting_work(self) -> str:
+        """Return a line on what is not in the memory yet, "" if nothing waits."""
+        count = len(spool.work(self._home))
+        if count:
+            waits = "waits" if count == 1 else "wait"
+            events = plural(count, "event")
+            return f"{events} {waits} and may hold the answer; run `memkit work --wait`"
+        if self._project.root in unindexed.roots(self._home):
+            return "the newest entries are not indexed yet; run `memkit index`"
+        return ""

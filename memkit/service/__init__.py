@@ -1,4 +1,1 @@
-"""The service that is started on demand, and how one speaks with it.
-
-`frames`, `address` and `client` are what hooks and commands import; `listener` is the other end.
-"""
+"""The background process of a memory home. Commands and hooks start it on demand and ask it through `ipc`."""

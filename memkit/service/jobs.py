@@ -1,17 +1,15 @@
-"""What recurs: small jobs with a period each, run by the service, or without one by `memkit work`.
+"""Recurring jobs, each with its period.
 
-Each can be run twice, or be cut short and run again. When a job last ended stands in `run/jobs.json`,
-written after it, so one that was killed is due again. Five jobs with fixed periods and no concurrency need
-no scheduler library: the largest part of one, its stores and triggers, would stand idle.
+The service runs them, and without one `memkit work`. Every job can be interrupted and run again.
+`run/jobs.json` records when it last ended, so a killed one is due again.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -20,37 +18,39 @@ from memkit.capture.capture import Capture
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
 from memkit.errors import MemkitError, NotFoundError
-from memkit.files import make_private_directory, write_durably
+from memkit.files import make_private_directory
 from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.index.erasure import keep_small
 from memkit.ipc import spool
 from memkit.maintenance.retention import remove_old_days, remove_old_replaced
 from memkit.paths import Home
-from memkit.service.pointer_history import PointerHistory
 from memkit.settings.load import Settings
-from memkit.state import FIELD, check_version, parse_json
+from memkit.state import FIELD, read_state_or_none, write_state
+from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the format of `run/jobs.json`."""
+"""The format version of `run/jobs.json`."""
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 RETRY_DAYS = 7
-"""Events given up longer ago are left to `memkit work --retry`."""
-
+"""`memkit work --retry` is for events that failed longer ago."""
 
 SESSION_DAYS = 30
-"""How long the state of a session outlives its transcript."""
+"""The age at which the state of a session without a transcript is removed."""
+
+POINTER_DAYS = 14
+"""The age at which the pointer history of a session is removed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a job works on. The index lock is held.
+class JobContext:
+    """The home, settings, and index access of a job, which runs under the index lock.
 
-    `index` brings a project into step, and may leave the index open; `close_index` closes it.
+    `index` updates the index of a project and may leave it open; `close_index` closes it.
     """
 
     home: Home
@@ -61,17 +61,17 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job: its name, what it does in a few words, its period, and the function that says what it did."""
+    """A job. `run` returns one line on what it did."""
 
     name: str
     purpose: str
     every_seconds: float
-    run: Callable[[Surroundings], str]
+    run: Callable[[JobContext], str]
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How a job stands: when it last ended (0: never), what came of it, and whether it is paused."""
+    """When a job last ran (0: never), for how long, with what result, and whether it is paused."""
 
     last: float = 0.0
     seconds: float = 0.0
@@ -80,107 +80,103 @@ class JobState:
     paused: bool = False
 
 
-def _retry(around: Surroundings) -> str:
+def _retry(context: JobContext) -> str:
     oldest = time.time() - RETRY_DAYS * DAY
-    count = spool.retry_failed(around.home, since=oldest)
-    return f"{count} given-up events tried again"
+    count = spool.retry_failed(context.home, since=oldest)
+    return f"{count} failed events queued again"
 
 
-def _reconcile(around: Surroundings) -> str:
-    live = {one.session for one in LiveSessions(around.home)}
-    capture = Capture(around.home, around.settings_of(Project(around.home.root)))
+def _reconcile(context: JobContext) -> str:
+    live = {one.session for one in LiveSessions(context.home)}
+    capture = Capture(context.home, context.settings_of(Project(context.home.root)))
     return f"{capture.catch_up(live)} sessions caught up"
 
 
-def _index(around: Surroundings) -> str:
-    projects = known_projects(around.home)
+def _index(context: JobContext) -> str:
+    projects = known_projects(context.home)
     for project in projects:
-        around.index(project)
-    return f"{len(projects)} projects in step"
+        context.index(project)
+    return f"{len(projects)} projects up to date"
 
 
-def _tidy(around: Surroundings) -> str:
-    home, settings = around.home, around.settings_of(Project(around.home.root))
-    notes = PointerHistory(home).tidy() + _remove_leftovers(Path(home.run))
+def _tidy(context: JobContext) -> str:
+    home, settings = context.home, context.settings_of(Project(context.home.root))
+    removed_files = _remove_old_files(home.pointer_history, "*.json", POINTER_DAYS * DAY)
+    removed_files += _remove_old_files(home.run, "**/.*.tmp", spool.LEFTOVER_SECONDS)
     days = settings.archive.keep_days
     archive = Archive(home)
     archives = archive.remove_older(time.time() - days * DAY) if days else 0
-    if not days:  # else an archived session will be known by its state alone
+    if not days:  # else the state is all that is left of a session
         oldest = time.time() - SESSION_DAYS * DAY
-        notes += Sessions(home).remove_old(oldest, lambda one: archive.path(one).is_file())
+        removed_files += Sessions(home).remove_old(oldest, lambda one: archive.path(one).is_file())
     shortest = min(filter(None, (days, settings.memory.keep_days)), default=0)
     remove_old_replaced(home, shortest, time.time())
-    removed = remove_old_days(home, around.settings_of, date.today())
+    removed = remove_old_days(home, context.settings_of, date.today())
     for root in removed:
-        around.index(Project(root))
-    around.close_index()
+        context.index(Project(root))
+    context.close_index()
     freed = keep_small(home, settings.index.uri, erase=bool(removed))
     return (
-        f"{notes} old notes, {archives} archived sessions and {sum(removed.values())} days removed, "
-        f"{freed / 1e6:.1f} MB of the index freed"
+        f"{removed_files} old state files, {archives} archived sessions and "
+        f"{sum(removed.values())} days removed, {freed / 1e6:.1f} MB of the index freed"
     )
 
 
-def _health(around: Surroundings) -> str:
+def _health(context: JobContext) -> str:
     from memkit.doctor.checks import notify_next_session
 
-    return f"{notify_next_session(around.home)} findings for the next session"
+    return f"{notify_next_session(context.home)} findings for the next session"
 
 
-def _remove_leftovers(directory: Path) -> int:
-    """Remove what killed processes left half-written; how many files those were."""
+def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
+    """Remove matching files older than `seconds`. Return their number."""
     removed = 0
-    for path in directory.rglob(".*.tmp"):
+    for path in Path(directory).glob(pattern):
         try:
-            if time.time() - path.stat().st_mtime > spool.LEFTOVER_SECONDS:
+            if time.time() - path.stat().st_mtime > seconds:
                 path.unlink()
                 removed += 1
-        except FileNotFoundError:  # finished since the listing
+        except FileNotFoundError:  # removed or renamed since
             continue
     return removed
 
 
 JOBS = (
-    Job(
-        "reconcile", "read what crashed sessions left in their transcripts", 10 * MINUTE, _reconcile
-    ),
-    Job("retry", "try the events again that were given up", 6 * HOUR, _retry),
-    Job("health", "look for what a person should hear of", HOUR, _health),
-    Job("index", "bring the index of every project into step", DAY, _index),
-    Job("tidy", "remove what is past its time, and give back disk space", DAY, _tidy),
+    Job("reconcile", "capture what crashed sessions left in transcripts", 10 * MINUTE, _reconcile),
+    Job("retry", "try failed events again", 6 * HOUR, _retry),
+    Job("health", "look for problems that the user should know", HOUR, _health),
+    Job("index", "update the index of every project", DAY, _index),
+    Job("tidy", "remove what has expired, and free disk space", DAY, _tidy),
 )
 
 
 class JobBook:
-    """How all jobs stand, kept in `run/jobs.json`; if that is lost, all are due."""
+    """The states of all jobs in `run/jobs.json`. If it is lost, all jobs are due."""
 
     def __init__(self, home: Home) -> None:
         self._path = Path(home.run, "jobs.json")
 
     def states(self) -> dict[str, JobState]:
-        """By name. Raises `NewerFileError`."""
-        found: dict[str, JobState] = {}
-        try:
-            value = parse_json(self._path.read_bytes())
-            check_version(self._path, value, VERSION)
-            found = {name: JobState(**state) for name, state in value.items() if name != FIELD}
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            logger.warning("%s is damaged and begun anew: %s", self._path, error)
-        return {job.name: found.get(job.name, JobState()) for job in JOBS}
+        """Return the states by name. Raise `NewerFileError`."""
+        found = read_state_or_none(
+            self._path,
+            VERSION,
+            lambda value: {
+                name: JobState(**state) for name, state in value.items() if name != FIELD
+            },
+        )
+        return {job.name: (found or {}).get(job.name, JobState()) for job in JOBS}
 
     def save(self, name: str, state: JobState) -> None:
-        """Change one. Raises `OSError`, `NewerFileError`."""
+        """Save one state. Raise `OSError`, `NewerFileError`."""
         states = self.states() | {name: state}
         make_private_directory(str(self._path.parent))
-        value = {FIELD: VERSION, **{one: asdict(state) for one, state in states.items()}}
-        write_durably(str(self._path), json.dumps(value, indent=1).encode("ascii"))
+        write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
 
     def due(self, now: float) -> list[Job]:
-        """The jobs whose time has come; also where the clock was set back behind the last run.
+        """Return the jobs that are due. One that last ran in the future, by another clock, is.
 
-        Raises `NewerFileError`.
+        Raise `NewerFileError`.
         """
         states = self.states()
         return [
@@ -191,16 +187,13 @@ class JobBook:
         ]
 
     def pause(self, name: str, paused: bool) -> None:
-        """Leave a job out from now on, or no longer.
-
-        Raises `NotFoundError`, `OSError`, `NewerFileError`.
-        """
+        """Pause a job, or resume it. Raise `NotFoundError`, `OSError`, `NewerFileError`."""
         state = self.states()[job_named(name).name]
-        self.save(name, JobState(**{**asdict(state), "paused": paused}))
+        self.save(name, replace(state, paused=paused))
 
 
 def job_named(name: str) -> Job:
-    """The job of that name. Raises `NotFoundError`."""
+    """Return the job of that name. Raise `NotFoundError`."""
     for job in JOBS:
         if job.name == name:
             return job
@@ -208,15 +201,15 @@ def job_named(name: str) -> Job:
     raise NotFoundError(f"there is no job {name!r}; there are {known}")
 
 
-def run_job(job: Job, around: Surroundings) -> JobState:
-    """Run one, note how it ended, and return that. The caller holds the index lock."""
+def run_job(job: Job, context: JobContext) -> JobState:
+    """Run a job, save its state, and return that. The caller holds the index lock."""
     started = time.time()
     try:
-        result, failed = job.run(around), False
+        result, failed = job.run(context), False
     except (MemkitError, OSError) as error:
         logger.warning("job %s failed: %s", job.name, error)
-        result, failed = " ".join(str(error).split()), True
-    book = JobBook(around.home)
+        result, failed = one_line(str(error)), True
+    book = JobBook(context.home)
     paused = book.states()[job.name].paused
     state = JobState(started, round(time.time() - started, 3), result, failed, paused)
     book.save(job.name, state)

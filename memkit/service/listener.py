@@ -1,64 +1,94 @@
-"""The service's end of its connections: takes requests, hands them on, sends the replies.
+"""Accept connections, read one request from each, and send the reply.
 
-Whatever a connection brings harms that connection alone. Errors are answered with one of these
-kinds, where the other side can still be told:
+A bad connection harms no other. The kinds of error replies:
 
-- `malformed`: no frame, no JSON object, or fields of the wrong type;
+- `malformed`: not a frame, not a JSON object, or a field of the wrong type;
 - `token`: the token of a TCP connection is missing or wrong;
-- `version`: of another protocol or of a newer memkit; only `drain`, `ping` and `status` may be;
-- `elsewhere`: who asks does it better alone, having other settings or more patience;
-- `failed`: the operation failed with a `MemkitError`, whose line is the message;
-- `internal`: it failed otherwise; the traceback is in the log;
-- `late`: the request's deadline passed; the operation was cancelled;
+- `version`: the request is of another protocol or a newer memkit; only `drain`, `ping`, and `status` may be;
+- `elsewhere`: the client can do it better itself, as it has other settings or more time;
+- `failed`: the operation failed with a `MemkitError`, whose text is the message;
+- `internal`: the operation failed otherwise; the log has the traceback;
+- `late`: the deadline passed, and the operation was canceled;
 - `large`: the result does not fit into a reply.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
+import hmac
 import logging
+import math
 import os
 import socket
 import struct
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from memkit.errors import MemkitError
 from memkit.ipc import frames
-from memkit.ipc.requests import NotHereError, Refusal, Request, parse_request
+from memkit.ipc.address import BACKLOG
+from memkit.ipc.client import DRAIN, PING
+from memkit.state import release
+from memkit.text import one_line
 
-HEADER_SECONDS = 5.0
-"""A connection delivers its whole request in this time, or is closed."""
+STATUS = "status"
+
+OPEN_OPERATIONS = (DRAIN, PING, STATUS)
+"""The operations that clients of every protocol and version may ask for."""
+
+REQUEST_SECONDS = 5.0
+"""The time limit for receiving a request."""
 
 REPLY_SECONDS = 5.0
-"""A connection takes its whole reply in this time, or is closed."""
+"""The time limit for sending a reply."""
 
 GRACE_SECONDS = 10.0
-"""After `stop` the requests in hand have this long to finish; then they are cancelled."""
+"""The time limit for requests in progress after `stop`. Then they are canceled."""
 
 MAX_CONNECTIONS = 256
-"""Further connections wait in the system's backlog."""
+"""The number of connections served at once. Up to `BACKLOG` more wait for their turn; others are closed."""
 
-ACCEPT_PAUSE_SECONDS = 0.2
-"""How long no connection is accepted after the system had no descriptor or memory for one."""
-
-READ_BYTES = 65536
+MAX_ID_CHARACTERS = 64
 MAX_MESSAGE_CHARACTERS = 1000
 
-_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
 logger = logging.getLogger(__name__)
 
 
-class Listener:
-    """Serves the connections of one listening socket, which it closes at the end.
+class NotHereError(MemkitError):
+    """The client should do this itself. The service can still be asked other things."""
 
-    `connections` are open now, `requests` were handed to `handle` since the start. All methods are
-    for the thread of the event loop.
+
+class RequestError(Exception):
+    """A request that is not handed on. `identity` is "" if unknown."""
+
+    def __init__(self, identity: str, kind: str, message: str, version: str = "") -> None:
+        """`version` is the service's, for a client of another one."""
+        super().__init__(message)
+        self.identity = identity
+        self.kind = kind
+        self.version = version
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. `deadline` is a time of `time.monotonic`, infinite for a client that does not wait."""
+
+    id: str
+    operation: str
+    arguments: dict[str, Any]
+    deadline: float
+
+
+class Listener:
+    """Serves the connections of one listening socket, and closes it at the end.
+
+    `requests` counts the calls of `handle`. Call all methods in the thread of the event loop.
     """
 
     def __init__(
@@ -74,135 +104,116 @@ class Listener:
         self._handle = handle
         self._version = version
         self._stopping = asyncio.Event()
-        self._places = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._connections: set[asyncio.Task[None]] = set()
-        self._in_hand: set[asyncio.Task[None]] = set()
+        self._in_progress: set[asyncio.Task[None]] = set()
         self._abandoned: set[asyncio.Task[bytes]] = set()
         self.requests = 0
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """The number of open connections, those that wait for their turn included."""
         return len(self._connections)
 
     async def run(self) -> None:
-        """Serve until `stop`, and until the requests in hand are answered.
+        """Serve until `stop`, and until the requests in progress are answered.
 
-        Raises `OSError` if the socket can accept no more.
+        Raise `OSError` if the socket does not listen.
         """
-        self._socket.setblocking(False)
-        accepting = asyncio.create_task(self._accept())
-        stopping = asyncio.create_task(self._stopping.wait())
+        if sys.platform != "win32" and self._socket.family == socket.AF_UNIX:
+            server = await asyncio.start_unix_server(
+                self._accept, sock=self._socket, backlog=BACKLOG
+            )
+        else:
+            server = await asyncio.start_server(self._accept, sock=self._socket, backlog=BACKLOG)
         try:
-            await asyncio.wait({accepting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await self._stopping.wait()
         finally:
-            accepting.cancel()
-            stopping.cancel()
-            ends = await asyncio.gather(accepting, stopping, return_exceptions=True)
-            self._socket.close()
+            server.close()
             await self._finish()
-        if isinstance(ends[0], Exception):  # `CancelledError` is none
-            raise ends[0]
 
     def stop(self) -> None:
-        """Accept no more connections; `run` returns when the requests in hand are answered."""
+        """Accept no more connections. `run` returns when the requests in progress are answered."""
         self._stopping.set()
 
     async def _finish(self) -> None:
-        """Close what has sent no request yet; wait for the others, but not for ever."""
-        for task in self._connections - self._in_hand:
+        """Close connections without a request. Wait for the others up to `GRACE_SECONDS`."""
+        for task in self._connections - self._in_progress:
             task.cancel()
-        if self._in_hand:
-            _, overdue = await asyncio.wait(self._in_hand, timeout=GRACE_SECONDS)
+        if self._in_progress:
+            _, overdue = await asyncio.wait(self._in_progress, timeout=GRACE_SECONDS)
             for task in overdue:
                 logger.warning("a request was not finished when the service ended")
                 task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._places.acquire()
-            connection = None
-            try:
-                connection, _ = await loop.sock_accept(self._socket)
-            except ConnectionAbortedError:  # it left while it waited
-                pass
-            except OSError as error:
-                if error.errno not in _EXHAUSTED:
-                    raise
-                logger.warning("no connection can be accepted for a moment: %s", error)
-                await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
-            if connection is None:
-                self._places.release()
-                continue
-            task = asyncio.create_task(self._serve(connection))
-            self._connections.add(task)
-            task.add_done_callback(partial(self._ended, connection))
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= MAX_CONNECTIONS + BACKLOG or self._stopping.is_set():
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(partial(self._close, writer))
 
-    def _ended(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
-        connection.close()  # here, because a task cancelled before its first step runs no `finally`
+    def _close(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        writer.transport.abort()  # here: a task canceled before its first step runs no `finally`
         self._connections.discard(task)
-        self._in_hand.discard(task)
-        self._places.release()
+        self._in_progress.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             if isinstance(error, OSError):
                 logger.debug("a connection was lost: %s", error)
             else:
                 logger.error("a connection failed", exc_info=error)
 
-    async def _serve(self, connection: socket.socket) -> None:
-        """Read one request and answer it; raises `OSError` if the connection is lost."""
-        connection.setblocking(False)
-        if not is_own_peer(connection):
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read one request and answer it. Raise `OSError` if the connection is lost."""
+        if not is_own_peer(writer.get_extra_info("socket")):
             logger.warning("a connection of another user was closed")
             return
-        try:
-            request = await asyncio.wait_for(self._read_request(connection), HEADER_SECONDS)
-        except asyncio.TimeoutError:
-            logger.debug("a connection did not deliver its request in time")
-            return
-        except Refusal as refusal:
-            reply = error_frame(refusal.identity, refusal.kind, str(refusal), refusal.version)
-        else:
-            if request is None:
+        async with self._slots:
+            try:
+                request = await asyncio.wait_for(self._read_request(reader), REQUEST_SECONDS)
+            except asyncio.TimeoutError:
+                logger.debug("a connection did not deliver its request in time")
                 return
-            task = asyncio.current_task()
-            assert task is not None
-            self._in_hand.add(task)
-            reply = await self._answer(request)
-        loop = asyncio.get_running_loop()
-        try:
-            await asyncio.wait_for(loop.sock_sendall(connection, reply), REPLY_SECONDS)
-        except asyncio.TimeoutError:
-            logger.debug("a connection did not take its reply in time")
+            except RequestError as error:
+                reply = error_frame(error.identity, error.kind, str(error), error.version)
+            else:
+                if request is None:
+                    return
+                task = asyncio.current_task()
+                assert task is not None
+                self._in_progress.add(task)
+                reply = await self._answer(request)
+            writer.write(reply)
+            writer.close()
+            try:
+                await asyncio.wait_for(writer.wait_closed(), REPLY_SECONDS)
+            except asyncio.TimeoutError:
+                logger.debug("a connection did not receive its reply in time")
 
-    async def _read_request(self, connection: socket.socket) -> Request | None:
-        """The request of `connection`, None if it closes without one; raises `Refusal`."""
-        header = await _read(connection, frames.HEADER_BYTES)
-        if not header:
-            return None
+    async def _read_request(self, reader: asyncio.StreamReader) -> Request | None:
+        """Return the request, None if the connection closes without one. Raise `RequestError`."""
         try:
-            if len(header) < frames.HEADER_BYTES:
-                raise frames.FrameError("the message ends within its length")
+            header = await reader.readexactly(frames.HEADER_BYTES)
             length = frames.body_length(header, frames.MAX_REQUEST_BYTES)
-            body = await _read(connection, length)
-            if len(body) < length:
-                raise frames.FrameError("the message ends before its length")
-            message = frames.decode(body)
+            message = frames.decode(await reader.readexactly(length))
+        except asyncio.IncompleteReadError as error:
+            if not error.partial and error.expected == frames.HEADER_BYTES:
+                return None
+            raise RequestError("", "malformed", "the message ends too early") from error
         except frames.FrameError as error:
-            raise Refusal("", "malformed", str(error)) from error
+            raise RequestError("", "malformed", str(error)) from error
         return parse_request(message, token=self._token, version=self._version)
 
     async def _answer(self, request: Request) -> bytes:
-        """The frame of the reply to `request`, whatever becomes of it."""
+        """Return the frame of the reply, whatever happens."""
         self.requests += 1
-        seconds = request.deadline - asyncio.get_running_loop().time()
         task = asyncio.create_task(self._operate(request))
         try:
-            await asyncio.wait({task}, timeout=max(0.0, seconds))
+            await asyncio.wait({task}, timeout=max(0.0, request.deadline - time.monotonic()))
         finally:
-            if not task.done():  # not waited for: what does not heed the cancelling delays nobody
+            if not task.done():  # do not wait for it: it may ignore the cancellation
                 task.cancel()
                 self._abandoned.add(task)
                 task.add_done_callback(self._forget)
@@ -222,7 +233,6 @@ class Listener:
         )
 
     async def _operate(self, request: Request) -> bytes:
-        """The frame of the result of `request`; raises whatever goes wrong."""
         result = await self._handle(request)
         if not isinstance(result, dict):
             raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
@@ -234,10 +244,10 @@ class Listener:
             logger.error("an operation failed after its deadline", exc_info=error)
 
 
-def is_own_peer(connection: socket.socket) -> bool:
-    """Whether the other end belongs to our user.
+def is_own_peer(connection: Any) -> bool:
+    """Return whether the other end of a socket belongs to this user.
 
-    True where the system cannot say; then the token or the mode of the directory decides.
+    True where the system does not know: there the token or the mode of the directory protects.
     """
     if sys.platform == "win32":
         return True
@@ -248,20 +258,53 @@ def is_own_peer(connection: socket.socket) -> bool:
 
 
 def error_frame(identity: str, kind: str, message: str, version: str = "") -> bytes:
-    """The frame of a reply that says in one line what went wrong, with the service's `version` if given."""
-    error = {"kind": kind, "message": " ".join(message.split())[:MAX_MESSAGE_CHARACTERS]}
+    """Return the frame of an error reply, with the service's `version` if given."""
+    error = {"kind": kind, "message": one_line(message)[:MAX_MESSAGE_CHARACTERS]}
     if version:
         error["version"] = version
     return frames.encode({"id": identity, "error": error})
 
 
-async def _read(connection: socket.socket, count: int) -> bytes:
-    """The next `count` bytes, fewer if the other side closes before."""
-    loop = asyncio.get_running_loop()
-    data = bytearray()
-    while len(data) < count:
-        part = await loop.sock_recv(connection, min(READ_BYTES, count - len(data)))
-        if not part:
-            break
-        data += part
-    return bytes(data)
+def parse_request(message: dict[str, Any], *, token: str | None, version: str) -> Request:
+    """Return `message` as a request. Raise `RequestError` if it is none.
+
+    `token` is the one it must carry, if any. `version` is the service's. A client of an older version is
+    answered too, if it speaks the same protocol. Otherwise two versions would end each other's service
+    in turn.
+    """
+    identity = message.get("id")
+    if not isinstance(identity, str) or len(identity) > MAX_ID_CHARACTERS:
+        raise RequestError("", "malformed", "the request has no id")
+    if token is not None and not _is_same(token, message.get("token")):
+        raise RequestError(identity, "token", "the request has not the token of this service")
+    operation = message.get("operation")
+    if not isinstance(operation, str):
+        raise RequestError(identity, "malformed", "the request names no operation")
+    if not _is_understood(message, version) and operation not in OPEN_OPERATIONS:
+        raise RequestError(identity, "version", f"the service has version {version}", version)
+    arguments = message.get("arguments")
+    if not isinstance(arguments, dict):
+        raise RequestError(identity, "malformed", "the arguments of the request are no object")
+    seconds = message.get("deadline")
+    if seconds is None:
+        return Request(identity, operation, arguments, math.inf)
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise RequestError(identity, "malformed", "the deadline of the request is no number")
+    try:
+        return Request(identity, operation, arguments, time.monotonic() + seconds)
+    except OverflowError as error:
+        raise RequestError(identity, "malformed", "the deadline of the request is too far") from error
+
+
+def _is_understood(message: dict[str, Any], version: str) -> bool:
+    theirs = message.get("version")
+    if message.get("protocol") != frames.PROTOCOL or not isinstance(theirs, str):
+        return False
+    return len(theirs) <= MAX_ID_CHARACTERS and release(theirs) <= release(version)
+
+
+def _is_same(token: str, given: object) -> bool:
+    # JSON may hold lone surrogates.
+    return isinstance(given, str) and hmac.compare_digest(
+        token.encode("ascii"), given.encode("utf-8", "surrogatepass")
+    )

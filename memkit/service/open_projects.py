@@ -1,4 +1,4 @@
-"""Memories held open for searching: snapshots, what is made of them, and the models."""
+"""Memories that stay open for searches: snapshots, the corpora made of them, and the models."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from memkit.hook.project import Project
 from memkit.index import open_snapshot
 from memkit.index.catalog import also_searched, index_key, project_names
 from memkit.index.snapshot import Snapshot
-from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher
+from memkit.service.listener import NotHereError
 from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
@@ -30,58 +30,59 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_JOINED = 2
-"""So many combinations of projects stay joined: joining them anew would cost every search."""
+MAX_PROJECTS = 8
+"""The number of projects that stay open. For one more, close the one whose last search is oldest."""
 
-MOST_PROJECTS = 8
-"""Projects held open at once; the one that was not asked for longest is closed for another."""
+MAX_CORPORA = MAX_PROJECTS + 2
+"""One for each project, and two of several projects: building one takes time."""
 
 FIRST_WAIT_SECONDS = 5.0
-"""How long the first search of a project waits until its index is in step."""
+"""The time that the first search of a project waits for its index."""
 
 RETRY_SECONDS = 300.0
-"""How long after a pass that left chunks without vectors the next one is tried."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """What is open of a project: `key` says with which settings; `checked` is when it was last indexed."""
-
-    key: str
-    snapshot: Snapshot | None
-    corpus: Corpus | None
-    checked: float
-    reading: threading.Lock = field(default_factory=threading.Lock)
+"""The time between two passes over a project with chunks that have no vectors yet."""
 
 
 class Models:
-    """The embedders, loaded once each."""
+    """The embedders. Each is loaded once."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._loaded: dict[EmbeddingSettings, tuple[Embedder | None, str]] = {}
+        self._loaded: dict[EmbeddingSettings, Embedder] = {}
         self._guard = threading.Lock()
 
     def find(self, chosen: EmbeddingSettings) -> tuple[Embedder | None, str]:
-        """The embedder; None and the reason if there is none to be had. That is asked anew each time."""
+        """Return the embedder, or None and the reason. Look again each time for a missing one."""
         from memkit.embedding import find_embedder
 
         if chosen.provider == "none":
             return None, ""
         with self._guard:
-            found = self._loaded.get(chosen)
-            if found is None or found[0] is None:
-                found = self._loaded[chosen] = find_embedder(self._home, chosen, logger.info)
-            return found
+            if chosen in self._loaded:
+                return self._loaded[chosen], ""
+            embedder, problem = find_embedder(self._home, chosen, logger.info)
+            if embedder is not None:
+                self._loaded[chosen] = embedder
+            return embedder, problem
 
     def clear(self) -> None:
-        """Forget all; the next one who wants one loads it."""
+        """Forget all. The next search loads what it needs."""
         with self._guard:
             self._loaded.clear()
 
 
+@dataclass(slots=True)
+class _OpenProject:
+    """`key` identifies its settings; `checked` is when it was last indexed."""
+
+    key: str
+    snapshot: Snapshot | None
+    checked: float
+    reading: threading.Lock = field(default_factory=threading.Lock)
+
+
 class OpenProjects:
-    """Searchers over what is held open. Several threads may ask at once."""
+    """Makes searchers over open projects. Several threads may call it at once."""
 
     def __init__(
         self,
@@ -89,37 +90,35 @@ class OpenProjects:
         models: Models,
         settings_of: Callable[[Project], Settings],
         index: Callable[[str], Future[SyncReport]],
-        watch: Callable[[Project, Settings], None],
+        watch: Callable[[Project, Settings], object],
         unwatch: Callable[[str], None],
     ) -> None:
-        """`index` brings a project into step, `watch` sees to it that it stays so."""
+        """`index` updates the index of a project; `watch` has that done whenever its files change."""
         self._home = home
         self._models = models
         self._settings_of = settings_of
         self._index = index
         self._watch = watch
         self._unwatch = unwatch
-        self._held: OrderedDict[str, _Held] = OrderedDict()
-        self._joined: OrderedDict[tuple[Path, ...], Corpus] = OrderedDict()
+        self._projects: OrderedDict[str, _OpenProject] = OrderedDict()
+        self._corpora: OrderedDict[tuple[Path, ...], Corpus] = OrderedDict()
         self._guard = threading.RLock()
 
     def sizes(self) -> dict[str, int]:
-        """By root the number of chunks held open."""
+        """Return the number of chunks of each open project, by root."""
         with self._guard:
-            held = list(self._held.items())
-        return {root: 0 if one.snapshot is None else len(one.snapshot) for root, one in held}
+            projects = list(self._projects.items())
+        return {root: 0 if one.snapshot is None else len(one.snapshot) for root, one in projects}
 
-    def is_warm(self, project: Project) -> bool:
-        """Whether a search of the project would find it open."""
-        return project.root in self._held
+    def is_open(self, project: Project) -> bool:
+        """Return whether a search of the project would find it open."""
+        return project.root in self._projects
 
     def clear(self) -> None:
-        """Close all; the next search of a project opens it again."""
+        """Close all. The next search of a project opens it again."""
         with self._guard:
-            for root in self._held:
-                self._unwatch(root)
-            self._held.clear()
-            self._joined.clear()
+            for root in list(self._projects):
+                self._close(root)
 
     def searcher(
         self,
@@ -130,95 +129,86 @@ class OpenProjects:
         all_projects: bool = False,
         wait_seconds: float = FIRST_WAIT_SECONDS,
     ) -> Searcher:
-        """A searcher over the project and the user's memory, or over all, that ranks as `search` says.
+        """Return a searcher over the project and the user's memory, or over all projects.
 
-        Raises `MemkitError` if there is no index and none can be made.
+        `search` decides how it ranks. Raise `MemkitError` if there is no index and none can be made.
         """
         notes: list[str] = []
-        held = [self._open(project, settings, wait_seconds, notes)]
+        snapshots = [self._open(project, settings, wait_seconds, notes)]
         for other in also_searched(project, self._home, search, all_projects=all_projects):
             try:
-                held.append(self._open(other, self._settings_of(other), wait_seconds, notes))
+                own = self._settings_of(other)
+                snapshots.append(self._open(other, own, wait_seconds, notes))
             except NoDescriptorsError:  # nothing more can be opened
                 raise
             except (MemkitError, OSError) as error:  # one project's trouble is not another's
                 notes.append(f"without {other.root}: {error}")
-        open_ones = [one for one in held if one.snapshot is not None]
-        if not open_ones:
+        found = [snapshot for snapshot in snapshots if snapshot is not None]
+        if not found:
             return Searcher([], search, None)
         embedder: Embedder | None = None
         if search.mode != "lexical":
             embedder, problem = self._models.find(settings.embedding)
             if problem:
                 notes.append(f"searched by words alone: {problem}")
-        missing = sum(one.snapshot.missing for one in open_ones if one.snapshot is not None)
+        missing = sum(snapshot.missing for snapshot in found)
         if missing and embedder is not None:
             notes.append(f"searched {missing} chunks by words alone: not embedded yet")
-        corpus = self._corpus_of(open_ones)
-        names = project_names(self._home, (one.root for one in corpus.snapshots))
-        return Searcher(corpus, search, embedder, notes, names)
-
-    def _corpus_of(self, held: Sequence[_Held]) -> Corpus:
-        """The chunks of all that is `held` as one corpus; the latest few are kept."""
-        if len(held) == 1 and held[0].corpus is not None:
-            return held[0].corpus
-        snapshots = [one.snapshot for one in held if one.snapshot is not None]
-        key = tuple(snapshot.path for snapshot in snapshots)
-        with self._guard:
-            found = self._joined.get(key)
-            if found is None:
-                found = self._joined[key] = Corpus(snapshots)
-                while len(self._joined) > MOST_JOINED:
-                    self._joined.popitem(last=False)
-            self._joined.move_to_end(key)
-            return found
+        names = project_names(self._home, (snapshot.root for snapshot in found))
+        return Searcher(self._corpus(found), search, embedder, notes, names)
 
     def _open(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
-    ) -> _Held:
-        """What is held of a project, as it is now; opened and brought into step if it was not."""
+    ) -> Snapshot | None:
+        """Return the current snapshot of a project. Open it and update its index if it was not open."""
         key, now = index_key(project, self._home, settings), time.monotonic()
         with self._guard:
-            held = self._held.get(project.root)
-            if held is not None and held.key == key:
-                self._held.move_to_end(project.root)
-                is_whole = held.snapshot is None or not held.snapshot.missing
-                if not is_whole and now - held.checked > RETRY_SECONDS:
-                    held.checked = now
+            found = self._projects.get(project.root)
+            if found is not None and found.key == key:
+                self._projects.move_to_end(project.root)
+                has_gaps = found.snapshot is not None and bool(found.snapshot.missing)
+                if has_gaps and now - found.checked > RETRY_SECONDS:
+                    found.checked = now
                     self._index(project.root)
-        if held is not None and held.key == key:
-            self._refresh(held, project, settings)
-            return _Held(key, held.snapshot, held.corpus, held.checked)
+        if found is not None and found.key == key:
+            return self._refresh(found, project, settings)
         self._watch(project, settings)
-        self._bring_into_step(project, settings, wait_seconds, notes)
+        self._update(project, settings, wait_seconds, notes)
+        snapshot = self._read(project, settings)
         with self._guard:
-            held = self._held[project.root] = _Held(key, *self._read(project, settings), now)
-            while len(self._held) > MOST_PROJECTS:
-                self._unwatch(self._held.popitem(last=False)[0])
-            return held
+            if found is not None:
+                self._drop_corpora(found)
+            self._projects[project.root] = _OpenProject(key, snapshot, now)
+            while len(self._projects) > MAX_PROJECTS:
+                self._close(next(iter(self._projects)))
+        return snapshot
 
-    def _refresh(self, held: _Held, project: Project, settings: Settings) -> None:
-        """Read the snapshot that has taken the place of the one held.
+    def _refresh(
+        self, found: _OpenProject, project: Project, settings: Settings
+    ) -> Snapshot | None:
+        """Read the snapshot again if there is a newer one.
 
-        One thread does; the others answer from what they have meanwhile.
+        One thread does so. Meanwhile the others use the one before.
         """
-        if held.snapshot is not None and held.snapshot.is_current():
-            return
-        if held.reading.acquire(blocking=held.snapshot is None):
+        if found.snapshot is not None and found.snapshot.is_current():
+            return found.snapshot
+        if found.reading.acquire(blocking=found.snapshot is None):
             try:
-                if held.snapshot is None or not held.snapshot.is_current():
-                    held.snapshot, held.corpus = self._read(project, settings)
+                if found.snapshot is None or not found.snapshot.is_current():
+                    newest = self._read(project, settings)
+                    self._drop_corpora(found)
+                    found.snapshot = newest
             finally:
-                held.reading.release()
+                found.reading.release()
+        return found.snapshot
 
-    def _bring_into_step(
+    def _update(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]
     ) -> None:
         has_older = open_snapshot(project, self._home, settings) is not None
         started = time.monotonic()
-        future = self._index(project.root)
         try:
-            report = future.result(wait_seconds)
+            report = self._index(project.root).result(wait_seconds)
         except TimeoutError as error:
             if not has_older:
                 raise NotHereError(f"{project.root} is being indexed for the first time") from error
@@ -234,8 +224,32 @@ class OpenProjects:
             notes += filter(None, [report.degraded])
             notes += [f"{line}; searched as it was" for line in report.unreadable]
 
-    def _read(
-        self, project: Project, settings: Settings
-    ) -> tuple[Snapshot | None, Corpus | None]:
+    def _read(self, project: Project, settings: Settings) -> Snapshot | None:
         snapshot = open_snapshot(project, self._home, settings)
-        return snapshot, None if snapshot is None else Corpus([snapshot])
+        if snapshot is not None:
+            self._corpus([snapshot])  # while other threads still use the one before
+        return snapshot
+
+    def _corpus(self, snapshots: Sequence[Snapshot]) -> Corpus:
+        """Return the chunks of all `snapshots` as one corpus, an earlier one if there is."""
+        key = tuple(snapshot.path for snapshot in snapshots)
+        with self._guard:
+            found = self._corpora.get(key)
+        if found is None:
+            found = Corpus(snapshots)
+        with self._guard:
+            found = self._corpora.setdefault(key, found)
+            self._corpora.move_to_end(key)
+            while len(self._corpora) > MAX_CORPORA:
+                self._corpora.popitem(last=False)
+        return found
+
+    def _drop_corpora(self, closed: _OpenProject) -> None:
+        with self._guard:
+            for key in [*self._corpora]:
+                if closed.snapshot is not None and closed.snapshot.path in key:
+                    del self._corpora[key]
+
+    def _close(self, root: str) -> None:
+        self._unwatch(root)
+        self._drop_corpora(self._projects.pop(root))

@@ -1,7 +1,7 @@
-"""What the service does when it is asked: one method an operation.
+"""The operations of the service, one method each.
 
-Each takes the arguments of a request, plain JSON values, and gives what the reply's `result` holds.
-They run in the service's reader threads; what writes goes to its writer and gives a future.
+Each takes the arguments of a request (plain JSON values) and returns the `result` of the reply. They run in
+the service's reader threads. What writes goes to the writer and returns a future.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,75 +20,80 @@ import psutil
 
 import memkit
 from memkit.capture.live_sessions import LiveSessions
-from memkit.errors import MemkitError
+from memkit.errors import MemkitError, NewerFileError
+from memkit.files import make_private_directory
 from memkit.hook.project import Project
 from memkit.index import SyncReport
 from memkit.index.catalog import index_key
+from memkit.index.chunk import digest
 from memkit.ipc import spool
-from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
 from memkit.recall import usage
 from memkit.recall.answers import SearchRequest
 from memkit.recall.pointers import find_pointers, lay_out, written_by
-from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
+from memkit.service.jobs import Job, JobContext, JobState, job_named, run_job
+from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
-from memkit.service.pointer_history import PointerHistory
 from memkit.service.summaries import Summaries
-from memkit.service.watching import Watching
+from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
+from memkit.state import read_state_or_none, write_state
 
 logger = logging.getLogger(__name__)
 
-MOST_IDS = 100
-"""Of pointers in one acknowledgement; there are three at most."""
+MAX_IDS = 100
+"""The number of pointers that one acknowledgment may name. There are three at most."""
+
+MAX_ERRORS = 50
+STATUS_ERRORS = 5
 
 Arguments = dict[str, Any]
 
 
 class UnknownOperationError(MemkitError):
-    """Nobody knows what was asked for."""
+    """The service has no such operation."""
 
 
 class Operations:
-    """All that can be asked of the service."""
+    """All operations, and what they work with: open projects, writer, watcher, summaries."""
 
     def __init__(self, home: Home, drain: Callable[[], None]) -> None:
-        """`drain` makes the service end when it has answered what it was asked."""
+        """`drain` makes the service exit after the requests in progress."""
         self._home = home
-        self.drain_service = drain
+        self._drain = drain
         self._started = time.time()
         self._models = Models(home)
+        self._pointers = PointerHistory(home)
+        self._opening: dict[str, threading.Thread] = {}
+        self.errors: list[str] = []
         self.live = LiveSessions(home)
-        self._shown = PointerHistory(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
-        self.watching = Watching(home, self.writer)
+        self.watcher = Watcher(self.writer.index)
         self.summaries = Summaries(home, self.settings_of, self.writer.index, self._note_error)
-        self._warm = OpenProjects(
+        self._projects = OpenProjects(
             home,
             self._models,
             self.settings_of,
             self.writer.index,
-            self.watching.watch,
-            self.watching.unwatch,
+            self._watch,
+            self.watcher.unwatch,
         )
-        self._opening: dict[str, threading.Thread] = {}
-        self.errors: list[str] = []
 
     def settings_of(self, project: Project) -> Settings:
-        """The settings of a project, as they are in its files now."""
+        """Return the settings of a project, as they are in its files now."""
         return load.load(self._home, project).settings
 
     def named(self, operation: str) -> Callable[[Arguments], Any]:
-        """The method for an operation's name. Raises `UnknownOperationError`."""
+        """Return the method of an operation. Raise `UnknownOperationError`."""
         known = {
             "search": self.search,
             "expand": self.expand,
             "index": self.index,
             "work": self.work,
             "pointers": self.pointers,
-            "shown": self.shown,
+            "shown": self.acknowledge,
             "status": self.status,
             "job": self.job,
             "reload": self.reload,
@@ -98,20 +104,21 @@ class Operations:
         return known[operation]
 
     def search(self, arguments: Arguments) -> Any:
-        """An `Answer` to `request`, about the project at `root` or `all_projects`, as `search` ranks.
+        """Return the `Answer` to `request` about the project at `root`, or about `all_projects`.
 
-        `index`, see `index_key`, says which index is meant. Raises `NotHereError` if not this one.
+        `search` holds the settings to rank by, `index` the `index_key` of the caller. Raise `NotHereError` if
+        the service has another index.
         """
         project, settings = self._project(arguments)
         search = msgspec.convert(arguments["search"], SearchSettings)
-        searcher = self._warm.searcher(
+        searcher = self._projects.searcher(
             project, settings, search, all_projects=bool(arguments.get("all_projects"))
         )
         request = msgspec.convert(arguments["request"], SearchRequest)
         return msgspec.to_builtins(searcher.answer(request))
 
     def expand(self, arguments: Arguments) -> Any:
-        """The sections around the chunks that `ids` name, as `memkit expand --json` prints them."""
+        """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
         from memkit.recall.expand import expand_known
 
         project, _ = self._project(arguments)
@@ -128,14 +135,14 @@ class Operations:
         return {"sections": [section.as_dict() for section in found]}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
-        """Bring the project at `root` into step; a `SyncReport`."""
+        """Update the index of the project at `root`."""
         project, settings = self._project(arguments)
-        if self._warm.is_warm(project):  # paths may have been added
-            self.watching.watch(project, settings)
+        if self._projects.is_open(project):  # paths may have been added
+            self._watch(project, settings)
         return self.writer.index(project.root)
 
     def work(self, arguments: Arguments) -> Any:
-        """Take in what the hooks spooled; `wait` gives the `WorkReport`, else nothing is waited for."""
+        """Capture the spooled events. Return the `WorkReport` only if `wait` is set."""
         if arguments.get("retry"):
             spool.retry_failed(self._home)
         future = self.writer.work()
@@ -143,35 +150,31 @@ class Operations:
         return future if arguments.get("wait") else {}
 
     def pointers(self, arguments: Arguments) -> Any:
-        """Text for a `prompt` of `session` in the project at `root`; `warm` says if it could be looked up."""
+        """Return pointers for a `prompt` of `session`. `warm` is whether the project was open."""
         project, settings = self._project(arguments)
-        if not self._warm.is_warm(project):
+        if not self._projects.is_open(project):
             self.open_soon(project)
             return {"warm": False, "text": ""}
         session = str(arguments["session"])
-        searcher = self._warm.searcher(project, settings, settings.search)
-        shown = self._shown.of(session)
+        searcher = self._projects.searcher(project, settings, settings.search)
+        earlier = self._pointers.of(session)
         may_quote = written_by(self._home)
-        found = find_pointers(searcher, str(arguments["prompt"]), session, shown, may_quote)
+        found = find_pointers(searcher, str(arguments["prompt"]), session, earlier, may_quote)
         ids = [pointer.id for pointer in found]
         if found and not arguments.get("acknowledges"):  # a hook of an older memkit
-            self._note_shown(session, ids)
+            self._note_pointers(session, ids)
         return {"warm": True, "text": lay_out(found), "ids": ids}
 
-    def shown(self, arguments: Arguments) -> Any:
-        """Note that the pointers with these `ids` reached `session`; a late reply does not."""
+    def acknowledge(self, arguments: Arguments) -> Any:
+        """Note that the pointers with these `ids` reached `session`. A reply may come too late."""
         ids = arguments["ids"]
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
-            raise MemkitError("the ids of pointers are no list of strings")
-        self._note_shown(str(arguments["session"]), ids[:MOST_IDS])
+            raise MemkitError("the ids of pointers are not a list of strings")
+        self._note_pointers(str(arguments["session"]), ids[:MAX_IDS])
         return {}
 
-    def _note_shown(self, session: str, ids: list[str]) -> None:
-        self._shown.add(session, ids)
-        usage.note(self._home, "pointers", ids)
-
     def status(self, arguments: Arguments) -> Any:
-        """What the service is and does."""
+        """Return what the service is and does."""
         process = psutil.Process()
         return {
             "pid": os.getpid(),
@@ -183,35 +186,35 @@ class Operations:
             "sessions": [{"session": one.session, "root": one.root} for one in self.live],
             "queue": self.writer.length,
             "waiting": len(spool.waiting(self._home)),
-            "projects": self._warm.sizes(),
-            "watched": self.watching.state(),
-            "errors": self.errors[-5:],
+            "projects": self._projects.sizes(),
+            "watched": self.watcher.state(),
+            "errors": self.errors[-STATUS_ERRORS:],
         }
 
     def job(self, arguments: Arguments) -> Future[JobState]:
-        """Run the job of that `name` now; the `JobState` in which it ended."""
+        """Run the job `name` now. Return its state."""
         return self.start_job(job_named(str(arguments["name"])))
 
     def start_job(self, job: Job) -> Future[JobState]:
-        """Have the writer run a job in its turn."""
-        around = Surroundings(
+        """Have the writer run a job."""
+        context = JobContext(
             self._home, self.settings_of, self.writer.index_now, self.writer.close_index
         )
-        return self.writer.submit(f"job {job.name}", lambda: run_job(job, around))
+        return self.writer.submit(f"job {job.name}", lambda: run_job(job, context))
 
     def reload(self, arguments: Arguments) -> Any:
-        """Forget what is held open, models included: settings have changed."""
-        self._warm.clear()
+        """Close all projects and models: settings have changed."""
+        self._projects.clear()
         self._models.clear()
         return {}
 
     def drain(self, arguments: Arguments) -> Any:
-        """End, once what was asked for before is answered."""
-        self.drain_service()
+        """Exit after the requests in progress."""
+        self._drain()
         return {}
 
     def open_soon(self, project: Project) -> None:
-        """Open a project in the background, so that the next search of it finds it warm."""
+        """Open a project in the background, so that its next search is fast."""
         thread = self._opening.get(project.root)
         if thread is not None and thread.is_alive():
             return
@@ -219,22 +222,22 @@ class Operations:
         def run() -> None:
             try:
                 settings = self.settings_of(project)
-                searcher = self._warm.searcher(project, settings, settings.search)
+                searcher = self._projects.searcher(project, settings, settings.search)
                 if searcher.embedder is not None:
                     searcher.embedder.embed_query("")
-            except Exception as error:  # noqa: BLE001 - the search that needs it tells the person
+            except Exception as error:  # noqa: BLE001 - a search that fails like this reports it
                 self._note_error(f"opening {project.root}: {error}")
 
         self._opening[project.root] = threading.Thread(target=run, name="opening", daemon=True)
         self._opening[project.root].start()
 
     def close(self) -> None:
-        """Stop what runs in the background; the writer is stopped by the server."""
+        """Stop what runs in the background, but not the writer."""
         self.summaries.stop()
-        self.watching.close()
+        self.watcher.close()
 
     def _project(self, arguments: Arguments) -> tuple[Project, Settings]:
-        """The project at `root`, and its settings. Raises `NotHereError`."""
+        """Return the project at `root` and its settings. Raise `NotHereError`."""
         project = Project(str(arguments["root"]))
         settings = self.settings_of(project)
         asked = arguments.get("index")
@@ -242,8 +245,15 @@ class Operations:
             raise NotHereError("the service has other settings of embedding or index")
         return project, settings
 
+    def _watch(self, project: Project, settings: Settings) -> None:
+        self.watcher.watch_memory(project, self._home, settings)
+
+    def _note_pointers(self, session: str, ids: list[str]) -> None:
+        self._pointers.add(session, ids)
+        usage.note(self._home, "pointers", ids)
+
     def _after_work(self, future: Future[Any]) -> None:
-        """Open the projects of sessions that have just started, and keep what went wrong."""
+        """Keep errors, and open the projects of sessions that have just started."""
         if future.cancelled():
             return
         error = future.exception()
@@ -254,10 +264,39 @@ class Operations:
             self._note_error(failure)
         for session in self.live:
             project = Project(session.root)
-            if not self._warm.is_warm(project):
+            if not self._projects.is_open(project):
                 self.open_soon(project)
 
     def _note_error(self, line: str) -> None:
         logger.warning("%s", line)
         self.errors.append(line)
-        del self.errors[:-50]
+        del self.errors[:-MAX_ERRORS]
+
+
+class PointerHistory:
+    """The pointers that each session got, so that none is repeated: one small file for each session."""
+
+    VERSION = 1
+
+    def __init__(self, home: Home) -> None:
+        self._directory = home.pointer_history
+
+    def of(self, session: str) -> set[str]:
+        """Return the ids of the pointers that `session` got."""
+        try:
+            return read_state_or_none(self._path(session), self.VERSION, _ids) or set()
+        except NewerFileError:  # to lose it costs a repetition
+            return set()
+
+    def add(self, session: str, ids: list[str]) -> None:
+        """Note that `session` got the pointers with these ids. Raise `OSError`."""
+        make_private_directory(self._directory)
+        known = sorted(self.of(session) | set(ids))
+        write_state(self._path(session), self.VERSION, {"ids": known})
+
+    def _path(self, session: str) -> Path:
+        return Path(self._directory, f"{digest(session)[:24]}.json")
+
+
+def _ids(value: dict[str, Any]) -> set[str]:
+    return {name for name in value["ids"] if isinstance(name, str)}

@@ -1,287 +1,336 @@
-"""Tells when the memory of a project has changed.
+"""Report when the memory of a project changes.
 
-An event of the file system is a hint only: after a burst of them the files are listed as the scanner lists
-them, and the callback is called if that list is not what it was. So whatever an editor does in between,
-whichever events are lost or doubled, a change is told once, and nothing else is.
+A file system event is only a hint. After a burst of events the watcher lists the files as the scanner does,
+and calls back if the list has changed. So it does not matter what an editor does in between, or which events
+are lost or doubled: each change is reported once, and nothing else is.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memkit.index.directories import LIMITS, Directories
-from memkit.index.mounts import silent_file_system
-from memkit.service.debounce import Debouncer
-from memkit.service.watched_paths import WatchedContents, WatchedPaths, contents, places
+from memkit.hook.project import Project
+from memkit.index.memory_files import memory_paths
+from memkit.index.scanner import is_hidden, is_markdown, scan
+from memkit.index.watchable import check_room, describe_limit, silent_file_system
+from memkit.paths import Home
+from memkit.settings.load import Settings
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver
 
 logger = logging.getLogger(__name__)
 
+DEBOUNCE_SECONDS = 1.5
+"""The pause that ends a burst of changes."""
+
 LONGEST_SECONDS = 10.0
-"""A stream of changes that never pauses is told of this often."""
+"""A burst that never pauses is reported this often."""
 
 POLL_SECONDS = 2.0
-
-
-@dataclass
-class _Root:
-    """A project that is watched."""
-
-    root: str
-    paths: list[Path]
-    exclude: list[str]
-    polling: bool = False
-    places: WatchedPaths = field(default_factory=WatchedPaths)
-    found: WatchedContents = field(default_factory=WatchedContents)
-    """What was there at the last look."""
-    told: WatchedContents = field(default_factory=WatchedContents)
-    """What was there when the callback was last called, or when watching began."""
-    has_grown: bool = False
-    """Whether there may be directories that inotify had no room for."""
+"""The time between two listings of the files where the kernel does not report all changes."""
 
 
 class Watcher:
-    """Watches the memories of any number of projects, with one observer.
-
-    Where the kernel does not tell of changes, or has no room for more watches, it looks every
-    `poll_seconds`, and says so once. Any thread may call it, the callback too.
-    """
+    """Watches the memories of any number of projects. Any thread may call it, the callback too."""
 
     def __init__(
-        self,
-        changed: Callable[[str], None],
-        *,
-        debounce_seconds: float = 1.5,
-        say: Callable[[str], None] = logger.info,
-        poll: bool | None = None,
-        poll_seconds: float = POLL_SECONDS,
+        self, changed: Callable[[str], object], announce: Callable[[str], None] = logger.info
     ) -> None:
-        """`changed(root)` is called once a burst, in the watcher's own thread.
+        """Call `changed(root)` once for each burst of changes, in a thread of that project.
 
-        A burst ends with `debounce_seconds` of quiet, or after `LONGEST_SECONDS`. `poll` True looks
-        at intervals in any case, False only where inotify has no room; None also on the file systems
-        that cause no events.
+        `announce` gets one line for a project that is polled.
         """
         self._changed = changed
-        self._say = say
-        self._poll = poll
-        self._poll_seconds = poll_seconds
-        self._debouncer = Debouncer(debounce_seconds, LONGEST_SECONDS)
-        self._roots: dict[str, _Root] = {}
-        self._directories = Directories(self._on_event)
-        self._said: set[str] = set()
-        self._thread: threading.Thread | None = None
+        self._announce = announce
+        self._projects: dict[str, _ProjectWatch] = {}
+        self._guard = threading.RLock()
         self._closed = False
-        # Held while watches change or files are listed; never by the observer's threads, which
-        # hold a lock of their own when they call.
-        self._arranging = threading.RLock()
-        self._condition = threading.Condition()
 
-    @property
-    def roots(self) -> list[str]:
-        """The projects that are watched, sorted."""
-        return sorted(self._roots)
-
-    def is_polling(self, root: str) -> bool:
-        """Whether the project is looked at in intervals; False for one that is not watched."""
-        state = self._roots.get(root)
-        return state is not None and state.polling
-
-    def watch(self, root: str, paths: Sequence[Path], *, exclude: Sequence[str] = ()) -> None:
-        """Watch the memory of the project at `root`, from now on.
+    def watch(self, root: str, paths: Sequence[Path], exclude: Sequence[str] = ()) -> None:
+        """Watch the memory of the project at `root` from now on.
 
         `paths` (absolute or relative to `root`) and `exclude` are as for `memkit.index.scanner.scan`;
-        they replace those of an earlier call. What changes after this has returned is told; so watch
-        first, then index.
+        they replace those of an earlier call. Every change after this returns is reported: watch first,
+        then index.
         """
-        with self._arranging:
+        with self._guard:
             if self._closed:
                 raise RuntimeError("the watcher is closed")
-            known = self._roots.get(root)
-            state = _Root(root, list(paths), list(exclude))
-            if known is not None:
-                state.polling, state.told, state.found = known.polling, known.told, known.found
-            with self._condition:
-                self._roots[root] = state
-            self._poll_if_silent(state)
-            self._arrange()
-            if known is None:
-                state.told = self._look(state)
-            else:
-                self._note(root)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="memkit-watcher", daemon=True
-                )
-                self._thread.start()
-        self._wake()
+            if root not in self._projects:
+                self._projects[root] = _ProjectWatch(root, self._changed, self._announce)
+            self._projects[root].watch(paths, exclude)
+
+    def watch_memory(self, project: Project, home: Home, settings: Settings) -> int:
+        """Watch the memory of a project as its settings define it. Return the number of its paths."""
+        paths = memory_paths(project, home, settings)
+        self.watch(project.root, [Path(path) for path in paths], settings.memory.exclude)
+        return len(paths)
 
     def unwatch(self, root: str) -> None:
-        """Stop watching a project; nothing happens if it is not watched."""
-        with self._arranging:
-            with self._condition:
-                self._roots.pop(root, None)
-                self._debouncer.drop(root)
-            self._directories.keep(self._wanted())
+        """Stop watching a project. Do nothing if it is not watched."""
+        with self._guard:
+            project = self._projects.pop(root, None)
+        if project is not None:
+            project.stop()
 
     def close(self) -> None:
-        """Stop watching; all threads have ended when this returns, but for the one that calls it."""
-        with self._arranging:
+        """Stop watching, and wait for all threads except the calling one."""
+        with self._guard:
             self._closed = True
-            with self._condition:
-                self._roots.clear()
-            self._directories.close()
-        self._wake()
-        if self._thread is not None and self._thread is not threading.current_thread():
+            projects = list(self._projects.values())
+            self._projects.clear()
+        for project in projects:
+            project.stop()
+            project.join()
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return each watched root, sorted, and whether it is polled."""
+        projects = sorted(self._projects.items())
+        return [{"root": root, "polling": one.is_polling} for root, one in projects]
+
+
+class _ProjectWatch:
+    """Watches one project, with an observer and a thread of its own."""
+
+    def __init__(
+        self, root: str, changed: Callable[[str], object], announce: Callable[[str], None]
+    ) -> None:
+        self.is_polling = False
+        self._root = root
+        self._changed = changed
+        self._announce = announce
+        self._paths: list[Path] = []
+        self._exclude: list[str] = []
+        self._watched = WatchedPaths({}, frozenset())
+        self._reported: dict[str, tuple[int, ...]] = {}
+        self._has_moved = False  # whether directories or links may have changed
+        self._observer: BaseObserver | None = None
+        self._event = threading.Event()
+        self._closed = False
+        # Held while watches change or files are listed. The observer's threads must never hold it:
+        # `_stop_observer` waits for them.
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+
+    def watch(self, paths: Sequence[Path], exclude: Sequence[str]) -> None:
+        given = list(paths), list(exclude)
+        with self._lock:
+            is_new = self._thread.ident is None
+            if is_new or given != (self._paths, self._exclude):
+                self._paths, self._exclude = given
+                self._arrange()
+            if is_new:
+                self._reported = self._list_files()
+                self._thread.start()
+            else:
+                self._event.set()
+
+    def stop(self) -> None:
+        self._closed = True
+        self._event.set()
+        with self._lock:
+            self._stop_observer()
+
+    def join(self) -> None:
+        if self._thread is not threading.current_thread():
             self._thread.join()
 
-    # What the observer's threads call.
+    def _run(self) -> None:
+        while not self._closed:
+            self._event.wait(POLL_SECONDS if self.is_polling else None)
+            end = time.monotonic() + LONGEST_SECONDS
+            while self._event.is_set() and not self._closed and time.monotonic() < end:
+                self._event.clear()
+                self._event.wait(DEBOUNCE_SECONDS)
+            try:
+                self._report()
+            except Exception:  # one failed call must not end the watching
+                logger.exception("handling a change of %s failed", self._root)
+
+    def _report(self) -> None:
+        """Call back if the files are not those of the last report."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._has_moved:
+                self._has_moved = False
+                self._arrange()
+            files = self._list_files()
+            if files == self._reported:
+                return
+            self._reported = files
+        self._changed(self._root)
+
+    def _list_files(self) -> dict[str, tuple[int, ...]]:
+        """Return, by source, the times of modification and of change, the size, and the inode.
+
+        No tool can set back the time of change.
+        """
+        found: dict[str, tuple[int, ...]] = {}
+        # The scanner would log a missing path each time.
+        paths = [str(one) for one in self._paths if os.path.exists(os.path.join(self._root, one))]
+        for file in scan(Path(self._root), paths, exclude=self._exclude):
+            try:
+                status = os.stat(file.path)
+            except OSError:  # deleted since; its event follows
+                continue
+            times = (status.st_mtime_ns, status.st_ctime_ns)
+            found[file.source] = (*times, status.st_size, status.st_ino)
+        return found
+
+    def _arrange(self) -> None:
+        """Observe the directories as they are now, or poll if that is impossible."""
+        if self.is_polling:
+            return
+        for path in self._paths:
+            real = os.path.realpath(os.path.join(self._root, path))
+            kind = silent_file_system(real)
+            if kind is not None:
+                self._start_polling(f"{real} is on {kind}, which does not report all changes")
+                return
+        try:
+            self._observe()
+        except OSError as error:
+            self._start_polling(describe_limit(error) or f"it cannot be watched: {error}")
+
+    def _start_polling(self, reason: str) -> None:
+        self._stop_observer()
+        self.is_polling = True
+        self._announce(f"{self._root} is checked every {POLL_SECONDS:g} s: {reason}")
+
+    def _observe(self) -> None:
+        """Observe all directories with a new observer. Raise `OSError` if one cannot be watched."""
+        while True:
+            self._stop_observer()
+            self._watched = watched_paths(self._root, self._paths)
+            try:
+                self._start_observer()
+            except (FileNotFoundError, NotADirectoryError):  # removed in this moment
+                continue
+            # A directory may appear before the one above it is watched.
+            if watched_paths(self._root, self._paths) == self._watched:
+                break
+        check_room()
+
+    def _start_observer(self) -> None:
+        from watchdog import events
+        from watchdog.observers import Observer
+
+        on_event = self._on_event
+
+        class Handler(events.FileSystemEventHandler):
+            def on_any_event(self, event: FileSystemEvent) -> None:
+                on_event(event)
+
+        # It warns of directories that it adds twice while a tree is copied, which does no harm.
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+        handler = Handler()
+        self._observer = Observer()
+        self._observer.start()
+        for path, is_recursive in self._watched.directories.items():
+            self._observer.schedule(
+                handler,
+                path,
+                recursive=is_recursive,
+                # Not opening, reading, and closing: an index pass causes many of these events.
+                event_filter=[
+                    events.FileCreatedEvent,
+                    events.FileModifiedEvent,
+                    events.FileMovedEvent,
+                    events.FileDeletedEvent,
+                    events.DirCreatedEvent,
+                    events.DirMovedEvent,
+                    events.DirDeletedEvent,
+                ],
+            )
 
     def _on_event(self, event: FileSystemEvent) -> None:
         paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
-        if event.event_type != "modified":
-            for path in paths:
-                self._directories.doubt(path)
-        with self._condition:
-            for state in self._roots.values():
-                if any(
-                    state.places.concern(path, event.is_directory) or state.found.concern(path)
-                    for path in paths
-                ):
-                    state.has_grown |= event.is_directory
-                    self._debouncer.note(state.root, time.monotonic())
-                    self._condition.notify()
+        if any(self._watched.concern(path, event.is_directory) for path in paths):
+            is_waypoint = any(path in self._watched.waypoints for path in paths)
+            if event.is_directory or (is_waypoint and event.event_type != "modified"):
+                self._has_moved = True
+            self._event.set()
 
-    # What the watcher's own thread does.
+    def _stop_observer(self) -> None:
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.stop()
+            observer.join()
 
-    def _run(self) -> None:
-        poll_at = time.monotonic() + self._poll_seconds
-        while not self._closed:
-            with self._condition:
-                due = self._debouncer.take(time.monotonic())
-                if not due and not self._closed:
-                    self._condition.wait(self._seconds_left(poll_at))
-            for root in due:
-                try:
-                    self._settle(root)
-                except Exception:  # one failed call must not end the watching
-                    logger.exception("what follows a change of %s failed", root)
-            if time.monotonic() >= poll_at:
-                self._look_around()
-                poll_at = time.monotonic() + self._poll_seconds
 
-    def _seconds_left(self, poll_at: float) -> float | None:
-        """How long there is nothing to do, None for ever. The caller holds the condition."""
-        times = [self._debouncer.next_due()]
-        if any(state.polling for state in self._roots.values()):
-            times.append(poll_at)
-        left = [at - time.monotonic() for at in times if at is not None]
-        return max(0.0, min(left)) if left else None
+@dataclass(frozen=True, slots=True)
+class WatchedPaths:
+    """The directories that report every change of a memory. All paths are absolute and real.
 
-    def _look_around(self) -> None:
-        with self._arranging:
-            for state in list(self._roots.values()):
-                if state.polling:
-                    before = state.found
-                    if self._look(state) != before:
-                        self._note(state.root)
+    `directories` says for each whether to watch all below it. `waypoints` are the names on the way to
+    the memory, itself included: directories, links, or a configured file.
+    """
 
-    def _settle(self, root: str) -> None:
-        """End a burst: watch what is new, and call back if the memory is not what it was."""
-        with self._arranging:
-            state = self._roots.get(root)
-            if state is None:
-                return
-            self._arrange()
-            if self._look(state) == state.told:
-                return
-            state.told = state.found
-        self._changed(root)
+    directories: dict[str, bool]
+    waypoints: frozenset[str]
 
-    def _look(self, state: _Root) -> WatchedContents:
-        state.found = contents(state.root, state.paths, state.exclude)
-        return state.found
+    def concern(self, path: str, is_directory: bool) -> bool:
+        """Return whether a change of `path` may be a change of the memory, judged by names."""
+        if path in self.waypoints:
+            return True
+        if is_hidden(os.path.basename(path)) or not (is_directory or is_markdown(path)):
+            return False
+        return any(deep and _is_below(path, tree) for tree, deep in self.directories.items())
 
-    def _note(self, root: str) -> None:
-        with self._condition:
-            self._debouncer.note(root, time.monotonic())
-            self._condition.notify()
 
-    def _wake(self) -> None:
-        with self._condition:
-            self._condition.notify()
+def watched_paths(root: str, paths: Sequence[Path]) -> WatchedPaths:
+    """Return what to watch for the memory of the project at `root`.
 
-    # What is watched; the caller holds `_arranging`.
+    `paths` are absolute or relative to `root`. Follow no link that leads out of the project, as the
+    scanner does not.
+    """
+    root = os.path.abspath(root)
+    trees: set[str] = set()
+    waypoints: set[str] = set()
+    for path in paths:
+        absolute = os.path.normpath(os.path.join(root, path))
+        real = os.path.realpath(absolute)
+        waypoints |= _waypoints(root, absolute)
+        if _is_below(absolute, root) and not _is_below(real, os.path.realpath(root)):
+            continue
+        waypoints |= _waypoints(os.path.realpath(root), real)
+        if os.path.isdir(real):
+            trees.add(real)
+    directories = {
+        path: path in trees
+        for path in sorted(trees.union(map(os.path.dirname, waypoints)))
+        if not any(_is_below(path, tree) for tree in trees)
+    }
+    return WatchedPaths(directories, frozenset(waypoints | trees))
 
-    def _poll_if_silent(self, state: _Root) -> None:
-        if self._poll is not None:
-            state.polling |= self._poll
-            return
-        for path in state.paths:
-            real = os.path.realpath(os.path.join(state.root, path))
-            kind = silent_file_system(real)
-            if kind is not None:
-                self._fall_back(state, f"{real} is on {kind}, which does not tell of all changes")
-                return
 
-    def _fall_back(self, state: _Root, reason: str) -> None:
-        state.polling = True
-        if state.root not in self._said:
-            self._said.add(state.root)
-            self._say(f"{state.root} is looked at every {self._poll_seconds:g} s: {reason}")
+def _waypoints(root: str, path: str) -> set[str]:
+    """Return the names on the way to `path`, each in the real path of its directory.
 
-    def _arrange(self) -> None:
-        """Watch the directories of all projects as they are now, and no others."""
-        while True:
-            # A directory that appears before the one above it is watched is found by looking again.
-            wanted = self._wanted()
-            self._directories.keep(wanted)
-            missing = [path for path in wanted if path not in self._directories]
-            if not missing:
+    The way begins at `root`, or at the nearest directory if `path` is outside.
+    """
+    found = set()
+    is_inside = _is_below(path, root)
+    while path not in (root, os.path.dirname(path)):
+        above, name = os.path.split(path)
+        if os.path.isdir(above):
+            found.add(os.path.join(os.path.realpath(above), name))
+            if not is_inside:
                 break
-            for path in missing:
-                self._add(path, wanted[path])
-        for state in self._roots.values():
-            has_grown, state.has_grown = state.has_grown, False
-            if has_grown and not state.polling and not self._directories.has_room():
-                self._fall_back(state, _at_limit(errno.ENOSPC))
-        self._directories.keep(self._wanted())
-
-    def _wanted(self) -> dict[str, bool]:
-        """The directories of all projects, and whether with all below them."""
-        wanted: dict[str, bool] = {}
-        for state in self._roots.values():
-            state.places = WatchedPaths() if state.polling else places(state.root, state.paths)
-            for path, recursive in state.places.directories.items():
-                wanted[path] = wanted.get(path, False) or recursive
-        return wanted
-
-    def _add(self, path: str, recursive: bool) -> None:
-        """Watch one directory, or look in intervals at the projects it belongs to."""
-        concerned = [s for s in self._roots.values() if path in s.places.directories]
-        try:
-            self._directories.add(path, recursive)
-        except (FileNotFoundError, NotADirectoryError):
-            return  # gone since; the next look knows
-        except OSError as error:
-            reason = _at_limit(error.errno) or f"{path} cannot be watched: {error}"
-            for state in concerned:
-                self._fall_back(state, reason)
-            return
-        for state in concerned:
-            state.has_grown |= recursive
+        path = above
+    return found
 
 
-def _at_limit(number: int | None) -> str:
-    limit = LIMITS.get(number or 0)
-    return f"inotify takes no more, {limit} is reached" if limit else ""
+def _is_below(path: str, directory: str) -> bool:
+    return path != directory and path.startswith(directory.rstrip(os.sep) + os.sep)

@@ -11,10 +11,10 @@ def test_run_pause_and_resume(run: Run, fresh: Memory) -> None:
     assert "reconcile" in listed.output
     assert "not run yet" in listed.output
     done = run(fresh, "jobs", "run", "index", "--json").json
-    assert done["index"]["result"] == "0 projects in step"  # none has an index yet
+    assert done["index"]["result"] == "0 projects up to date"  # none has an index yet
     run(fresh, "index")
     done = run(fresh, "jobs", "run", "index", "--json").json
-    assert done["index"]["result"] == "1 projects in step"
+    assert done["index"]["result"] == "1 projects up to date"
     assert done["index"]["next"] == done["index"]["last"] + 86400
     assert run(fresh, "jobs", "pause", "index", "--json").json["index"]["paused"] is True
     assert "paused" in run(fresh, "jobs").output

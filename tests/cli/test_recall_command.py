@@ -159,6 +159,6 @@ def test_recall_claims_nothing_while_events_wait(run: Run, fresh: Memory) -> Non
     put_turn(fresh, "5e55aaaa", "The quagga is eaten by the lion.", time="nonsense")
     said = recall(run, fresh, "What eats a quagga?")
     assert "holds nothing" not in said
-    assert "1 event waits and may hold it" in said
+    assert "1 event waits and may hold the answer" in said
     again = recall(run, fresh, "What eats a quagga?")  # in back-off now
-    assert "1 event waits and may hold it" in again
+    assert "1 event waits and may hold the answer" in again

@@ -43,7 +43,7 @@ def test_a_hung_service(
     finding = bare.finding("service-hung")
     assert finding.level == "error"
     assert f"process {service.process.pid}," in finding.what
-    monkeypatch.setattr("memkit.ipc.stop.ASK_SECONDS", 0.1)
+    monkeypatch.setattr("memkit.ipc.stop.DRAIN_SECONDS", 0.1)
     monkeypatch.setattr("memkit.ipc.stop.TERM_SECONDS", 0.5)
     assert bare.fix(finding)
     assert service.process.wait(30) == -signal.SIGKILL

@@ -163,7 +163,7 @@ def test_two_long_homes_do_not_meet(long_home):
         listening.close()
 
 
-def test_the_users_own_place_comes_first(long_home, short_parent, tmp_path_factory, monkeypatch):
+def test_the_runtime_directory_of_the_user_comes_first(long_home, short_parent, tmp_path_factory, monkeypatch):
     own = Path(long_home.root).parent / "own"
     own.mkdir(0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(own))
@@ -222,7 +222,7 @@ def of_another_user(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [open_to_others, link, file, of_another_user])
-def test_a_short_directory_that_is_not_ours_alone_is_not_used(long_home, short_parent, lay):
+def test_a_short_directory_that_is_not_private_is_not_used(long_home, short_parent, lay):
     """Whoever takes the name of one that is gone gains nothing, and loses nothing."""
     address.listen(long_home)[0].close()
     directory = Path(address.socket_path(long_home)).parent
@@ -230,7 +230,7 @@ def test_a_short_directory_that_is_not_ours_alone_is_not_used(long_home, short_p
     directory.rmdir()
     lay(directory)
     before = sorted(os.listdir(short_parent))
-    with pytest.raises(PermissionError, match="not a directory of ours alone"):
+    with pytest.raises(PermissionError, match="not a private directory of this user"):
         address.connect(long_home, 10)
     address.remove(long_home)
     assert sorted(os.listdir(short_parent)) == before
@@ -246,4 +246,4 @@ def test_the_token_file_names_the_port_that_is_listened_on(home):
     listening, token = address.listen(home)
     with listening:
         content = json.loads(Path(home.service_token).read_text())
-        assert content == {"port": listening.getsockname()[1], "token": token}
+        assert content == {"version": 1, "port": listening.getsockname()[1], "token": token}

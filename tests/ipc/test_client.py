@@ -44,7 +44,7 @@ def test_a_large_request_and_reply(home):
 
 
 @pytest.mark.usefixtures("any_transport")
-def test_a_request_says_who_asks_and_how_long_it_waits(home):
+def test_a_request_has_version_and_deadline(home):
     seen = []
     with scripted(home, lambda connection: seen.append(read_frame(connection))):
         assert reason_of(home) == "broken"
@@ -115,7 +115,7 @@ def reply_bytes(data):
         reply(error={"kind": "token", "message": "wrong"}),
     ],
 )
-def test_what_is_no_reply_is_broken(home, script):
+def test_a_malformed_reply_is_broken(home, script):
     with scripted(home, script):
         assert reason_of(home) == "broken"
 
@@ -136,7 +136,7 @@ def test_an_error_is_raised_with_its_kind(home):
         ({"value": {1}}, "malformed"),
     ],
 )
-def test_a_request_that_is_no_frame_is_not_sent(home, arguments, kind):
+def test_a_request_that_cannot_be_encoded_is_not_sent(home, arguments, kind):
     received = []
 
     def script(connection):
@@ -151,7 +151,7 @@ def test_a_request_that_is_no_frame_is_not_sent(home, arguments, kind):
 @pytest.fixture
 def hung(monkeypatch):
     """Any deadline is long enough to tell that a service hangs."""
-    monkeypatch.setattr(client, "SIGN_SECONDS", SOON / 4)
+    monkeypatch.setattr(client, "PING_AFTER_SECONDS", SOON / 4)
     monkeypatch.setattr(client.is_alive, "__defaults__", (SOON,))
 
 
@@ -161,7 +161,7 @@ def test_a_busy_service_is_left_alone(home):
         assert reason_of(home, seconds=SOON) == "late"
 
 
-def test_a_service_without_a_sign_of_life_is_not_waited_for(home, hung):
+def test_a_service_that_answers_no_ping_is_not_waited_for(home, hung):
     """Whoever has an hour does not spend it."""
     asked = []
 
@@ -176,7 +176,7 @@ def test_a_service_without_a_sign_of_life_is_not_waited_for(home, hung):
 
 @pytest.mark.parametrize("knows_ping", [True, False])
 def test_a_busy_service_is_waited_for(home, hung, knows_ping):
-    """It gives a sign of life each time, and its reply comes late."""
+    """It answers each ping, and its reply comes late."""
     signs = []
     asked_twice = asyncio.Event()
 
@@ -223,7 +223,7 @@ def test_a_service_that_is_gone_before_it_is_asked_to_drain(home):
 @pytest.mark.parametrize(
     "head", [b"", (frames.MAX_REPLY_BYTES).to_bytes(4, "big")], ids=["header", "body"]
 )
-def test_a_reply_that_drips_does_not_prolong_the_deadline(home, hung, head):
+def test_a_reply_that_drips_does_not_extend_the_deadline(home, hung, head):
     """The service sends byte after byte for as long as the client listens."""
     client_left = threading.Event()
 
@@ -243,7 +243,7 @@ def test_a_reply_that_drips_does_not_prolong_the_deadline(home, hung, head):
         assert client_left.wait(PATIENCE_SECONDS)
 
 
-def test_a_service_that_does_not_read_does_not_prolong_the_deadline(home, hung):
+def test_a_service_that_does_not_read_does_not_extend_the_deadline(home, hung):
     done = threading.Event()
     with scripted(home, lambda connection: done.wait(PATIENCE_SECONDS), lambda connection: None):
         with pytest.raises(client.ServiceUnavailable) as caught:

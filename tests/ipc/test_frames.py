@@ -19,7 +19,7 @@ messages = st.dictionaries(st.text(), values, max_size=5)
 
 
 @given(messages)
-def test_what_is_encoded_is_decoded_again(message):
+def test_decode_reverses_encode(message):
     frame = frames.encode(message)
     length = frames.body_length(frame[: frames.HEADER_BYTES], frames.MAX_REPLY_BYTES)
     assert length == len(frame) - frames.HEADER_BYTES
@@ -56,7 +56,7 @@ def test_any_bytes_are_an_object_or_a_frame_error(data):
     ],
     ids=lambda body: repr(body[:20]),
 )
-def test_what_is_no_json_object_is_refused(body):
+def test_anything_but_a_json_object_is_refused(body):
     with pytest.raises(frames.FrameError):
         frames.decode(body)
 
@@ -73,7 +73,7 @@ def nested(depth: int) -> dict[str, object]:
     [{"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}, {"a": b"bytes"}, nested(100_000)],
     ids=["nan", "inf", "set", "bytes", "nested"],
 )
-def test_what_json_cannot_say_is_not_encoded(message):
+def test_values_that_json_cannot_hold_are_not_encoded(message):
     with pytest.raises(frames.FrameError) as caught:
         frames.encode(message)
     assert not isinstance(caught.value, frames.FrameTooLargeError)

@@ -1,4 +1,4 @@
-"""A service that is stopped, and one whose home is gone: nobody waits for them, nobody else is harmed."""
+"""Hung services, and services whose home is gone: no command waits for them, no other process is harmed."""
 
 from __future__ import annotations
 
@@ -51,17 +51,20 @@ def end_successor(service: RunningService) -> None:
         stop.stop(service.memory.home)
 
 
-def test_a_search_ends_it_and_goes_on_alone(stopped: RunningService) -> None:
+def test_a_search_kills_it_and_continues_alone(stopped: RunningService) -> None:
     assert stopped.process is not None
     done = stopped.memkit("search", "which port")
     assert "7443" in done.stdout
-    said = f"memkit: the service, process {stopped.process.pid}, hung; ended it and went on without it\n"
+    said = f"memkit: the service, process {stopped.process.pid}, hung; killed it and continued without it\n"
     assert done.stderr.count(said) == 1
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
     assert "hung" not in stopped.memkit("search", "which port").stderr
 
 
-@pytest.mark.parametrize("arguments", [("index",), ("work", "--wait"), ("remember", "A quagga is a zebra.")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("index",), ("work", "--wait"), ("remember", "A quagga is a zebra."), ("jobs", "run", "retry")],
+)
 def test_commands_do_not_wait_for_its_lock(
     stopped: RunningService, arguments: tuple[str, ...]
 ) -> None:
@@ -73,11 +76,21 @@ def test_commands_do_not_wait_for_its_lock(
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
 
 
+def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
+    """As `memkit summarize` and `memkit compact` do when they index what they wrote."""
+    said: list[str] = []
+    with index_lock(stopped.memory.home, 60.0, said.append):
+        pass
+    assert stopped.process is not None
+    assert stopped.process.wait(timeout=60) == -signal.SIGKILL
+    assert len(said) == 1 and "hung; killed it" in said[0]
+
+
 @pytest.mark.parametrize(
     "words",
     ["forget --since 2026-11-18 --yes", "audit --fix", "backup FILE", "restore FILE --yes", "index --rebuild"],
 )
-def test_commands_that_take_the_lock_themselves_end_it(
+def test_commands_that_take_the_lock_themselves_kill_it(
     service: RunningService, tmp_path: Path, words: str
 ) -> None:
     file = str(tmp_path / "memkit.tar.zst")
@@ -86,17 +99,17 @@ def test_commands_that_take_the_lock_themselves_end_it(
     process = stop_with_the_lock(service)
     done = service.memkit(*words.replace("FILE", file).split())
     assert done.returncode == 0, done.stderr
-    said = f"the service, process {process.pid}, hung; ended it"
+    said = f"the service, process {process.pid}, hung; killed it"
     assert done.stderr.count(said) == 1
     assert "waiting for another" not in done.stderr
     assert process.wait(timeout=60) == -signal.SIGKILL
     end_successor(service)
 
 
-def test_recall_says_so(stopped: RunningService) -> None:
+def test_recall_reports_it(stopped: RunningService) -> None:
     done = stopped.memkit("recall", "--stdin", stdin="which port")
     assert "7443" in done.stdout
-    assert "hung; ended it" in done.stderr
+    assert "hung; killed it" in done.stderr
     wait_until(stopped.status, "the service that was started in its place")
 
 
@@ -110,7 +123,7 @@ def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory) -> Non
     assert "quagga" in service.memkit("search", "--all", "quagga").stdout
 
 
-def test_events_are_taken_in_without_it(stopped: RunningService) -> None:
+def test_events_are_captured_without_it(stopped: RunningService) -> None:
     """Hooks notice by the event that nobody takes in, and start what ends the hung service."""
     home, root = stopped.memory.home, stopped.memory.project.root
     turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
@@ -129,7 +142,7 @@ def test_events_are_taken_in_without_it(stopped: RunningService) -> None:
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
 
 
-def test_no_process_but_a_service_of_this_home_is_ended(
+def test_only_a_service_of_this_home_is_killed(
     memory: Memory, tmp_path: Path
 ) -> None:
     """The recorded id may be another's by now, even another service's."""
@@ -146,8 +159,8 @@ def test_no_process_but_a_service_of_this_home_is_ended(
             for other in others:
                 other.send_signal(signal.SIGSTOP)
                 Path(home.service_process).write_text(str(other.pid))
-                assert stop.end_hung(home) is None
-                with pytest.raises(Exception, match="does not say which process"):
+                assert not stop.kill_if_hung(home)
+                with pytest.raises(Exception, match="its process is unknown"):
                     stop.stop(home)
                 assert other.poll() is None
         finally:
@@ -156,18 +169,18 @@ def test_no_process_but_a_service_of_this_home_is_ended(
                 other.wait()
 
 
-def test_a_busy_service_is_not_ended(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert stop.end_hung(service.memory.home) is None
+def test_a_busy_service_is_not_killed(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not stop.kill_if_hung(service.memory.home)
     # Neither is one that gives no sign but works.
     monkeypatch.setattr(stop, "is_alive", lambda home, seconds: False)
     worked = iter(range(10))
-    monkeypatch.setattr(stop, "_worked", lambda process: next(worked))
-    assert stop.end_hung(service.memory.home) is None
+    monkeypatch.setattr(stop, "_cpu_seconds", lambda process: next(worked))
+    assert not stop.kill_if_hung(service.memory.home)
     assert service.status()
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced"])
-def test_it_ends_with_its_home(memory: Memory, change: str) -> None:
+def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
     """And leaves alone what stands in its place: the socket of the next service."""
     home = memory.home
     kept = Path(home.root).with_name("kept")
@@ -198,7 +211,7 @@ def test_it_ends_with_its_home(memory: Memory, change: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["drain", "SIGTERM"])
-def test_who_is_told_to_end_has_no_successor(
+def test_a_stopped_service_starts_no_other(
     service: RunningService, how: str, tmp_path: Path
 ) -> None:
     """Though an event waits for its time."""

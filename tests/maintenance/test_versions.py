@@ -35,7 +35,7 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.projects.registry_changes import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
-from memkit.service.pointer_history import PointerHistory
+from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
 from tests.memory import make_memory

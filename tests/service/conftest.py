@@ -1,4 +1,4 @@
-"""Short homes for the transport of the service, and whole services."""
+"""Homes with short paths for sockets, and running services."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["real_embedder"]
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """A home whose socket path is short enough everywhere, as that of `tmp_path` need not be."""
+    """A home whose socket path is short enough. That of `tmp_path` may not be."""
     root = tempfile.mkdtemp(prefix="memkit-test-", dir="/tmp")
     yield Home(root)
     shutil.rmtree(root)
@@ -35,7 +35,7 @@ def over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["unix", "tcp"])
 def any_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Once with Unix sockets, once without."""
+    """Run the test with Unix sockets, and without."""
     monkeypatch.setattr(address, "uses_unix_sockets", lambda: request.param == "unix")
     return str(request.param)
 
@@ -45,7 +45,7 @@ def memory(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
     memory = make_memory(
         tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
     )
-    for text in DAYS.values():  # as if this home had written it: pointers quote nothing else
+    for text in DAYS.values():  # pointers quote only what this home wrote
         note_own(memory.home, memory.project.root, "", text)
     return memory
 

@@ -12,9 +12,8 @@ from typing import Any
 import memkit
 from memkit.errors import MemkitError, NotFoundError
 from memkit.ipc import address, frames
-from memkit.ipc.requests import Request
 from memkit.paths import Home
-from memkit.service.listener import Listener
+from memkit.service.listener import Listener, Request
 
 PATIENCE_SECONDS = 60.0
 """Longer than anything here takes; reached only if something hangs."""

@@ -1,4 +1,4 @@
-"""Whatever connections bring: others are served meanwhile, and nothing of them stays."""
+"""Hostile connections: others are served meanwhile, and no resources leak."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def kind_of(reply: bytes) -> str:
     return str(message["kind"])
 
 
-def test_what_is_no_request_is_answered_so_or_closed(served, caplog):
+def test_a_malformed_request_gets_an_error_or_is_closed(served, caplog):
     for name, data in WRONG.items():
         reply = exchange(served, data)
         assert reply == b"" or kind_of(reply) in ("malformed", "token"), name
@@ -134,7 +134,7 @@ READ_TO_THE_END = [
 
 
 @pytest.mark.parametrize("name", READ_TO_THE_END)
-def test_what_is_read_to_its_end_is_answered(home, name):
+def test_a_whole_malformed_frame_gets_an_error(home, name):
     with serving(home):
         assert kind_of(exchange(home, WRONG[name])) == "malformed"
 
@@ -175,7 +175,7 @@ def test_any_values_in_place_of_the_right_ones(served, field, value):
 
 
 def test_slow_and_half_sent_requests_are_closed(served, monkeypatch):
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.2)
     beginnings = [b"", b"\0", b"\0\0\0\x10", b"\0\0\0\x10{", GOOD[:-1]]
     open_ones = [connected(served) for _ in beginnings]
     for connection, data in zip(open_ones, beginnings, strict=True):
@@ -185,8 +185,8 @@ def test_slow_and_half_sent_requests_are_closed(served, monkeypatch):
         connection.close()
 
 
-def test_a_request_sent_byte_by_byte_does_not_prolong_its_time(served, monkeypatch):
-    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.2)
+def test_a_request_sent_byte_by_byte_does_not_extend_its_time_limit(served, monkeypatch):
+    monkeypatch.setattr(listener, "REQUEST_SECONDS", 0.2)
     with connected(served) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         with pytest.raises(ConnectionError):

@@ -1,4 +1,4 @@
-"""Jobs: due when their time has come, run once, noted after they ran."""
+"""Recurring jobs: when they are due, what they do, and what is recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import NotFoundError
 from memkit.ipc import spool
 from memkit.service import jobs
-from memkit.service.jobs import JOBS, Job, JobBook, JobState, Surroundings, job_named, run_job
+from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
 from tests.builders import Lines
 from tests.memory import DAYS, Memory, make_memory
 
@@ -27,14 +27,14 @@ def memory(tmp_path: Path) -> Memory:
     return make_memory(tmp_path, DAYS, embedding={"provider": "none"})
 
 
-def around(memory: Memory) -> Surroundings:
+def around(memory: Memory) -> JobContext:
     def index(project: object) -> object:
         return memory.sync()
 
-    return Surroundings(memory.home, lambda project: memory.settings, index)
+    return JobContext(memory.home, lambda project: memory.settings, index)
 
 
-def test_when_they_are_due(memory: Memory) -> None:
+def test_when_jobs_are_due(memory: Memory) -> None:
     book, now = JobBook(memory.home), time.time()
     assert book.due(now) == list(JOBS)
     for job in JOBS:
@@ -53,7 +53,7 @@ def test_when_they_are_due(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"reconcile": 5}', '{"reconcile": {"a": 1}}', "\xff"])
-def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
+def test_a_damaged_job_book_is_read_as_empty(memory: Memory, text: str) -> None:
     path = Path(memory.home.run, "jobs.json")
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("latin-1"))
@@ -62,7 +62,7 @@ def test_a_damaged_book_is_begun_anew(memory: Memory, text: str) -> None:
     assert set(json.loads(path.read_bytes())) == {"version", *(job.name for job in JOBS)}
 
 
-def test_each_does_what_it_says(memory: Memory) -> None:
+def test_each_job_does_its_work(memory: Memory) -> None:
     memory.sync()
     memory.write("new.md", "# New\n\nquagga\n")
     old = spool.put(memory.home, {"event": "Stop", "time": 5.0, "session": "s"})
@@ -75,9 +75,9 @@ def test_each_does_what_it_says(memory: Memory) -> None:
     assert results.pop("health").result.endswith("findings for the next session")
     assert {name: state.result for name, state in results.items()} == {
         "reconcile": "0 sessions caught up",
-        "retry": "1 given-up events tried again",
-        "index": "1 projects in step",
-        "tidy": "0 old notes, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
+        "retry": "1 failed events queued again",
+        "index": "1 projects up to date",
+        "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
     }
     assert not any(state.failed for state in results.values())
     assert spool.waiting(memory.home) == [new]
@@ -87,7 +87,7 @@ def test_each_does_what_it_says(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("keep_days", "left"), [(0, 2), (3650, 2), (30, 1)])
-def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, left: int) -> None:
+def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int, left: int) -> None:
     from memkit.archive.archive import Archive
     from memkit.archive.turn import ArchivedTurn
     from memkit.settings import ArchiveSettings
@@ -97,12 +97,12 @@ def test_archives_are_kept_as_long_as_is_set(memory: Memory, keep_days: int, lef
         when = datetime.now(timezone.utc) - timedelta(days=days)
         archive.append(session, [ArchivedTurn("a", (), time=when, finished=when)])
     kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=keep_days))
-    state = run_job(job_named("tidy"), Surroundings(memory.home, lambda _: kept, lambda _: None))
-    assert state.result.startswith(f"0 old notes, {2 - left} archived sessions and 0 days removed")
+    state = run_job(job_named("tidy"), JobContext(memory.home, lambda _: kept, lambda _: None))
+    assert state.result.startswith(f"0 old state files, {2 - left} archived sessions and 0 days removed")
     assert archive.size().sessions == left
 
 
-def test_days_are_kept_as_long_as_is_set_and_then_gone_from_every_file(memory: Memory) -> None:
+def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
     from memkit.settings import MemorySettings
 
     today = datetime.now().date()
@@ -151,8 +151,8 @@ def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
     assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
 
 
-def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Surroundings) -> str:
+def test_a_failure_is_recorded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: JobContext) -> str:
         raise OSError("no\nroom")
 
     broken = Job("tidy", "fails", 1.0, fail)
@@ -162,7 +162,7 @@ def test_a_failure_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
     assert JobBook(memory.home).states()["tidy"] == state
 
 
-def test_states_of_sessions_long_past_are_removed(memory: Memory, tmp_path: Path) -> None:
+def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
     """But none that keeps a turn single: neither a live transcript's nor one that nothing else knows."""
     home, root = memory.home, memory.project.root
     sessions = Sessions(home)
@@ -188,7 +188,7 @@ def test_states_of_sessions_long_past_are_removed(memory: Memory, tmp_path: Path
     assert {one.id for one in sessions} == set(lines)  # their archives will go
     kept = msgspec.structs.replace(kept, keep_days=0)
     memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
-    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old notes,")
+    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old state files,")
     assert {one.id for one in sessions} == {"there", "young", "unarchived"}
     # The session comes back, and is read from its start: each turn is there once, as it was.
     path = lines["gone"].write(tmp_path)

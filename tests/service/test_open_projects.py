@@ -1,4 +1,4 @@
-"""Memories held open: opened once, read anew when they change, and no more of them than there is room for."""
+"""Open projects: opened once, read again after a change, and limited in number."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from memkit.hook.project import Project
-from memkit.ipc.requests import NotHereError
 from memkit.recall.answers import SearchRequest
-from memkit.service import open_projects as warm_module
+from memkit.service import open_projects
+from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
 from memkit.service.writer import Writer
 from memkit.settings.load import Settings
@@ -19,14 +19,14 @@ from tests.memory import DAYS, Memory, make_memory
 
 
 class Held:
-    """Warm memories of one home, and what they ask of the watcher."""
+    """Open projects of one home, and what they ask of the watcher."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.watched: list[str] = []
         models = Models(memory.home)
         self.writer = Writer(memory.home, lambda project: memory.settings, models.find)
-        self.warm = OpenProjects(
+        self.projects = OpenProjects(
             memory.home,
             models,
             lambda project: memory.settings,
@@ -38,7 +38,7 @@ class Held:
     def found(self, query: str, settings: Settings | None = None, **options: bool) -> list[str]:
         chosen = settings or self.memory.settings
         project = self.memory.project
-        searcher = self.warm.searcher(project, chosen, chosen.search, **options)
+        searcher = self.projects.searcher(project, chosen, chosen.search, **options)
         results = searcher.answer(SearchRequest(query, k=50, minimum=0.0)).results
         return [result.chunk.content for result in results if result.lexical > 0]
 
@@ -51,20 +51,20 @@ def held(tmp_path: Path) -> Iterator[Held]:
     assert made.writer.join(30)
 
 
-def test_opened_once_and_read_anew_when_it_changed(held: Held) -> None:
+def test_a_project_is_opened_once_and_read_again_after_a_change(held: Held) -> None:
     memory = held.memory
-    assert not held.warm.is_warm(memory.project)
+    assert not held.projects.is_open(memory.project)
     assert "7443" in held.found("gateway")[0]
-    assert held.warm.is_warm(memory.project)
+    assert held.projects.is_open(memory.project)
     assert held.watched == [memory.project.root]
-    assert held.warm.sizes() == {memory.project.root: 6}
+    assert held.projects.sizes() == {memory.project.root: 6}
     memory.write("new.md", "# New\n\nA quagga at the gateway.\n")
     assert held.found("quagga") == []  # nobody has said that it changed
     held.writer.index(memory.project.root).result(30)
     assert "quagga" in held.found("quagga")[0]
-    held.warm.clear()
+    held.projects.clear()
     assert held.watched == []
-    assert not held.warm.is_warm(memory.project)
+    assert not held.projects.is_open(memory.project)
 
 
 def test_other_settings_open_another_index(held: Held) -> None:
@@ -75,22 +75,22 @@ def test_other_settings_open_another_index(held: Held) -> None:
     assert len(held.found("quagga")) > 2
 
 
-def test_the_one_not_asked_for_longest_is_closed(
+def test_the_least_recently_searched_project_is_closed(
     held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm_module, "MOST_PROJECTS", 2)
+    monkeypatch.setattr(open_projects, "MAX_PROJECTS", 2)
     roots = []
     for name in ("a", "b", "c"):
         other = make_memory(tmp_path / name, DAYS, home=held.memory.home)
         held.memory.project = Project(other.project.root)
         roots.append(other.project.root)
         held.found("gateway")
-    assert list(held.warm.sizes()) == roots[1:]
+    assert list(held.projects.sizes()) == roots[1:]
     assert held.watched == roots[1:]
     assert len(held.found("gateway", all_projects=True)) > len(held.found("gateway"))
 
 
-def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
+def test_the_user_memory_stays_open_too(held: Held) -> None:
     home = held.memory.home
     Path(home.memory).mkdir(parents=True)
     note = Path(home.memory, "habits.md")
@@ -99,7 +99,7 @@ def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
     assert held.watched == [held.memory.project.root, home.root]
     search = held.memory.settings.search
     project, settings = held.memory.project, held.memory.settings
-    first, second = (held.warm.searcher(project, settings, search) for _ in range(2))
+    first, second = (held.projects.searcher(project, settings, search) for _ in range(2))
     assert first.corpus is second.corpus  # joined once, not for each question
     note.write_text("# Habits\n\nA zebra guards every gateway.\n")
     held.writer.index(home.root).result(30)
@@ -109,20 +109,20 @@ def test_the_user_s_memory_is_held_open_too(held: Held) -> None:
     assert any("okapi" in text for text in held.found("gateway"))
 
 
-def test_the_user_s_memory_is_not_opened_unasked(held: Held) -> None:
+def test_the_user_memory_is_not_opened_if_switched_off(held: Held) -> None:
     Path(held.memory.home.memory).mkdir(parents=True)
     search = msgspec.structs.replace(held.memory.settings.search, user_memory=False)
     held.found("gateway", msgspec.structs.replace(held.memory.settings, search=search))
     assert held.watched == [held.memory.project.root]
 
 
-def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> None:
+def test_the_index_of_a_missing_project_is_kept(held: Held, tmp_path: Path) -> None:
     """Its directory may be on a disk that is not there just now: what is indexed of it stays."""
     own = held.memory.project
     other = make_memory(tmp_path / "other", DAYS, home=held.memory.home)
     held.memory.project = other.project
     held.found("gateway")
-    held.warm.clear()
+    held.projects.clear()
     Path(other.project.root).rename(tmp_path / "away")
     held.memory.project = own
     held.found("gateway", all_projects=True)
@@ -132,7 +132,7 @@ def test_a_project_that_is_gone_is_left_alone(held: Held, tmp_path: Path) -> Non
     assert len(other.snapshot) == 6
 
 
-def test_a_first_index_that_takes_long_is_made_elsewhere(
+def test_a_client_does_a_slow_first_index_itself(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import threading
@@ -141,7 +141,7 @@ def test_a_first_index_that_takes_long_is_made_elsewhere(
     held.writer.submit("before it", lambda: begin.wait(30))
     project, settings = held.memory.project, held.memory.settings
     with pytest.raises(NotHereError, match="for the first time"):
-        held.warm.searcher(project, settings, settings.search, wait_seconds=0.01)
+        held.projects.searcher(project, settings, settings.search, wait_seconds=0.01)
     begin.set()
     held.found("gateway")
 

@@ -1,4 +1,4 @@
-"""A pointer counts as shown when the session has it, not when the service has found it."""
+"""A pointer counts when the session acknowledges it, not when the service finds it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from memkit.ipc.client import ServiceUnavailable, request
-from tests.hook.test_prompt import PROMPT, submit
 from tests.service.running import RunningService, wait_until
+from tests.service.test_prompt import PROMPT, submit
 
 
 def ask(service: RunningService, **more: object) -> str:
@@ -18,7 +18,7 @@ def ask(service: RunningService, **more: object) -> str:
     return str(found["text"])
 
 
-def test_an_answer_that_nobody_acknowledges_is_offered_again(service: RunningService) -> None:
+def test_unacknowledged_pointers_are_repeated(service: RunningService) -> None:
     service.found("port")
     first = ask(service, acknowledges=True)
     assert first.startswith("Earlier work")
@@ -37,7 +37,7 @@ def test_a_hook_of_an_older_memkit_acknowledges_nothing(service: RunningService)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_an_answer_that_comes_too_late_is_offered_again(service: RunningService) -> None:
+def test_pointers_that_come_too_late_are_repeated(service: RunningService) -> None:
     service.found("port")
     assert service.process is not None
     process = psutil.Process(service.process.pid)
@@ -55,7 +55,7 @@ def test_an_answer_that_comes_too_late_is_offered_again(service: RunningService)
 
 
 @pytest.mark.parametrize("ids", [None, "x", [5], {"a": 1}])
-def test_what_is_no_list_of_ids_is_refused(service: RunningService, ids: object) -> None:
+def test_malformed_ids_are_refused(service: RunningService, ids: object) -> None:
     from memkit.ipc.client import RequestRefused
 
     with pytest.raises(RequestRefused):

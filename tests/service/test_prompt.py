@@ -1,4 +1,4 @@
-"""What the prompt's hook says, with a service and without one that could tell."""
+"""The output of the prompt hook, with and without a service that answers."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_pointers(service: RunningService) -> None:
     assert name in again or "memkit holds" in again
 
 
-def test_nothing_on_this(service: RunningService) -> None:
+def test_no_pointers_for_an_unrelated_prompt(service: RunningService) -> None:
     warmed(service)
     assert "Earlier work" not in submit(service, "write a poem about the moon")
 
 
 @pytest.mark.parametrize("state", ["hangs", "gone"])
-def test_who_cannot_tell_is_not_waited_for(service: RunningService, state: str) -> None:
+def test_the_prompt_does_not_wait_for_a_dead_or_hung_service(service: RunningService, state: str) -> None:
     warmed(service)
     assert service.process is not None
     service.process.send_signal(signal.SIGSTOP if state == "hangs" else signal.SIGKILL)
@@ -77,7 +77,7 @@ def test_who_cannot_tell_is_not_waited_for(service: RunningService, state: str) 
 
 
 @pytest.mark.parametrize(("inject", "expected"), [("hint", "memkit holds"), ("off", "")])
-def test_as_the_settings_say(service: RunningService, inject: str, expected: str) -> None:
+def test_the_setting_decides_what_a_prompt_gets(service: RunningService, inject: str, expected: str) -> None:
     warmed(service)
     done = service.memkit("config", "set", "recall.inject", inject)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The service as a process: elected, warm, in step with the files, and gone when nobody needs it."""
+"""The service as a process: one per home, up to date with the files, and gone when idle."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.service.running import RunningService, wait_until
 
 
 def test_it_answers_as_the_command_line_does_alone(service: RunningService) -> None:
+    service.found("port")
     expected = service.memkit("search", "--json", "--all", "which port")
     assert service.status()["projects"] == {service.memory.project.root: 6}
     service.environment["MEMKIT_SERVICE_ENABLED"] = "false"
@@ -34,15 +35,15 @@ def test_it_answers_as_the_command_line_does_alone(service: RunningService) -> N
     assert "7443" in through["sections"][0]["content"]
 
 
-def test_there_is_one_of_it(service: RunningService) -> None:
+def test_a_second_service_exits(service: RunningService) -> None:
     second = service.spawn()
     _, errors = second.communicate(timeout=60)
     assert second.returncode == 0
-    assert b"there is a service already" in errors
+    assert b"the service is already running" in errors
     assert service.status()["pid"] == service.process.pid if service.process else False
 
 
-def test_a_killed_one_is_followed_by_another(service: RunningService) -> None:
+def test_a_killed_service_is_replaced(service: RunningService) -> None:
     assert service.process is not None
     service.process.kill()
     service.process.wait()
@@ -60,7 +61,7 @@ def test_a_killed_one_is_followed_by_another(service: RunningService) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_when_told_to(service: RunningService, number: signal.Signals) -> None:
+def test_it_exits_on_a_signal(service: RunningService, number: signal.Signals) -> None:
     assert service.process is not None
     service.found("port")
     service.process.send_signal(number)
@@ -86,7 +87,7 @@ def test_an_edit_is_found(service: RunningService) -> None:
     wait_until(lambda: not any("quagga" in text for text in service.found("quagga")), "it to go")
 
 
-def test_events_are_taken_in(service: RunningService) -> None:
+def test_events_are_captured(service: RunningService) -> None:
     from memkit.ipc import spool
 
     home, root = service.memory.home, service.memory.project.root
@@ -126,7 +127,7 @@ def test_it_lives_as_long_as_a_session(memory: Memory) -> None:
         service.stop()
 
 
-def test_what_hangs_is_ended(service: RunningService) -> None:
+def test_a_hung_service_is_killed(service: RunningService) -> None:
     assert service.process is not None
     service.process.send_signal(signal.SIGSTOP)
     try:
@@ -140,7 +141,7 @@ def test_what_hangs_is_ended(service: RunningService) -> None:
         service.process.kill()
 
 
-def test_other_settings_are_answered_elsewhere(service: RunningService) -> None:
+def test_a_client_with_other_settings_searches_by_itself(service: RunningService) -> None:
     with pytest.raises(RequestRefused) as refused:
         service.ask("search", index="another", request={"query": "x"}, search={})
     assert refused.value.kind == "elsewhere"
@@ -161,7 +162,7 @@ def test_nonsense_is_refused(
     assert service.status()
 
 
-def test_nothing_grows(service: RunningService) -> None:
+def test_no_descriptors_or_threads_leak(service: RunningService) -> None:
     assert service.process is not None
     service.found("port")
     process = psutil.Process(service.process.pid)
@@ -198,7 +199,7 @@ def test_service_commands(memory: Memory) -> None:
 def test_an_older_version_uses_the_newer_ones_service(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do not end each other's in turn: sixteen turns of both, one process."""
+    """Two versions do not stop each other's service in turn: sixteen turns, one process."""
     assert service.process is not None
     for turn in range(16):
         with monkeypatch.context() as older:

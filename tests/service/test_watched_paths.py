@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.service.watched_paths import WatchedPaths, contents, places
+from memkit.service.watcher import WatchedPaths, watched_paths
 
 MEMORY = Path(".memkit", "memory")
 
@@ -21,36 +21,36 @@ def directories(root: Path, found: WatchedPaths) -> dict[str, bool]:
     return {os.path.relpath(path, root): deep for path, deep in found.directories.items()}
 
 
-def test_the_nearest_directory_until_there_is_one(root: Path) -> None:
-    assert directories(root, places(str(root), [MEMORY])) == {".": False}
+def test_existing_directories_on_the_way_are_watched(root: Path) -> None:
+    assert directories(root, watched_paths(str(root), [MEMORY])) == {".": False}
     (root / ".memkit").mkdir()
-    assert directories(root, places(str(root), [MEMORY])) == {".": False, ".memkit": False}
+    assert directories(root, watched_paths(str(root), [MEMORY])) == {".": False, ".memkit": False}
     (root / MEMORY).mkdir()
-    assert directories(root, places(str(root), [MEMORY])) == {
+    assert directories(root, watched_paths(str(root), [MEMORY])) == {
         ".": False, ".memkit": False, ".memkit/memory": True,
     }  # fmt: skip
-    assert directories(root, places(str(root), [MEMORY, Path(".")])) == {".": True}
+    assert directories(root, watched_paths(str(root), [MEMORY, Path(".")])) == {".": True}
 
 
-def test_outside_of_the_project_only_the_next(root: Path, tmp_path: Path) -> None:
+def test_outside_the_project_only_the_nearest_directory_is_watched(root: Path, tmp_path: Path) -> None:
     paths = [tmp_path / "notes" / "deep" / "a.md"]
-    assert directories(root, places(str(root), paths)) == {"..": False}
+    assert directories(root, watched_paths(str(root), paths)) == {"..": False}
     (tmp_path / "notes" / "deep").mkdir(parents=True)
-    assert directories(root, places(str(root), paths)) == {"../notes/deep": False}
+    assert directories(root, watched_paths(str(root), paths)) == {"../notes/deep": False}
 
 
-def test_a_link_is_watched_and_where_it_leads(root: Path) -> None:
+def test_a_link_and_its_target_are_watched(root: Path) -> None:
     (root / ".away" / "notes").mkdir(parents=True)
     (root / "notes").symlink_to(root / ".away" / "notes")
-    found = places(str(root), [Path("notes")])
+    found = watched_paths(str(root), [Path("notes")])
     assert directories(root, found) == {".": False, ".away": False, ".away/notes": True}
     assert found.concern(str(root / "notes"), is_directory=False)
 
 
-def test_what_lies_behind_a_link_out_of_the_project_is_not_watched(root: Path, tmp_path: Path) -> None:
+def test_the_target_of_a_link_out_of_the_project_is_not_watched(root: Path, tmp_path: Path) -> None:
     (tmp_path / "away" / "deep").mkdir(parents=True)
     (root / "notes").symlink_to(tmp_path / "away")
-    found = places(str(root), [Path("notes")])
+    found = watched_paths(str(root), [Path("notes")])
     assert directories(root, found) == {".": False}
     assert found.concern(str(root / "notes"), is_directory=False)
 
@@ -69,8 +69,7 @@ def test_what_lies_behind_a_link_out_of_the_project_is_not_watched(root: Path, t
         (".memkit/memory/.a.md.swp", False, False),
         (".memkit/memory/4913", False, False),
         (".memkit/memory/a.md.tmp", False, False),
-        (".memkit/memory/.git/objects", True, False),
-        (".memkit/memory/.git/a.md", False, False),
+        (".memkit/memory/.git", True, False),
         (".memkit/memory2/a.md", False, False),
         (".memkit/other.md", False, False),
         ("README.md", False, True),
@@ -78,20 +77,9 @@ def test_what_lies_behind_a_link_out_of_the_project_is_not_watched(root: Path, t
         ("src", True, False),
     ],
 )
-def test_what_concerns_a_memory(
+def test_names_that_concern_a_memory(
     root: Path, path: str, is_directory: bool, concerns: bool
 ) -> None:
     (root / MEMORY).mkdir(parents=True)
-    found = places(str(root), [MEMORY, Path("README.md")])
+    found = watched_paths(str(root), [MEMORY, Path("README.md")])
     assert found.concern(str(root / path), is_directory) == concerns
-
-
-def test_contents_differ_where_a_file_does(root: Path) -> None:
-    (root / "a.md").write_text("a")
-    before = contents(str(root), [Path("."), Path("missing")], [])
-    assert list(before.files) == ["a.md"]
-    status = os.stat(root / "a.md")
-    (root / "a.md").write_text("b")
-    os.utime(root / "a.md", ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert contents(str(root), [Path(".")], []) != before
-    assert contents(str(root), [Path(".")], ["a.*"]).files == {}

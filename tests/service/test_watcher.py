@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.index.directories import Directories
-from memkit.service.watcher import Watcher
+from memkit.service import watcher as watcher_module
+from memkit.service.watcher import Watcher, _ProjectWatch
 
 GENEROUS_SECONDS = 20.0
 MEMORY = Path(".memkit", "memory")
@@ -24,21 +24,15 @@ MEMORY = Path(".memkit", "memory")
 class Watched:
     """A project under watch, and what is told of it."""
 
-    def __init__(self, root: Path, poll: bool) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         self.memory = root / MEMORY
-        self.told: queue.Queue[str] = queue.Queue()
-        self.said: list[str] = []
-        self.watcher = Watcher(
-            self.told.put,
-            debounce_seconds=0.05,
-            say=self.said.append,
-            poll=poll,
-            poll_seconds=0.05,
-        )
+        self.reported: queue.Queue[str] = queue.Queue()
+        self.announced: list[str] = []
+        self.watcher = Watcher(self.reported.put, self.announced.append)
 
     def watch(self, *paths: Path | str, exclude: tuple[str, ...] = ()) -> None:
-        self.watcher.watch(str(self.root), [Path(p) for p in paths or [MEMORY]], exclude=exclude)
+        self.watcher.watch(str(self.root), [Path(p) for p in paths or [MEMORY]], exclude)
 
     def write(self, name: str, text: str = "text") -> Path:
         path = self.memory / name
@@ -48,7 +42,7 @@ class Watched:
 
     def expect(self, root: Path | None = None) -> None:
         """It is told."""
-        while self.told.get(timeout=GENEROUS_SECONDS) != str(root or self.root):
+        while self.reported.get(timeout=GENEROUS_SECONDS) != str(root or self.root):
             pass
 
     def expect_all(self) -> int:
@@ -59,18 +53,40 @@ class Watched:
     def drain(self) -> list[str]:
         """What is told of changes up to now: all that comes before a last change elsewhere."""
         last = self.root.parent / "last"
-        if str(last) not in self.watcher.roots:
+        if str(last) not in roots(self.watcher):
             last.mkdir(exist_ok=True)
             self.watcher.watch(str(last), [Path(".")])
         replace(last / "last.md", os.urandom(8).hex(), "last.tmp")
-        return list(iter(lambda: self.told.get(timeout=GENEROUS_SECONDS), str(last)))
+        return list(iter(lambda: self.reported.get(timeout=GENEROUS_SECONDS), str(last)))
+
+
+def roots(watcher: Watcher) -> list[str]:
+    return [one["root"] for one in watcher.state()]
+
+
+@pytest.fixture(autouse=True)
+def set_polling(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Make the watcher quick, and a function that decides whether it polls; by default it does not."""
+
+    def set_polling(is_polling: bool) -> None:
+        monkeypatch.setattr(
+            watcher_module, "silent_file_system", lambda path: "nfs" if is_polling else None
+        )
+
+    monkeypatch.setattr(watcher_module, "DEBOUNCE_SECONDS", 0.05)
+    monkeypatch.setattr(watcher_module, "POLL_SECONDS", 0.05)
+    set_polling(False)
+    return set_polling
 
 
 @pytest.fixture(params=[False, True], ids=["events", "polling"])
-def watched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]:
+def watched(
+    request: pytest.FixtureRequest, tmp_path: Path, set_polling: Callable[[bool], None]
+) -> Iterator[Watched]:
     root = tmp_path.resolve() / "project"
     root.mkdir()
-    watched = Watched(root, poll=request.param)
+    set_polling(request.param)
+    watched = Watched(root)
     try:
         yield watched
     finally:
@@ -92,6 +108,13 @@ def replace(path: Path, text: str, temporary: str) -> None:
     os.replace(beside, path)
 
 
+def edit_in_secret(path: Path) -> None:
+    """Change the content, but neither the size nor the time of modification."""
+    before = path.stat()
+    path.write_text("TEXT")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def append(path: Path) -> None:
     with path.open("a") as file:
         file.write("more")
@@ -100,6 +123,7 @@ def append(path: Path) -> None:
 CHANGES: dict[str, Callable[[Path, Path], object]] = {
     "create": lambda memory, away: (memory / "new.md").write_text("new"),
     "edit": lambda memory, away: (memory / "a.md").write_text("EDIT"),
+    "edit in secret": lambda memory, away: edit_in_secret(memory / "a.md"),
     "append": lambda memory, away: append(memory / "deep" / "c.md"),
     "empty": lambda memory, away: (memory / "b.markdown").write_text(""),
     "delete": lambda memory, away: (memory / "a.md").unlink(),
@@ -137,7 +161,7 @@ def test_changes(busy: Watched, tmp_path: Path, change: str) -> None:
     busy.expect()
 
 
-def test_what_is_no_change(busy: Watched) -> None:
+def test_irrelevant_files_are_not_reported(busy: Watched) -> None:
     for name in (".a.md.swp", "4913", "a.md~", ".#a.md", "#a.md#", "a.md.tmp", ".hidden/x.md", "x.txt"):
         busy.write(name)
         (busy.memory / name).unlink()
@@ -189,7 +213,7 @@ def test_a_memory_that_comes_and_goes(watched: Watched) -> None:
         watched.expect_all()
 
 
-def test_a_memory_deleted_and_made_anew_in_one_burst(busy: Watched) -> None:
+def test_a_memory_deleted_and_created_again_in_one_burst(busy: Watched) -> None:
     shutil.rmtree(busy.root / ".memkit")
     (busy.memory / "deep").mkdir(parents=True)  # many a file system gives it the same inodes
     busy.expect_all()
@@ -197,7 +221,7 @@ def test_a_memory_deleted_and_made_anew_in_one_burst(busy: Watched) -> None:
     busy.expect_all()
 
 
-def test_a_memory_exchanged_in_one_burst(busy: Watched, tmp_path: Path) -> None:
+def test_a_memory_replaced_in_one_burst(busy: Watched, tmp_path: Path) -> None:
     (tmp_path / "new" / "memory" / "deep").mkdir(parents=True)
     (busy.root / ".memkit").rename(tmp_path / "old")
     (tmp_path / "new").rename(busy.root / ".memkit")
@@ -206,7 +230,7 @@ def test_a_memory_exchanged_in_one_burst(busy: Watched, tmp_path: Path) -> None:
     busy.expect_all()
 
 
-def test_a_memory_that_is_exchanged(busy: Watched, tmp_path: Path) -> None:
+def test_a_memory_moved_away_and_back(busy: Watched, tmp_path: Path) -> None:
     busy.memory.rename(tmp_path / "old")
     busy.expect()
     (tmp_path / "old").rename(busy.memory)
@@ -276,7 +300,7 @@ def test_paths_are_replaced_and_dropped(watched: Watched) -> None:
     watched.watcher.unwatch(str(watched.root))
     (watched.root / "two" / "b.md").write_text("b")
     assert watched.drain() == []
-    assert watched.watcher.roots == [str(watched.root.parent / "last")]
+    assert roots(watched.watcher) == [str(watched.root.parent / "last")]
 
 
 def test_projects_that_share_a_directory(watched: Watched, tmp_path: Path) -> None:
@@ -287,7 +311,7 @@ def test_projects_that_share_a_directory(watched: Watched, tmp_path: Path) -> No
     watched.watch(shared)
     watched.watcher.watch(str(other), [shared / "a.md"])
     replace(shared / "a.md", "a", "a.tmp")
-    assert {watched.told.get(timeout=GENEROUS_SECONDS) for _ in range(2)} == {
+    assert {watched.reported.get(timeout=GENEROUS_SECONDS) for _ in range(2)} == {
         str(watched.root), str(other),
     }  # fmt: skip
     watched.watcher.unwatch(str(watched.root))
@@ -296,7 +320,10 @@ def test_projects_that_share_a_directory(watched: Watched, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("poll", [False, True])
-def test_a_change_during_the_call_leads_to_another(tmp_path: Path, poll: bool) -> None:
+def test_a_change_during_the_call_leads_to_another(
+    tmp_path: Path, set_polling: Callable[[bool], None], poll: bool
+) -> None:
+    set_polling(poll)
     memory = tmp_path / MEMORY
     memory.mkdir(parents=True)
     called, finish = queue.Queue[str](), threading.Event()
@@ -306,7 +333,7 @@ def test_a_change_during_the_call_leads_to_another(tmp_path: Path, poll: bool) -
         assert finish.wait(GENEROUS_SECONDS)
         raise ValueError("which does not end the watching")
 
-    watcher = Watcher(changed, debounce_seconds=0.05, poll=poll, poll_seconds=0.05)
+    watcher = Watcher(changed)
     try:
         watcher.watch(str(tmp_path), [MEMORY])
         (memory / "a.md").write_text("a")
@@ -328,23 +355,26 @@ def test_the_callback_may_change_what_is_watched(tmp_path: Path) -> None:
         watcher.close()
         closed.set()
 
-    watcher = Watcher(changed, debounce_seconds=0.05, poll=False)
+    watcher = Watcher(changed)
     watcher.watch(str(root), [Path(".")])
     (root / "a.md").write_text("a")
     assert closed.wait(GENEROUS_SECONDS)
     watcher.close()
-    assert watcher.roots == []
+    assert watcher.state() == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_nothing_is_left_of_a_closed_watcher(tmp_path: Path) -> None:
+def test_a_closed_watcher_leaves_nothing_open(
+    tmp_path: Path, set_polling: Callable[[bool], None]
+) -> None:
     def threads() -> set[threading.Thread]:
         return set(threading.enumerate())
 
     Watcher(print).close()
     before = threads(), sorted(os.listdir("/proc/self/fd"))
-    for poll in (False, True, None):
-        watcher = Watcher(print, poll=poll)
+    for poll in (False, True):
+        set_polling(poll)
+        watcher = Watcher(print)
         for name in ("one", "two"):
             (tmp_path / name).mkdir(exist_ok=True)
             watcher.watch(str(tmp_path / name), [Path("a"), Path("b.md")])
@@ -357,47 +387,73 @@ def test_nothing_is_left_of_a_closed_watcher(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE, errno.EACCES])
-def test_where_no_watch_is_to_be_had_it_polls(
+def test_it_polls_where_it_cannot_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def refuse(self: Directories, path: str, recursive: bool) -> None:
+    def refuse(self: _ProjectWatch) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(Directories, "add", refuse)
-    watched = Watched(tmp_path, poll=False)
+    monkeypatch.setattr(_ProjectWatch, "_start_observer", refuse)
+    watched = Watched(tmp_path)
     try:
         watched.watch()
         watched.watch()
-        assert watched.watcher.is_polling(str(tmp_path))
-        assert not watched.watcher.is_polling("/elsewhere")
-        assert len(watched.said) == 1
-        assert watched.said[0].startswith(f"{tmp_path} is looked at every 0.05 s: ")
+        assert watched.watcher.state() == [{"root": str(tmp_path), "polling": True}]
+        assert len(watched.announced) == 1
+        assert watched.announced[0].startswith(f"{tmp_path} is checked every 0.05 s: ")
         watched.write("a.md")
         watched.expect()
     finally:
         watched.watcher.close()
 
 
+def test_a_stream_of_changes_is_reported_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "DEBOUNCE_SECONDS", 3600.0)
+    monkeypatch.setattr(watcher_module, "LONGEST_SECONDS", 0.2)
+    watched = Watched(tmp_path)
+    watched.watch(".")
+    done = threading.Event()
+
+    def change() -> None:
+        while not done.wait(0.01):
+            append(tmp_path / "a.md")
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    try:
+        watched.expect()
+        watched.expect()
+    finally:
+        done.set()
+        writer.join()
+        watched.watcher.close()
+
+
 LIMITED = """
 import queue, sys
 from pathlib import Path
-from memkit.service.watcher import Watcher
+from memkit.service import watcher as module
 
 Path("/proc/sys/user/max_inotify_watches").write_text("6")
-root, told, said = Path(sys.argv[1]), queue.Queue(), []
-watcher = Watcher(told.put, debounce_seconds=0.05, say=said.append, poll=False, poll_seconds=0.05)
+module.DEBOUNCE_SECONDS = module.POLL_SECONDS = 0.05
+module.silent_file_system = lambda path: None
+root, reported, announced = Path(sys.argv[1]), queue.Queue(), []
+watcher = module.Watcher(reported.put, announced.append)
 watcher.watch(str(root), [Path("notes")])
-assert not watcher.is_polling(str(root)), said
+assert not watcher.state()[0]["polling"], announced
 for number in range(10):
     (root / "notes" / str(number)).mkdir()
     (root / "notes" / str(number) / "a.md").write_text("a")
-told.get(timeout=20)
-assert watcher.is_polling(str(root))
-assert len(said) == 1 and "max_user_watches" in said[0], said
-while not told.empty():
-    told.get()
+reported.get(timeout=20)
+while not watcher.state()[0]["polling"]:
+    reported.get(timeout=20)
+assert len(announced) == 1 and "max_user_watches" in announced[0], announced
+while not reported.empty():
+    reported.get()
 (root / "notes" / "9" / "a.md").write_text("edited where no watch is")
-told.get(timeout=20)
+reported.get(timeout=20)
 watcher.close()
 """
 

@@ -1,4 +1,4 @@
-"""The one thread that writes: each task once, in turn, under the lock, and none when it is told to stop."""
+"""The writer: each task once, in order, under the lock, and none after `stop`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def writer(memory: Memory) -> Iterator[Writer]:
     assert made.join(30)
 
 
-def test_what_waits_is_not_queued_twice(memory: Memory, writer: Writer) -> None:
+def test_a_waiting_task_is_not_queued_twice(memory: Memory, writer: Writer) -> None:
     begin, done = threading.Event(), list[str]()
     first = writer.submit("first", lambda: begin.wait(30))
     wait_until(lambda: writer.is_busy, "the first to begin")
@@ -49,7 +49,7 @@ def test_what_waits_is_not_queued_twice(memory: Memory, writer: Writer) -> None:
     assert done == ["second", "third", "first again"]
 
 
-def test_the_lock_is_held_while_it_works_and_given_back(
+def test_the_lock_is_held_during_work_and_then_released(
     memory: Memory, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_module, "HOLD_SECONDS", 0.05)
@@ -61,7 +61,7 @@ def test_the_lock_is_held_while_it_works_and_given_back(
         pass
 
 
-def test_a_failure_is_the_asker_s_alone(memory: Memory, writer: Writer) -> None:
+def test_a_failed_task_does_not_affect_the_next(memory: Memory, writer: Writer) -> None:
     def fail() -> None:
         raise ValueError("no")
 
@@ -79,7 +79,7 @@ def test_another_process_that_writes(
     assert writer.index(memory.project.root).result(30).chunks == 6
 
 
-def test_told_to_stop(memory: Memory, writer: Writer) -> None:
+def test_stop(memory: Memory, writer: Writer) -> None:
     begin = threading.Event()
     first = writer.submit("first", lambda: begin.wait(30))
     wait_until(lambda: writer.is_busy, "the first to begin")

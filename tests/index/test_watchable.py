@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memkit.index.mounts import silent_file_system
+from memkit.index.watchable import silent_file_system
 
 TABLE = r"""
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -32,9 +32,9 @@ TABLE = r"""
         ("/team/not/there", "9p"),
     ],
 )
-def test_the_mount_a_path_is_on(path: str, kind: str | None) -> None:
+def test_the_file_system_of_a_path(path: str, kind: str | None) -> None:
     assert silent_file_system(path, TABLE) == kind
 
 
-def test_the_table_of_this_machine_is_understood() -> None:
+def test_the_mount_table_of_this_machine() -> None:
     assert silent_file_system("/proc") is None

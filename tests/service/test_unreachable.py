@@ -1,4 +1,4 @@
-"""A service that cannot listen: what it was started for is done all the same, and the doctor says why."""
+"""A service that cannot listen: its work is still done, and the doctor says why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memkit.ipc import launch, spool
 from tests.memory import Memory
 from tests.service.running import RunningService
 
-DEAF = """
+SCRIPT = """
 import errno, sys
 from memkit import cli
 from memkit.ipc import address
@@ -22,7 +22,7 @@ from memkit.ipc import address
 def refuse(home):
     raise OSError(errno.EOPNOTSUPP, "Operation not supported", home.service_socket)
 
-if {is_deaf}:
+if {fails}:
     address.listen = refuse
 sys.argv = ["memkit", "service", "run"]
 cli.main()
@@ -30,16 +30,16 @@ cli.main()
 
 
 @pytest.fixture
-def deaf(memory: Memory) -> Iterator[RunningService]:
+def service(memory: Memory) -> Iterator[RunningService]:
     yield RunningService(memory)
 
 
-def run_service(service: RunningService, is_deaf: bool) -> str:
+def run_service(service: RunningService, fails: bool) -> str:
     import subprocess
     import sys
 
     done = subprocess.run(
-        [sys.executable, "-c", DEAF.format(is_deaf=is_deaf)],
+        [sys.executable, "-c", SCRIPT.format(fails=fails)],
         env={**service.environment, "MEMKIT_SERVICE_IDLE_MINUTES": "0"},
         cwd=service.memory.project.root,
         capture_output=True,
@@ -50,17 +50,17 @@ def run_service(service: RunningService, is_deaf: bool) -> str:
     return done.stderr
 
 
-def test_what_waits_is_taken_in(deaf: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, root = deaf.memory.home, deaf.memory.project.root
+def test_waiting_events_are_captured(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, root = service.memory.home, service.memory.project.root
     turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
     spool.put(home, {**turn, "event": "Stop", "message": "The lion eats a zebra."})
-    said = run_service(deaf, is_deaf=True)
+    said = run_service(service, fails=True)
     assert "Operation not supported" in said and "working without a service" in said
     assert "Traceback" not in said
     assert not launch.work_waits(home)
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
-    # The doctor names the cause, and hooks start workers in its place for a while.
-    (finding,) = check_listening(open_subject(home, deaf.memory.project))
+    # The doctor names the cause, and hooks start workers instead for a while.
+    (finding,) = check_listening(open_subject(home, service.memory.project))
     assert "Operation not supported" in finding.what
     assert home.service_socket in finding.what
     started = []
@@ -70,7 +70,7 @@ def test_what_waits_is_taken_in(deaf: RunningService, monkeypatch: pytest.Monkey
     launch.hand_over(home, with_service=True)
     launch.start_service(home)
     assert started == [("work",)]
-    # Once it can listen, all of that is over.
-    run_service(deaf, is_deaf=False)
+    # When it can listen again, all of that ends.
+    run_service(service, fails=False)
     assert not os.path.exists(home.service_problem)
-    assert not list(check_listening(open_subject(home, deaf.memory.project)))
+    assert not list(check_listening(open_subject(home, service.memory.project)))
