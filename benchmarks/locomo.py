@@ -71,7 +71,7 @@ def utterance_snapshot(
             date=session.time.date().isoformat(),
             session=str(session.number),
             turns=(one.id,),
-            grips=(),
+            citations=(),
             branch="",
             domain="",
             whole=True,

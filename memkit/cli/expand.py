@@ -83,7 +83,7 @@ def _show(section: dict[str, Any]) -> None:
         branch = f", branch {section['branch']}" if section["branch"] else ""
         click.echo(styled(plain(f"session {session}{branch}"), dim=True))
     click.echo(f"\n{plain(section['content'])}\n")
-    for grip in section["grips"]:
+    for grip in section["citations"]:
         click.echo(styled(plain(f"proof of a bullet: memkit grip {grip}"), dim=True))
     for turn in section["turns"]:
         if turn in section["missing"]:

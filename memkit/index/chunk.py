@@ -33,7 +33,7 @@ class Chunk:
         date: ISO date the text belongs to, or "".
         session: session id from the journal's anchors, or "".
         turns: ids of the turns the text is, or rests on.
-        grips: ids of the grips of the bullets in it, or that it rests on.
+        citations: ids of the bullets in it, or of those that it rests on (`grip:` in an anchor).
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
         whole: whether it is all of its section, or group of short sections.
@@ -53,7 +53,7 @@ class Chunk:
     date: str
     session: str
     turns: tuple[str, ...]
-    grips: tuple[str, ...]
+    citations: tuple[str, ...]
     branch: str
     domain: str
     whole: bool

@@ -108,7 +108,7 @@ def write(
         lexical.save(str(path / "lexical"))
         manifest = {
             "format": FORMAT,
-            "fields": CHUNK_FIELDS,
+            "fields": list(CHUNK_FIELDS.values()),
             "fingerprint": known,
             "missing": missing,
             "root": root,

@@ -353,7 +353,7 @@ def _metadata(row: Row) -> dict[str, Any]:
         "date": chunk.date,
         "session": chunk.session,
         "turns": ",".join(chunk.turns),
-        "grips": ",".join(chunk.grips),
+        "grips": ",".join(chunk.citations),
         "branch": chunk.branch,
         "domain": chunk.domain,
         "whole": chunk.whole,
@@ -372,6 +372,7 @@ def _row(owner: str, found: Mapping[str, Any]) -> Row:
     try:
         names = {name: tuple(filter(None, metadata[name].split(","))) for name in ("turns", "grips")}
         fields = {**metadata, **names}
+        fields["citations"] = fields.pop("grips")
         windows = range(fields.pop("windows"))
         del fields["window"]
         fields.pop("owner", None)

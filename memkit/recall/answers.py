@@ -13,7 +13,7 @@ from memkit.index.chunk import Chunk
 
 _CHUNK_FIELDS = (
     "source", "start_line", "end_line", "heading", "breadcrumb", "kind", "date", "session",
-    "turns", "grips", "branch", "content",
+    "turns", "citations", "branch", "content",
 )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ class Result:
             "root": self.root,
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "turns": list(self.chunk.turns),
-            "grips": list(self.chunk.grips),
+            "citations": list(self.chunk.citations),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }

@@ -37,7 +37,7 @@ class ExpandedSection:
     end_line: int
     content: str
     turns: tuple[str, ...]
-    grips: tuple[str, ...]
+    citations: tuple[str, ...]
     transcript: Path | None
     archived: bool
     missing: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class ExpandedSection:
             "session": self.chunk.session,
             "branch": self.chunk.branch,
             "turns": list(self.turns),
-            "grips": list(self.grips),
+            "citations": list(self.citations),
             "transcript": str(self.transcript) if self.transcript else None,
             "archived": self.archived,
             "missing": list(self.missing),
@@ -129,7 +129,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Ex
         end_line=document.line_at(max(start, end - 1)) + 1,
         content=document.body[start:end],
         turns=tuple(turns),
-        grips=tuple(grips),
+        citations=tuple(grips),
         transcript=transcript,
         archived=archived,
         missing=missing,

@@ -48,7 +48,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "date": chunk.date,
         "session": chunk.session,
         "turns": ",".join(chunk.turns),
-        "grips": ",".join(chunk.grips),
+        "citations": ",".join(chunk.citations),
         "branch": chunk.branch,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)

@@ -86,7 +86,7 @@ def _is_written(home: Home, result: Result, own: OwnEntries) -> bool:
     chunk = result.chunk
     if result.root == home.root or os.path.isabs(chunk.source):
         return True
-    if not chunk.grips:
+    if not chunk.citations:
         return bool(chunk.heading) and heading_words(chunk.heading) in own
     lines = OPENING_HEADINGS.sub("", chunk.content).splitlines()
     return all(bullet_words(line) in own for line in lines if line.strip())
@@ -108,7 +108,7 @@ def lay_out(pointers: Sequence[Pointer]) -> str:
 def _pointer(result: Result) -> Pointer:
     chunk = result.chunk
     heading = chunk.heading or chunk.content
-    if chunk.grips:  # a bullet says more than the heading of its session
+    if chunk.citations:  # a bullet says more than the heading of its session
         heading = OPENING_HEADINGS.sub("", chunk.content).removeprefix("- ")
     # It may be a stranger's text: one line, no control characters, nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)

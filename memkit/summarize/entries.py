@@ -108,8 +108,8 @@ def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
 
 
 def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> SourceEntry:
-    if chunk.grips:
-        citations = Citations(grips=chunk.grips, turns=chunk.turns)
+    if chunk.citations:
+        citations = Citations(grips=chunk.citations, turns=chunk.turns)
     elif chunk.turns:
         citations = Citations(turns=chunk.turns)
     else:

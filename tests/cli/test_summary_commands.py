@@ -73,7 +73,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     assert journal(fresh).count("grip:") == 2
     found = run(fresh, "search", "staging gateway port", "--json").json["results"]
     summary = next(one for one in found if one["kind"] == "summary")
-    (grip,) = summary["grips"]
+    (grip,) = summary["citations"]
 
     proof = run(fresh, "grip", grip[:5], "--json").json
     assert proof["bullet"] == "Decided: The staging gateway listens on 7443."

@@ -24,7 +24,7 @@ def conversation(*remarks: str, session: str = "5e550001", branch: str = "main")
     return [
         make_chunk(
             remark, source="notes.md", start_line=number, end_line=number, kind="turn",
-            session=session, turns=(f"turn{number}",), grips=(), branch=branch, date="2026-11-20",
+            session=session, turns=(f"turn{number}",), citations=(), branch=branch, date="2026-11-20",
         )
         for number, remark in enumerate(remarks)
     ]  # fmt: skip

@@ -60,7 +60,7 @@ def test_as_json(memory: Memory) -> None:
     value = found(memory, "gateway").as_dict()
     assert list(value) == [
         "id", "source", "path", "start_line", "end_line", "heading", "breadcrumb", "kind", "date",
-        "session", "branch", "turns", "grips", "transcript", "archived", "missing", "content",
+        "session", "branch", "turns", "citations", "transcript", "archived", "missing", "content",
     ]  # fmt: skip
     assert value["transcript"] is None
     assert value["session"] == "5e550001"

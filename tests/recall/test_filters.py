@@ -37,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     chunks = [
         make_chunk(
             f"The gateway listens on {number}.", session=session, branch=branch, kind=kind,
-            date=day, source=source, start_line=number, turns=(str(number),), grips=(),
+            date=day, source=source, start_line=number, turns=(str(number),), citations=(),
         )
         for number, (session, branch, kind, day, source) in enumerate(sorts[:400])
     ]  # fmt: skip

@@ -26,7 +26,7 @@ CHUNK = make_chunk(
     date="2026-11-20",
     session="fd0aee29",
     turns=("8ad3df7f", "77c1e09b"),
-    grips=(),
+    citations=(),
     branch="feature/gw",
 )
 

@@ -133,7 +133,7 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     result = value["results"][0]
     assert list(result) == [
         "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
-        "breadcrumb", "kind", "date", "session", "turns", "grips", "branch", "content", "scores",
+        "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "scores",
     ]  # fmt: skip
     assert list(result["scores"]) == ["lexical", "dense", "context"]
     assert result["source"] == ".memkit/memory/2026-11-19.md"
