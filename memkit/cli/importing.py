@@ -208,9 +208,9 @@ def _summaries(context: Context, found: ImportPreview) -> Estimate | None:
         return None
     from memkit.llm.model import NotConfiguredError
     from memkit.llm.providers import find_provider
-    from memkit.recall.budget import CHARACTERS_PER_TOKEN
     from memkit.summarize.groups import CALL_TOKENS
     from memkit.summarize.plan import estimate
+    from memkit.text import CHARACTERS_PER_TOKEN
 
     try:
         provider = find_provider(settings)

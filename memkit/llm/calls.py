@@ -15,8 +15,8 @@ from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
 from memkit.llm.model import ModelError, Provider, Reply, Task, TokenUsage
 from memkit.llm.prices import price
 from memkit.paths import Home
-from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
+from memkit.text import estimate_tokens
 
 
 class BudgetReachedError(MemkitError):

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from memkit.index.chunk import OPENING_HEADINGS, Chunk
-
-CHARACTERS_PER_TOKEN = 4
-"""The usual estimate for English text and code."""
+from memkit.text import CHARACTERS_PER_TOKEN
 
 SMALLEST_PIECE = 200
 """Characters: less of a chunk than that is not worth showing."""
@@ -76,8 +74,3 @@ def _cut(chunk: Chunk, characters: int) -> Chunk:
         kept = text[: text.rfind(" ") + 1].rstrip() or text
     return replace(chunk, content=kept, end_line=chunk.start_line + kept.count("\n"))
 
-
-def estimate_tokens(text: str) -> int:
-    """About how many tokens a model reads `text` as; a Chinese or Japanese letter is one of its own."""
-    wide = sum(1 for letter in text if letter >= "\u2e80")
-    return wide + (len(text) - wide + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN

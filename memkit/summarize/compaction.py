@@ -20,7 +20,6 @@ from memkit.llm.model import Provider, TokenUsage
 from memkit.llm.prices import price
 from memkit.paths import Home
 from memkit.privacy.redact import redact
-from memkit.recall.budget import estimate_tokens
 from memkit.settings.load import Settings
 from memkit.summarize.entries import EntrySelection, SourceEntry, find_entries
 from memkit.summarize.fact_answers import (
@@ -31,6 +30,7 @@ from memkit.summarize.fact_answers import (
     merged,
     read_answers,
 )
+from memkit.text import estimate_tokens
 
 PURPOSE = "compact"
 """What the ledger calls these calls."""

@@ -17,8 +17,8 @@ from memkit.journal.facts import MEMORY_FILE, Citations
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.paths import MEMORY_DIRECTORY, Home
-from memkit.recall.budget import estimate_tokens
 from memkit.settings.load import Settings
+from memkit.text import estimate_tokens
 
 _NAMES = (MEMORY_FILE, f"{MEMORY_FILE.removesuffix('.md')}.local.md")
 _TARGETS = frozenset(PurePath(MEMORY_DIRECTORY, name).as_posix() for name in _NAMES)

@@ -9,10 +9,10 @@ from typing import Any
 
 from memkit.journal.facts import LABELS, Citations, Fact, WrittenFact
 from memkit.llm.model import Task, UnusableReplyError
-from memkit.recall.budget import estimate_tokens
 from memkit.summarize.bullets import is_proved, sentence
 from memkit.summarize.entries import SourceEntry
 from memkit.summarize.prompt import as_data
+from memkit.text import estimate_tokens
 
 TOOL = "record_facts"
 

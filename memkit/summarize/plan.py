@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from memkit.llm.ledger import Ledger
 from memkit.llm.model import Provider, TokenUsage
 from memkit.llm.prices import price
-from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
 from memkit.summarize.groups import Candidate, grouped
 from memkit.summarize.prompt import instructions
+from memkit.text import estimate_tokens
 
 ANSWER_SHARE = 0.12
 """Tokens written for each one read: six bullets of 60 for a segment of 4,000, and the form around them."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memkit.recall.budget import CHARACTERS_PER_TOKEN, estimate_tokens
 from memkit.settings import SummarizeSettings
+from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)

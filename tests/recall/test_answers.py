@@ -15,9 +15,9 @@ import pytest
 from memkit.embedding import Embedder
 from memkit.paths import Home
 from memkit.recall.answers import Filters, SearchRequest
-from memkit.recall.budget import CHARACTERS_PER_TOKEN
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
+from memkit.text import CHARACTERS_PER_TOKEN
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 from tests.recall import reference
 from tests.recall.reference import Problem
