@@ -42,7 +42,7 @@ from memkit.index.snapshot import Snapshot, open_current  # noqa: E402
 from memkit.index.snapshot_writer import write  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.recall.answers import Result, SearchRequest  # noqa: E402
+from memkit.recall.results import Result, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings import load  # noqa: E402
 

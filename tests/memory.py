@@ -22,7 +22,7 @@ from memkit.index.lock import index_lock
 from memkit.index.snapshot import Snapshot
 from memkit.index.sync import SyncReport, sync_project
 from memkit.paths import Home
-from memkit.recall.answers import Answer, SearchRequest
+from memkit.recall.results import Answer, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 

@@ -23,7 +23,7 @@ _COMMANDS = {
     "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
     "search": ("search", "Find what was said and done."),
     "expand": ("expand", "Show the whole section around a result."),
-    "grip": ("grip", "Show what a bullet of a summary rests on."),
+    "cite": ("cite", "Show the proof of a summary's bullet."),
     "transcript": ("transcript", "Show the original exchange."),
     "recall": ("recall", "Search, laid out for a model (the skill's first step)."),
     "index": ("index", "Bring the index into step with the markdown."),
@@ -56,6 +56,9 @@ _COMMANDS = {
 }
 """Each command with the module of this package that holds it, and its line in the group's help."""
 
+_ALIASES = {"grip": "cite"}
+"""Former names of commands. They work, but help does not list them."""
+
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
@@ -85,6 +88,7 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name][0]}")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from memkit.llm.ledger import Total
+    from memkit.memory import Memory
     from memkit.settings.load import Key, Settings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -98,6 +99,18 @@ class Context:
                 self._said.add(line)
         return loaded.settings
 
+    def memory(self, flags: dict[Key, Any] | None = None) -> Memory:
+        """Return the project's memory with this command's settings, messages, and limits."""
+        from memkit.memory import Memory
+
+        return Memory(
+            self.project,
+            home=self.home,
+            settings_of=functools.partial(self.settings_of, flags=flags),
+            announce=self.say,
+            other_projects=self.may_leave_project,
+        )
+
     def print_json(self, value: Any) -> None:
         """One JSON object on a line of stdout."""
         from memkit.cli import json_line
@@ -128,7 +141,7 @@ def day_named(text: str | None) -> date | None:
         return None
     from datetime import date
 
-    from memkit.recall.dates import parse_day
+    from memkit.recall.results import parse_day
 
     return parse_day(text, date.today())
 

@@ -32,7 +32,7 @@ def edit_command(context: Context, day: str | None) -> None:
     from memkit.cli.index import index_project
     from memkit.ipc import unindexed
     from memkit.journal.journal import Journal
-    from memkit.recall.dates import parse_day
+    from memkit.recall.results import parse_day
 
     today = date.today()
     chosen = (parse_day(day, today) if day else today).isoformat()

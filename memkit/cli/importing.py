@@ -157,7 +157,7 @@ def _forecast(context: Context, selection: ImportSelection) -> ImportPreview:
 
 
 def _day(text: str | None) -> date | None:
-    from memkit.recall.dates import parse_day
+    from memkit.recall.results import parse_day
 
     return parse_day(text, date.today()) if text is not None else None
 

@@ -27,8 +27,8 @@ from memkit.ipc import spool
 from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
 from memkit.recall import usage
-from memkit.recall.answers import SearchRequest
 from memkit.recall.pointers import find_pointers, lay_out, written_by
+from memkit.recall.results import SearchRequest
 from memkit.service.jobs import Job, JobState, Surroundings, job_named, run_job
 from memkit.service.open_projects import Models, OpenProjects
 from memkit.service.pointer_history import PointerHistory

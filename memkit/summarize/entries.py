@@ -40,7 +40,7 @@ class EntrySelection:
 
     def admits(self, chunk: Chunk) -> bool:
         """Whether `chunk` is selected."""
-        from memkit.recall.filters import is_at  # numpy, only where it is used
+        from memkit.recall.results import is_at  # numpy, only where it is used
 
         if (self.since or self.until) and not chunk.date:
             return False

@@ -10,7 +10,7 @@ import pytest
 
 from memkit.hook.project import Project
 from memkit.ipc.requests import NotHereError
-from memkit.recall.answers import SearchRequest
+from memkit.recall.results import SearchRequest
 from memkit.service import open_projects as warm_module
 from memkit.service.open_projects import Models, OpenProjects
 from memkit.service.writer import Writer

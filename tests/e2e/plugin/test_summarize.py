@@ -103,7 +103,7 @@ def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitU
     found = json.loads(user.run("search", "--json", "staging gateway port"))["results"]
     summary = next(one for one in found if one["kind"] == "summary")
     (grip,) = summary["citations"]
-    proof = json.loads(user.run("grip", grip, "--json"))
+    proof = json.loads(user.run("cite", grip, "--json"))
     assert proof["verified"]
     assert "Port 7443, because 443 is taken by the ingress." in proof["excerpt"]
     assert proof["events"][proof["place"]]["role"] == "assistant"
