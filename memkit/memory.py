@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 600.0
-"""How long to wait for another process that writes the index."""
+"""The longest wait for another process that writes the index."""
 
 
 class Memory:
@@ -129,7 +129,7 @@ class Memory:
             memory.transcript()                               # the latest session
             memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it
 
-        Secrets are redacted. Without a session, take the one that holds the turn.
+        Secrets are redacted. Without a session, find the session of the turn.
         """
         from memkit.recall.transcript import locate, read_exchange
 

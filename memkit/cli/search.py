@@ -32,7 +32,7 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
     metavar="TOKENS",
     help="Fill this many tokens with the best text, without repeats, instead of -k.",
 )
-@click.option("--mode", type=click.Choice(MODES), help="How to rank (setting search.mode).")
+@click.option("--mode", type=click.Choice(MODES), help="Ranking mode (setting search.mode).")
 @click.option("--since", metavar="DAY", help="Not older: 2026-11-20, 3d, 2w, last monday.")
 @click.option("--until", metavar="DAY", help="Not newer; includes that day.")
 @click.option(

@@ -14,7 +14,7 @@ one turn), and w how much an entry needs context:
 
 Steps and passages stay inside one session. Three details were measured on both development sets, short
 chats and long assistant sessions. Standard scores replace min-max before the sum, so that one outlier
-does not flatten an arm. The passage has its own BM25. The length is that of the whole entry, so that the
+does not flatten an arm. The passage has its own BM25. The length of the whole entry counts, so that the
 short last piece of a long answer does not borrow like a short remark. `docs/benchmarks.md` has the
 figures.
 """
@@ -51,7 +51,7 @@ class Weights:
     own_length: int = 700
     """Characters from which an entry needs less context."""
     repeat_cost: float = 0.1
-    """What each further piece of an entry loses: ten pieces of one answer tell less than several answers."""
+    """The loss of each further piece of an entry: ten pieces of one answer are worse than several answers."""
     rrf_k: int = 60
     semantic_weight: float = 0.5
     keyword_weight: float = 0.3
@@ -61,7 +61,7 @@ class Weights:
 WEIGHTS = Weights()
 
 BEST_OF_SESSION = 3
-"""How many of a session's chunks count for the session."""
+"""The number of chunks that count for their session."""
 
 COVERAGE_WEIGHT = 0.5
 """Weight of the covered share of the question's words against the cosine.
@@ -75,7 +75,7 @@ SELECTION_FACTOR = 4
 
 
 class Layout:
-    """Which chunks belong together. All arrays are aligned to the chunks."""
+    """The chunks' entries and sessions. All arrays are aligned to the chunks."""
 
     def __init__(
         self, lengths: NDArray[np.int32], entries: NDArray[np.int32], sessions: NDArray[np.int32]

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 5.0
-"""How long to wait for another process that writes the index, if there is an older index to read."""
+"""The wait for another process that writes the index, if there is an older index to read."""
 
 FIRST_WAIT_SECONDS = 120.0
-"""How long to wait if there is no index yet."""
+"""The same wait if there is no index yet."""
 
 
 def open_searcher(
@@ -55,7 +55,7 @@ def open_searcher(
     """Return a searcher over the project and the user's memory, or over all projects.
 
     Index edited files first. If that fails, if another process holds the index for too long, or if the
-    model is not available, search what is there; the searcher's `notes` say so. Raise `IndexStoreError` or
+    model is not available, search the existing index and explain it in the searcher's `notes`. Raise `IndexStoreError` or
     `EmbeddingError` if there is nothing yet.
     """
     notes: list[str] = []

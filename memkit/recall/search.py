@@ -37,7 +37,7 @@ UNVERIFIED_FACTOR = 0.7
 """Factor for a bullet whose text its turns do not prove."""
 
 MOST_FILLED = 1000
-"""How many results are considered to fill a budget."""
+"""The number of results to consider for a budget."""
 
 
 @dataclass(frozen=True, slots=True)

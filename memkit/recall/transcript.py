@@ -90,7 +90,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What was said in a session, or around one `turn` of it ("" for all).
+    """The messages of a session, or those around one `turn` ("" for all).
 
     `missing` lists remembered turns that a damaged archive has lost.
     """

@@ -20,7 +20,7 @@ MOST_BYTES = 1024 * 1024
 
 
 class RecallUsage(NamedTuple):
-    """How many searches there were, how many pointers were `given`, and how many an expand `followed`.
+    """The number of searches, of pointers `given`, and of pointers that an expand `followed`.
 
     `first` is the time of the oldest event that counts, in seconds since the epoch.
     """

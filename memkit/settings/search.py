@@ -27,7 +27,7 @@ REMOVED = {
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How results are ranked; `memkit.recall.fusion` has the formulas."""
+    """Ranking of results; `memkit.recall.fusion` has the formulas."""
 
     mode: Annotated[
         Literal["context", "rrf", "weighted", "lexical", "dense"],
