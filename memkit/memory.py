@@ -45,8 +45,7 @@ LOCK_SECONDS = 600.0
 class Memory:
     """The memory of one project.
 
-        memory = Memory()                           # the project of the working directory
-        memory = Memory(home=Home("/tmp/other"))    # in another MEMKIT_HOME
+        memory = Memory()    # the project of the working directory
 
     All methods raise `MemkitError` with one line for the user.
     """
@@ -60,38 +59,40 @@ class Memory:
         announce: Callable[[str], None] = logger.info,
         other_projects: bool = True,
     ) -> None:
-        """`announce` gets a line about anything the user may have to wait for.
+        """Read only this project and the user's memory unless `other_projects`.
 
-        Without `other_projects`, read only this project and the user's memory. `settings_of` returns the
-        settings of a project; the default loads them from its files.
+        `announce` takes a line about anything the user may have to wait for.
         """
         self.home = home or Home.from_environment()
         if not isinstance(directory, Project):
             directory = Project.remembering(os.path.expanduser(directory), self.home)
         self.project = directory
-        self.settings_of = settings_of or self._load_settings
+        self.settings_of = settings_of or (lambda project: _load_settings(self.home, project))
         self.announce = announce
         self.other_projects = other_projects
-        self._askers: dict[bool, Asker] = {}
 
     def search(
         self, query: str, k: int | None = None, *, all_projects: bool = False, **options: Any
     ) -> Answer:
         """Return what the memory holds on a question, best first. L1: ranked results.
 
-            memory.search("why is the nightly build slow", k=3)
-            memory.search("billing", filters=Filters(since=date(2026, 11, 1)), budget=2000)
+            memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
 
         `options` are the other fields of `SearchRequest`. Edited files are indexed first.
         """
-        from memkit.recall.ask import Asker
         from memkit.recall.results import SearchRequest
 
-        if all_projects not in self._askers:
-            self._askers[all_projects] = Asker(
-                self.project, self.home, self.settings, self.announce, all_projects=all_projects
-            )
-        return self._askers[all_projects].answer(SearchRequest(query, k, **options))
+        return self.asker(all_projects).answer(SearchRequest(query, k, **options))
+
+    def asker(self, all_projects: bool = False) -> Asker:
+        """Return an object that answers many requests from the memory as it is now."""
+        from memkit.recall.ask import Asker
+
+        if all_projects and not self.other_projects:
+            raise MemkitError("this memory does not read other projects")
+        return Asker(
+            self.project, self.home, self.settings, self.announce, all_projects=all_projects
+        )
 
     def expand(self, *ids: str) -> list[dict[str, Any]]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
@@ -124,12 +125,10 @@ class Memory:
     def transcript(
         self, session: str | None = None, turn: str | None = None, context: int = 3
     ) -> Exchange:
-        """Return the original exchange, also after Claude Code deleted it. L3: every word.
+        """Return the original exchange, redacted, also after Claude Code deleted it. L3: every word.
 
             memory.transcript()                               # the latest session
             memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it
-
-        Secrets are redacted. Without a session, find the session of the turn.
         """
         from memkit.recall.transcript import locate, read_exchange
 
@@ -140,10 +139,7 @@ class Memory:
         return read_exchange(self.home, original, turn, context, self._redact, chunks)
 
     def cite(self, citation: str, context: int = 3) -> Citation:
-        """Return the proof of a summary's bullet: an excerpt of its turns, and the events around it.
-
-            print(memory.cite("82c57f55").excerpt)
-        """
+        """Return the proof of a summary's bullet: `memory.cite("82c57f55").excerpt`."""
         from memkit.recall.citation import find_citation
 
         return find_citation(
@@ -152,10 +148,7 @@ class Memory:
         )  # fmt: skip
 
     def remember(self, text: str, *tags: str) -> Note:
-        """Write a note into today's Markdown and return it; the next search finds it.
-
-            memory.remember("The staging gateway moves to port 7444 on Monday.", "gateway")
-        """
+        """Write a note into today's Markdown: `memory.remember("Staging moves to port 7444.", "gateway")`."""
         from datetime import datetime, timezone
 
         from memkit.ipc import unindexed
@@ -170,10 +163,7 @@ class Memory:
         return note
 
     def forget(self, *ids: str) -> None:
-        """Erase entries from journal, archive, and index, permanently: by the id of a result or a turn.
-
-            memory.forget("20e3d2c8274c")
-        """
+        """Erase results, turns, bullets, or notes permanently, by their ids: `memory.forget("20e3d2c8274c")`."""
         from memkit.forget.erasing import forget
         from memkit.forget.selection import SelectionFinder
         from memkit.llm.calls import calls_lock
@@ -185,10 +175,7 @@ class Memory:
             raise MemkitError("; ".join(problems))
 
     def index(self) -> SyncReport:
-        """Update the search index from the Markdown. Unchanged text costs nothing.
-
-            print(memory.index().added)
-        """
+        """Update the search index from the Markdown: `memory.index().added` is the number of new chunks."""
         from memkit.index.sync import sync_project
 
         with self._index_lock():
@@ -215,11 +202,6 @@ class Memory:
 
         return Journal(self.project, shared=self.settings.memory.shared, home=self.home)
 
-    def _load_settings(self, project: Project) -> Settings:
-        from memkit.settings import load
-
-        return load.load(self.home, project).settings
-
     def _chunks(self) -> list[Chunk]:
         from memkit.index.current import open_chunks
 
@@ -241,3 +223,9 @@ class Memory:
         end_if_hung(self.home, self.announce)
         with index_lock(self.home, LOCK_SECONDS, self.announce):
             yield
+
+
+def _load_settings(home: Home, project: Project) -> Settings:
+    from memkit.settings import load
+
+    return load.load(home, project).settings

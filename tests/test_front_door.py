@@ -53,6 +53,8 @@ def test_nothing_of_other_projects(store: Memory, tmp_path: Path) -> None:
         memory.transcript(str(path))
     with pytest.raises(NotFoundError):
         memory.cite("ffff")
+    with pytest.raises(MemkitError, match="does not read other projects"):
+        memory.search("port", all_projects=True)
 
 
 def test_the_memory_is_imported_only_when_it_is_used() -> None:

@@ -92,7 +92,7 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and options["minimum"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
-    from memkit.recall.results import Filters
+    from memkit.recall.results import Filters, SearchRequest
 
     context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
@@ -102,8 +102,9 @@ def search_command(
     )
     memory = context.memory({("search", "mode"): mode} if mode else None)
     if batch is not None:
+        asker = memory.asker(all_projects=all_projects)
         for number, line in _queries(sys.stdin.buffer):
-            answer = memory.search(line, k, all_projects=all_projects, **options)
+            answer = asker.answer(SearchRequest(line, k, **options))
             # Not the query: stdin can be a file that the caller may not read.
             context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return

@@ -78,7 +78,7 @@ def _name(stats: Stats) -> str:
 
 
 def _namer(stats: Stats) -> Callable[[FileCount], str]:
-    """Return a function for the name of a file: its path in the project, or its full path for several projects."""
+    """Return a function that names a file: by its path in one project, or in full for several projects."""
     import os
 
     if len(stats.projects) == 1:

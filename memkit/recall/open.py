@@ -55,8 +55,8 @@ def open_searcher(
     """Return a searcher over the project and the user's memory, or over all projects.
 
     Index edited files first. If that fails, if another process holds the index for too long, or if the
-    model is not available, search the existing index and explain it in the searcher's `notes`. Raise `IndexStoreError` or
-    `EmbeddingError` if there is nothing yet.
+    model is not available, search the existing index and explain it in the searcher's `notes`. Raise
+    `IndexStoreError` or `EmbeddingError` if there is nothing yet.
     """
     notes: list[str] = []
 
