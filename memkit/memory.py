@@ -163,7 +163,7 @@ class Memory:
         return note
 
     def forget(self, *ids: str) -> None:
-        """Erase results, turns, bullets, or notes permanently, by their ids: `memory.forget("20e3d2c8274c")`."""
+        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`."""
         from memkit.forget.erasing import forget
         from memkit.forget.selection import SelectionFinder
         from memkit.llm.calls import calls_lock
@@ -175,7 +175,7 @@ class Memory:
             raise MemkitError("; ".join(problems))
 
     def index(self) -> SyncReport:
-        """Update the search index from the Markdown: `memory.index().added` is the number of new chunks."""
+        """Update the search index from the Markdown: `memory.index().added` counts the new chunks."""
         from memkit.index.sync import sync_project
 
         with self._index_lock():
