@@ -1,4 +1,4 @@
-"""Conversations with questions, in the format LoCoMo publishes, and how to play them to memkit."""
+"""Read conversations with questions in LoCoMo's format, and play them to memkit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMESPACE = uuid.UUID("5f0c0e0a-7c0f-4d57-9c64-0d1b3f6a2b11")
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One message; `id` is `D<session>:<number>`."""
+    """One message. `id` is `D<session>:<number>`."""
 
     id: str
     speaker: str
@@ -27,7 +27,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One dated sitting of a conversation."""
+    """One dated session of a conversation."""
 
     number: int
     time: datetime
@@ -57,7 +57,7 @@ class Conversation:
 
 
 def load(path: Path) -> list[Conversation]:
-    """All conversations of a file. Questions without evidence are left out."""
+    """Read all conversations of a file. Questions without evidence are left out."""
     return [
         _conversation(value, number)
         for number, value in enumerate(json.loads(path.read_text(encoding="utf-8")))
@@ -96,7 +96,7 @@ def _utterance(value: dict[str, Any]) -> Utterance:
 
 
 def parse_date(text: str, number: int) -> datetime:
-    """The date of a session; sessions without one are a day apart from 2024-01-01."""
+    """Return the date of a session. Sessions without a date are one day apart from 2024-01-01."""
     for pattern in _DATE_FORMATS:
         try:
             return datetime.strptime(text.strip(), pattern).replace(tzinfo=timezone.utc)
@@ -106,12 +106,12 @@ def parse_date(text: str, number: int) -> datetime:
 
 
 def session_id(conversation: Conversation, session: Session) -> str:
-    """The id a session gets as a Claude Code session."""
+    """Return the ID that a session gets as a Claude Code session."""
     return str(uuid.uuid5(_NAMESPACE, f"{conversation.name}/{session.number}"))
 
 
 def write_transcripts(conversation: Conversation, directory: Path) -> list[Path]:
-    """Each session as a transcript: the first speaker is the person, the other the assistant."""
+    """Write each session as a transcript: the first speaker is the user, the other one the assistant."""
     paths = []
     for session in conversation.sessions:
         name = session_id(conversation, session)
@@ -128,7 +128,7 @@ def _entries(conversation: Conversation, session: Session, name: str) -> Iterato
     for number, one in enumerate(session.utterances):
         when = session.time + timedelta(seconds=20 * number)
         is_person = one.speaker == person
-        # The other speaker's name is part of what was said; Claude Code knows no names.
+        # Claude Code has no names, so the other speaker's name is part of the text.
         text = f"{one.speaker}: {one.text}"
         content: Any = text if is_person else [{"type": "text", "text": text}]
         yield {

@@ -1,10 +1,10 @@
-"""One size of memory, measured in a process of its own: building, updating, searching, room.
+"""Measure one size of memory in its own process: build, update, search, memory, and disk.
 
     python benchmarks/growth.py --chunks N --place DIRECTORY
 
-`DIRECTORY/project` gets a synthetic memory, `DIRECTORY/home` its index, both kept for what is measured
-next. Prints one JSON object. The vectors of the memory are random, see `RandomEmbedder`; questions and
-the turns that are added get true ones.
+`DIRECTORY/project` gets a synthetic memory and `DIRECTORY/home` its index. Both stay for later measurements.
+Prints one JSON object. The memory's vectors are random (see `RandomEmbedder`). Questions and added turns get
+real ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from memkit.settings.load import Settings  # noqa: E402
 QUESTIONS = 100
 UPDATES = 5
 WINDOW_CHARACTERS = 800
-"""How much of the synthetic text the model reads at once, about: 254 tokens of 3.1 characters."""
+"""Characters of synthetic text in one window of the model: 254 tokens of about 3.1 characters."""
 
 STAGES: list[tuple[str, Any, str]] = [
     ("tokenise + BM25", Corpus, "lexical"),
@@ -51,14 +51,15 @@ STAGES: list[tuple[str, Any, str]] = [
     ("fusion", fusion, "fuse"),
     ("reading results", Corpus, "chunk"),
 ]
-"""Parts of a search: a name, and the function that is the part, by its owner. The embedding of the
-question is the embedder's own `embed_query`.
+"""Stages of a search: a name, and the function to time, with its owner. `embed_query` of the embedder
+embeds the question.
 """
 
 
 class RandomEmbedder:
-    """Random unit vectors, the same at every run: embedding 100,000 chunks would take hours, and what is
-    measured here does not depend on where the vectors point.
+    """Return random unit vectors, the same at every run.
+
+    Embedding 100,000 chunks would take hours, and the direction of the vectors does not matter here.
     """
 
     name = "all-MiniLM-L6-v2"
@@ -80,7 +81,7 @@ class RandomEmbedder:
 
 
 class Place:
-    """A project with a synthetic memory, and a home of its own that shares the user's model."""
+    """A project with a synthetic memory, and its own home that shares the user's model."""
 
     def __init__(self, root: Path) -> None:
         self.home = Home(str(root / "home"))
@@ -93,7 +94,7 @@ class Place:
 
     @contextmanager
     def indexer(self, embedder: Embedder) -> Iterator[Indexer]:
-        """What indexes, with the lock, as for every caller."""
+        """Open the indexer under the lock, as every caller does."""
         with (
             index_lock(self.home, 5.0),
             Indexer(
@@ -108,7 +109,7 @@ class Place:
             return indexer.sync()
 
     def snapshot(self) -> Snapshot:
-        """The index as it now is."""
+        """Open the current snapshot."""
         found = open_snapshot(self.project, self.home, self.settings)
         assert found is not None
         return found
@@ -116,7 +117,7 @@ class Place:
 
 @contextmanager
 def stopwatch(embedder: Embedder) -> Iterator[dict[str, float]]:
-    """Adds up, by stage, the seconds spent in each of `STAGES` while it is open."""
+    """Add up the seconds spent in each of `STAGES` while the block runs."""
     seconds: dict[str, float] = {}
     originals = []
 
@@ -147,10 +148,10 @@ def stopwatch(embedder: Embedder) -> Iterator[dict[str, float]]:
 
 
 def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -> dict[str, Any]:
-    """Median and 95th percentile of each stage of a search, and of all of it."""
+    """Return the median and 95th percentile of each stage of a search, and of the whole search."""
     searcher = Searcher([snapshot], Settings().search, embedder)
     found: dict[str, list[float]] = {}
-    for question in questions[:5]:  # maps the files, fills caches
+    for question in questions[:5]:  # map the files and fill caches
         searcher.answer(SearchRequest(question, minimum=0.0))
     for question in questions:
         with stopwatch(embedder) as seconds:
@@ -162,10 +163,10 @@ def searches(snapshot: Snapshot, embedder: Embedder, questions: Sequence[str]) -
 
 
 def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
-    """Seconds from a turn appended to the newest day until it is found, in a process that is warm.
+    """Return the seconds from an appended turn until a search finds it, in a warm process.
 
-    `update` and `searchable` with the index held open, as in a process that lives; `opened` with Chroma
-    opened and closed around each, as in one that is called for it.
+    `update` and `searchable` keep the index open, as the service does. `opened` opens and closes Chroma each
+    time, as a single command does.
     """
     path = max(place.memory.iterdir())
     found: dict[str, list[float]] = {"update": [], "searchable": [], "opened": []}
@@ -197,7 +198,7 @@ def updates(place: Place, embedder: Embedder) -> dict[str, Any]:
         place.sync(embedder)
         search(place.snapshot(), word)
         found["opened"].append(time.perf_counter() - started)
-    # The first one has modules to import.
+    # The first one imports modules.
     return {name: resources.percentiles(seconds[1:]) for name, seconds in found.items()}
 
 

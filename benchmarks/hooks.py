@@ -1,10 +1,10 @@
-"""How long each hook takes as a whole process, in turn with `python3 -c pass`.
+"""Measure each hook as a whole process, alternating with `python3 -c pass`.
 
     python benchmarks/hooks.py [--runs 40] [--python python3] [--json]
 
-Prints p50 and p95 of each hook and of the bare interpreter in milliseconds, and the ratio of the medians of
-the two, taken in turn so that a busy machine slows both. The bar is a ratio of 3 and a p95 of 100 ms.
-Each hook also runs once under `python3 -S -E`, where nothing but the standard library can be imported.
+Prints p50 and p95 of each hook and of the bare interpreter in milliseconds, and the ratio of the medians.
+Hook and interpreter alternate, so that a busy machine slows both. The limit is a ratio of 3 and a p95 of
+100 ms. Each hook also runs once under `python3 -S -E`, where only the standard library can be imported.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ MAX_RATIO = 3.0
 
 
 class Stage:
-    """A memory home and a project with a month of memory, both temporary.
+    """A temporary memory home, and a project with a month of memory.
 
-    The workers that hooks start find an interpreter that does nothing (`MEMKIT_PYTHON`), so that what is
-    measured is the hook and the start of its worker, not the worker's work.
+    The workers that hooks start get an interpreter that does nothing (`MEMKIT_PYTHON`), so that the figures
+    include the start of a worker but not its work.
     """
 
     def __init__(self, root: Path, python: str) -> None:
@@ -53,7 +53,7 @@ class Stage:
         idle = root / "idle-python"
         idle.write_text("#!/bin/sh\nexit 0\n")
         idle.chmod(0o755)
-        # Without its bytecode, a start compiles all that it imports, which no user's does twice.
+        # Without bytecode every start compiles its imports, which happens to users only once.
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         self.environment = {
             **{k: v for k, v in kept.items() if not k.startswith(("CLAUDE", "MEMKIT"))},
@@ -62,7 +62,7 @@ class Stage:
         }
 
     def run(self, command: list[str], given: dict[str, Any] | None) -> tuple[float, bytes]:
-        """One whole process: milliseconds and what it printed."""
+        """Run one whole process. Return its milliseconds and its output."""
         started = time.perf_counter()
         done = subprocess.run(
             [self.python, *command],
@@ -75,7 +75,7 @@ class Stage:
         return (time.perf_counter() - started) * 1000, done.stdout
 
     def event(self, name: str) -> dict[str, Any]:
-        """What the client sends."""
+        """Return the event as Claude Code sends it."""
         return {
             "hook_event_name": name,
             "session_id": "0f9d3a52-6b1e-4a55-9a34-d6f1a5c9e001",
@@ -89,7 +89,7 @@ class Stage:
         }
 
     def clear(self) -> None:
-        """Forget what the last run spooled."""
+        """Remove the events of the last run."""
         shutil.rmtree(self.home / "spool", ignore_errors=True)
 
 
@@ -103,7 +103,7 @@ def _day(day: int) -> str:
 
 
 def measure(stage: Stage, runs: int) -> list[dict[str, Any]]:
-    """One row a hook."""
+    """Return one row per hook."""
     rows = []
     for event, script in HOOKS.items():
         path = str(REPOSITORY / "hooks" / script)
@@ -130,7 +130,7 @@ def measure(stage: Stage, runs: int) -> list[dict[str, Any]]:
 
 
 def interpreter(name: str) -> str:
-    """The interpreter itself: a version manager's shim would cost more than the hook and hide it."""
+    """Return the interpreter itself. A version manager's shim would cost more than the hook."""
     command = [name, "-c", "import sys; print(sys.executable)"]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
 

@@ -1,14 +1,14 @@
-"""How fast old sessions are imported, and in how much memory.
+"""Measure how fast old sessions are imported, and how much memory that takes.
 
     python benchmarks/importing.py [--megabytes 1000] [--write]
     python benchmarks/importing.py --days 2000,8000
 
-Synthetic sessions (`transcripts.py`) of that size together: read into turns, told by a dry run, imported
-and indexed without vectors, each in a process of its own. Vectors take what `benchmarks/throughput.py`
-says. The bar is 40 MB/s read into turns. `--write` puts the figures into `docs/benchmarks.md`.
+Reads synthetic sessions (`transcripts.py`) of that total size into turns, counts them in a dry run, and
+imports and indexes them without vectors, each in its own process. `benchmarks/throughput.py` measures
+vectors. The limit is 40 MB/s read into turns. `--write` puts the figures into `docs/benchmarks.md`.
 
-`--days` imports one day of so many turns each, and prints how the time grows: the ratio of times by that of
-turns is 1 where it grows in line.
+`--days` imports one day for each number of turns and prints how the time grows: the ratio of times divided
+by the ratio of turns is 1 for linear growth.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ print(sum(1 for path in paths for _ in read_turns(Transcript(path))))
 
 
 def measure(root: Path, megabytes: float) -> dict[str, dict[str, float]]:
-    """MB/s, MB a CPU second (which other work does not slow) and the most memory of each way, by its name."""
+    """Return MB/s, MB per CPU second (which other work does not slow), and peak memory of each way, by
+    name.
+    """
     client = root / "claude"
     sources = SyntheticTranscripts().write(client / "projects", megabytes)
     size = sum(path.stat().st_size for path in sources) / 1e6
@@ -76,7 +78,7 @@ def measure(root: Path, megabytes: float) -> dict[str, dict[str, float]]:
 
 
 def long_days(root: Path, sizes: Sequence[int]) -> list[dict[str, float]]:
-    """For each size the CPU seconds that importing one session takes whose turns are all of one day."""
+    """Return, for each size, the CPU seconds to import one session whose turns are all on one day."""
     sys.path.insert(0, str(REPOSITORY))
     from memkit.capture.capture import Capture
     from memkit.hook.project import Project
@@ -100,13 +102,13 @@ def long_days(root: Path, sizes: Sequence[int]) -> list[dict[str, float]]:
 
 
 def _write_day(path: Path, turns: int) -> None:
-    """A session of so many turns between noon and half past, of whichever zone the machine is in."""
+    """Write a session with this number of turns between 12:00 and 12:30, local time."""
     noon = datetime.datetime(2026, 1, 5, 12).astimezone().astimezone(datetime.timezone.utc)
     with path.open("w", encoding="utf-8") as file:
         for number in range(turns):
             when = noon + datetime.timedelta(seconds=1800 * number / turns)
-            answer = [{"type": "text", "text": f"Item {number} stands in row {number * 13}. " * 3}]
-            for role, content in (("user", f"Where does item {number} stand?"), ("assistant", answer)):
+            answer = [{"type": "text", "text": f"Item {number} is in row {number * 13}. " * 3}]
+            for role, content in (("user", f"In which row is item {number}?"), ("assistant", answer)):
                 entry = {
                     "type": role,
                     "uuid": f"{role}-{number}",
@@ -121,7 +123,7 @@ def _write_day(path: Path, turns: int) -> None:
 
 
 def section(megabytes: float, found: dict[str, dict[str, float]]) -> str:
-    """The figures as they stand in the document."""
+    """Return the figures as Markdown."""
     rows = [
         [
             name,
@@ -148,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the import of old sessions.")
     parser.add_argument("--megabytes", type=float, default=1000.0)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--days", metavar="N,N", help="import days of so many turns instead")
+    parser.add_argument("--days", metavar="N,N", help="import days with these numbers of turns instead")
     arguments = parser.parse_args()
     if arguments.days:
         with tempfile.TemporaryDirectory(prefix="memkit-importing-") as name:

@@ -1,16 +1,16 @@
-"""Retrieval quality on conversations with questions, in the format LoCoMo publishes.
+"""Measure retrieval quality on conversations with questions, in LoCoMo's format.
 
     python benchmarks/locomo.py --data FILE [--unit product|utterance] [--modes …] [--json] [--write]
 
-`product`: each conversation becomes Claude Code transcripts, goes through the import into a journal and an
-index of its own, and is questioned through the public search. `utterance`: each utterance is one chunk of
-its session (only journal and chunker are bypassed), comparable with published figures; its date is
-in the text for BM25, not in the one that is embedded.
+`product`: each conversation becomes Claude Code transcripts, is imported into its own journal and index,
+and answers the questions through the public search. `utterance`: each utterance is one chunk of its
+session. This bypasses only the journal and the chunker and is comparable with published figures. BM25 sees
+the utterance's date; the embedder does not.
 
-Ranked metrics look at 200 results, budget recall at what a search with that budget returns, both
-as with `memkit search --all`. The cut is measured apart: `--off-topic FILE` asks the questions in FILE, one a
-line, and says how many find nothing, and how many of the conversations' own questions lose their
-answer. `--write` puts the figures into docs/benchmarks.md.
+Ranked metrics use 200 results. Budget recall uses a search with that budget. Both search as `memkit search
+--all` does. `--off-topic FILE` measures the cut: it asks the questions in FILE, one per line, and counts
+how many find nothing, and how many of the conversations' own questions lose their answer. `--write` puts
+the figures into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from memkit.settings import load  # noqa: E402
 MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200
 LONG_UTTERANCE = 400
-"""Characters: a longer utterance is cut into chunks, and counts as held by a chunk with so much of it."""
+"""Characters. A longer utterance is cut into chunks, and a chunk with this many characters of it counts."""
 
 
 def utterance_snapshot(
     conversation: data.Conversation, embedder: Embedder, directory: Path
 ) -> Snapshot:
-    """An index whose chunks are the utterances."""
+    """Return an index whose chunks are the utterances."""
     rows, lexical = [], LexicalIndex("english")
     chunks = [
         Chunk(
@@ -99,7 +99,7 @@ def utterance_snapshot(
 def product_snapshot(
     conversation: data.Conversation, home: Home, embedder: Embedder, directory: Path
 ) -> Snapshot:
-    """The index of a project into which the conversation was imported."""
+    """Return the index of a project into which the conversation was imported."""
     from memkit.capture.capture import Capture
     from memkit.index.sync import open_snapshot, sync_project
 
@@ -117,7 +117,7 @@ def product_snapshot(
 
 
 class ProductHits:
-    """Which utterances a chunk of the journal holds."""
+    """Find the utterances in a chunk of the journal."""
 
     def __init__(self, conversation: data.Conversation) -> None:
         self.by_session = {
@@ -139,14 +139,14 @@ class ProductHits:
 
 
 def _overlap(text: str, content: str) -> bool:
-    """Whether a piece of a long utterance stands in `content`."""
+    """Return whether `content` contains a piece of a long utterance."""
     step = LONG_UTTERANCE // 4
     pieces = (text[start : start + step] for start in range(0, len(text) - step, step))
     return sum(piece in content for piece in pieces) >= 2
 
 
 def _folded(text: str) -> str:
-    """Letters and digits only: the journal escapes markup and folds white space."""
+    """Return letters and digits only: the journal escapes markup and folds white space."""
     return re.sub(r"[\W_]+", "", text.replace("&lt;", "<")).lower()
 
 
@@ -156,7 +156,7 @@ def utterance_hit(result: Result) -> metrics.Hit:
 
 @dataclass
 class Asked:
-    """An indexed conversation: its snapshot, what its results hold, its sessions' ids by number."""
+    """An indexed conversation: its snapshot, the content of its results, and its session IDs by number."""
 
     conversation: data.Conversation
     snapshot: Snapshot
@@ -164,7 +164,7 @@ class Asked:
     sessions: dict[int, str]
 
     def row(self, searcher: Searcher, question: data.Question) -> dict[str, float]:
-        """All metrics of one question."""
+        """Return all metrics of one question."""
         hits = self.hits(searcher, SearchRequest(question.text, MOST_RESULTS, minimum=0.0))
         wanted = frozenset(
             self.sessions[int(name[1:].partition(":")[0])] for name in question.evidence
@@ -176,12 +176,12 @@ class Asked:
         return row
 
     def hits(self, searcher: Searcher, request: SearchRequest) -> list[metrics.Hit]:
-        """What the results for `request` hold."""
+        """Return the hits for `request`."""
         return [self.hit(one) for one in searcher.answer(request).results]
 
 
 class CachedEmbedder:
-    """An embedder that embeds each question once, for all modes and budgets."""
+    """Embeds each question once for all modes and budgets."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -197,7 +197,7 @@ class CachedEmbedder:
 
 
 def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
-    """The conversations of a file, each in an index of its own while it is looked at."""
+    """Yield the conversations of a file, each in a temporary index of its own."""
     for number, conversation in enumerate(data.load(path)):
         with tempfile.TemporaryDirectory(prefix="memkit-locomo-") as place:
             directory = Path(place).resolve()
@@ -220,7 +220,7 @@ def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
 def evaluate(
     path: Path, unit: str, modes: list[str], embedder: Embedder, settings: load.SearchSettings
 ) -> Iterator[tuple[str, int, dict[str, float]]]:
-    """Mode, category and metrics of every question."""
+    """Return mode, category, and metrics of every question."""
     for asked in indexed(path, unit, embedder):
         for mode in modes:
             chosen = msgspec.structs.replace(settings, mode=mode)
@@ -232,8 +232,8 @@ def evaluate(
 def off_topic(
     path: Path, unit: str, embedder: Embedder, settings: load.SearchSettings, questions: list[str]
 ) -> dict[str, float]:
-    """Of `questions` on another subject the share that finds nothing; of the conversations' own
-    questions the share that has evidence among ten results without the cut and none with it. In percent.
+    """Return the share of off-topic `questions` that find nothing, and the share of the conversations' own
+    questions that have evidence among ten results without the cut but none with it. In percent.
     """
     empty, lost = [], []
     for asked in indexed(path, unit, embedder):
@@ -252,7 +252,7 @@ def off_topic(
 
 
 def search_settings(pairs: list[str]) -> load.SearchSettings:
-    """What `--set FIELD=VALUE` says, over the defaults. Raises `ConfigError`."""
+    """Return the default settings with `--set FIELD=VALUE` applied. Raise `ConfigError`."""
     found = {}
     for name, _, text in (pair.partition("=") for pair in pairs):
         if hasattr(fusion.WEIGHTS, name):
@@ -310,7 +310,7 @@ def _lines(figures: dict[str, float]) -> str:
 
 
 def _table(arguments: argparse.Namespace, report: dict[str, Any]) -> str:
-    """The figures as a markdown table, with the interval of `context`."""
+    """Return the figures as a Markdown table, with the interval of `context`."""
     names = list(next(iter(report.values()))["all"])
     lines = [
         f"### {arguments.data.stem}, {arguments.unit}: "

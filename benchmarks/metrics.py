@@ -1,4 +1,4 @@
-"""Metrics of retrieval, never mixed: evidence fraction, session hit, reciprocal rank, budget recall."""
+"""Retrieval metrics: evidence fraction, session hit, reciprocal rank, budget recall."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 DEPTHS = (1, 5, 10)
 BUDGETS = (500, 1000, 2000, 4000)
-"""Tokens, of four characters each."""
+"""Tokens of four characters each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result as the metrics see it: its session, and the utterances it holds."""
+    """One result as the metrics see it: its session and its utterances."""
 
     session: str
     holds: frozenset[str]
@@ -23,7 +23,7 @@ class Hit:
 def ranked(
     hits: Sequence[Hit], evidence: frozenset[str], sessions: frozenset[str]
 ) -> dict[str, float]:
-    """The metrics of one question's ranked results; `sessions` are those of its evidence."""
+    """Return the metrics of one question's ranked results. `sessions` are those of its evidence."""
     row: dict[str, float] = {}
     for depth in DEPTHS:
         row[f"evidence@{depth}"] = found(hits[:depth], evidence)
@@ -36,18 +36,18 @@ def ranked(
 
 
 def found(hits: Sequence[Hit], evidence: frozenset[str]) -> float:
-    """The share of the evidence that `hits` hold together."""
+    """Return the share of the evidence that `hits` contain together."""
     held = frozenset().union(*(hit.holds for hit in hits))
     return len(held & evidence) / len(evidence)
 
 
 def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Each metric's mean in percent."""
+    """Return each metric's mean in percent."""
     return {name: 100 * statistics.fmean(row[name] for row in rows) for name in rows[0]}
 
 
 def interval(values: Sequence[float], rounds: int = 1000) -> tuple[float, float]:
-    """The bootstrap 95 % interval of the mean, in percent; the same at each run."""
+    """Return the bootstrap 95 % interval of the mean in percent, the same at each run."""
     choice = random.Random(0)
     means = sorted(
         100 * statistics.fmean(choice.choices(values, k=len(values))) for _ in range(rounds)

@@ -1,7 +1,7 @@
-"""Whole processes as a person starts them: `memkit …` on a memory that `growth.py` has made.
+"""Measure whole `memkit …` processes on a memory made by `growth.py`.
 
-All start through `bin/memkit` with `MEMKIT_PYTHON`, so with two starts of an interpreter; the bare
-interpreter is measured in between, for the ratio where a machine is slow or busy.
+All start through `bin/memkit` with `MEMKIT_PYTHON`, so each includes two interpreter starts. The bare
+interpreter is measured in between, to give a ratio on slow or busy machines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BARS_SECONDS = {
     "transcript": 0.25,
     "index": 2.0,
 }
-"""What each may take at 10,000 chunks (design, section 9), for `index` with nothing to do."""
+"""Limits at 10,000 chunks (design, section 9); `index` has nothing to do."""
 
 _UNCHANGED = """
 import json, sys, time
@@ -49,11 +49,11 @@ print(json.dumps({
 
 
 class Shell:
-    """Runs memkit in the project below `place`, and nothing of the user's own settings."""
+    """Runs memkit in the project below `place`, without the user's settings."""
 
     def __init__(self, place: Path) -> None:
         self.project = place / "project"
-        # Without its bytecode, a start compiles all of memkit, which no user's does twice.
+        # Without bytecode every start compiles memkit, which happens to users only once.
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -67,18 +67,18 @@ class Shell:
         self.environment = {**kept, **own, "PYTHONPATH": str(REPOSITORY)}
 
     def python(self, *arguments: str) -> resources.Finished:
-        """The interpreter, as the project's user."""
+        """Run the interpreter in the project."""
         command = [sys.executable, *arguments]
         return resources.run(command, cwd=self.project, environment=self.environment)
 
     def memkit(self, *arguments: str, given: str = "") -> resources.Finished:
-        """One command."""
+        """Run one command."""
         command = [sys.executable, str(REPOSITORY / "bin" / "memkit"), *arguments]
         return resources.run(command, given=given, cwd=self.project, environment=self.environment)
 
 
 def measure(place: Path, questions: list[str]) -> dict[str, Any]:
-    """Seconds and memory of each command, and what indexing an unchanged tree does."""
+    """Return seconds and memory of each command, and the work of indexing an unchanged tree."""
     shell = Shell(place)
     unchanged = json.loads(shell.python("-c", _UNCHANGED, str(shell.project)).output)
     found = json.loads(shell.memkit("search", "--json", questions[0]).output)["results"][0]
@@ -106,7 +106,7 @@ def measure(place: Path, questions: list[str]) -> dict[str, Any]:
 
 
 def _transcript(place: Path) -> Path:
-    """A transcript of usual length: 200 exchanges."""
+    """Return a transcript of usual length: 200 exchanges."""
     path = place / "f0e1d2c3-0000-4000-8000-000000000001.jsonl"
     lines = []
     for number in range(200):

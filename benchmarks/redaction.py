@@ -1,9 +1,9 @@
-"""How many secrets redaction finds, how many look-alikes it takes for one, and how fast it is.
+"""Measure how many secrets redaction finds, how many look-alikes it touches, and how fast it is.
 
     python benchmarks/redaction.py [--seed N] [--only text|code|base64|pathological|found|corpus] [--json]
 
-The secrets are made when it runs, by the generators of the tests. The bars: 98 % of the secrets found, at
-most 1 % of the look-alikes touched, 1 MB of text or code in at most 1 s.
+The tests' generators make the secrets at run time. The limits: 98 % of the secrets found, at most 1 % of the
+look-alikes touched, 1 MB of text or code in at most 1 s.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ PATHOLOGICAL = (
     "Private-Lines: 1\nAAAA\n",
     "<private a=b",
 )
-"""What a search that goes back, or begins anew at every place, takes for ever on."""
+"""Texts on which a backtracking or quadratic search would never finish."""
 
 
 def texts(seed: int) -> dict[str, list[str]]:
-    """Texts of a megabyte by kind; of the lines of text every hundredth holds a secret."""
+    """Return texts of one megabyte by kind. Every hundredth line holds a secret."""
     make = secrets_made.Maker(seed)
     prose = [f"{make.words(' ', 12).capitalize()}." for _ in range(12_000)]
     prose[::100] = [one.text for one in secrets_made.secrets(seed, len(prose[::100]))]
     sources = sorted((REPOSITORY / "memkit").rglob("*.py"))
-    # An unclosed one would take the rest with it.
+    # An unclosed tag would hide the rest.
     code = "\n".join(path.read_text(encoding="utf-8") for path in sources).replace("<private>", "")
     return {
         "text": [_filled("\n".join(prose))],
@@ -105,7 +105,7 @@ def _filled(text: str) -> str:
 
 
 def speed(kind: str, seed: int) -> dict[str, float]:
-    """Megabytes a second over all texts of a kind, and for the slowest of them."""
+    """Return megabytes per second over all texts of a kind, and for the slowest of them."""
     seconds = []
     for text in texts(seed)[kind]:
         started = time.perf_counter()
@@ -115,7 +115,7 @@ def speed(kind: str, seed: int) -> dict[str, float]:
 
 
 def found(seed: int) -> dict[str, Any]:
-    """The share found of each kind of secret, and touched of each kind of look-alike."""
+    """Return the share found of each kind of secret, and touched of each kind of look-alike."""
     secrets = secrets_made.secrets(seed, SECRETS)
     alike = secrets_made.look_alikes(seed, LOOK_ALIKES)
     hits = [one.kind for one in secrets if secrets_made.is_found(one, redact(one.text))]
@@ -129,7 +129,9 @@ def found(seed: int) -> dict[str, Any]:
 
 
 def corpus(seed: int) -> dict[str, float]:
-    """The share found, or touched, of each group of the wide corpus, of the half that was not tuned on."""
+    """Return the share found or touched of each group in the half of the corpus that was not used for
+    tuning.
+    """
     shares = {}
     for group, planted in secrets_corpus.held(seed).items():
         shown = [redact(one.text) for one in planted]

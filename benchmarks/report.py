@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: each script writes its own section of it, and leaves the rest alone."""
+"""Write sections of docs/benchmarks.md. Each script owns one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DOCUMENT = REPOSITORY / "docs" / "benchmarks.md"
 
 
 def replace_section(name: str, text: str, document: Path = DOCUMENT) -> None:
-    """Put `text` between the markers of the section `name`; a new section goes to the end.
+    """Put `text` between the markers of the section `name`. A new section goes to the end.
 
-    The markers are comments of their own lines, `<!-- begin NAME -->` and `<!-- end NAME -->`. Raises
-    `ValueError`, changing nothing, if the document has not exactly one of each, in this order, or none.
+    The markers are comments on their own lines, `<!-- begin NAME -->` and `<!-- end NAME -->`. Raise
+    `ValueError` without a change if the document has neither none nor exactly one of each, in this order.
     """
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     old = document.read_text(encoding="utf-8") if document.exists() else ""
@@ -35,13 +35,13 @@ def replace_section(name: str, text: str, document: Path = DOCUMENT) -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A markdown table; all columns but the first are numbers and stand to the right."""
+    """Return a Markdown table. All columns but the first are numbers and right-aligned."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def machine() -> str:
-    """Where and when a measurement was made, in one line, without the name of the machine."""
+    """Return date and kind of machine in one line, without the machine's name."""
     today = datetime.date.today().isoformat()
     python = f"{platform.python_implementation()} {platform.python_version()}"
     system = f"{platform.system()} {platform.machine()}"

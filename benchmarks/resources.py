@@ -1,4 +1,4 @@
-"""How much memory and disk something takes, and how long a thing takes that is done often."""
+"""Measure memory, disk, and the time of repeated work."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ cpu = usage.ru_utime + usage.ru_stime
 said = [done.stdout.decode(), done.stderr.decode()]
 print(json.dumps([done.returncode, seconds, cpu, usage.ru_maxrss, *said]))
 """
-"""On Linux a process counts as its own what the one that started it held, so a small one starts it."""
+"""On Linux a process starts with its parent's peak memory, so a small process starts it."""
 
 
 def megabytes(maximum: int) -> float:
-    """`ru_maxrss` in MB: it counts kilobytes, but bytes on macOS."""
+    """Convert `ru_maxrss` to MB. It counts kilobytes, but bytes on macOS."""
     return maximum / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def own_peak() -> float:
-    """The most memory this process has held so far, MB."""
+    """Return this process's peak memory so far, in MB."""
     return megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def disk(path: Path) -> float:
-    """What a file, or all files below a directory, hold, MB."""
+    """Return the size of a file, or of all files below a directory, in MB."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files) / 1e6
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """Median and 95th percentile, in ms."""
+    """Return median and 95th percentile in ms."""
     return {
         "p50_ms": statistics.median(seconds) * 1000,
         "p95_ms": statistics.quantiles(seconds, n=20, method="inclusive")[-1] * 1000,
@@ -50,14 +50,14 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Seconds, and what `function` returned."""
+    """Return the seconds and the result of `function`."""
     started = time.perf_counter()
     value = function(*arguments)
     return time.perf_counter() - started, value
 
 
 class Finished:
-    """A process that ended well: its seconds, those of a CPU, its most memory in MB, and what it printed."""
+    """A finished process: seconds, CPU seconds, peak memory in MB, and output."""
 
     def __init__(self, seconds: float, cpu: float, peak: float, output: str) -> None:
         self.seconds = seconds
@@ -73,7 +73,7 @@ def run(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Finished:
-    """Run one whole process. Raises `RuntimeError` with what it said if it fails."""
+    """Run one whole process. Raise `RuntimeError` with its output if it fails."""
     launched = subprocess.run(
         [sys.executable, "-S", "-c", _LAUNCHER, json.dumps(list(command))],
         input=given.encode(),

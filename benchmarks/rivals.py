@@ -1,9 +1,9 @@
-"""Lexical search of the same text by memkit's BM25, plain rank-bm25, bm25s and SQLite's FTS5.
+"""Search the same text with memkit's BM25, plain rank-bm25, bm25s, and SQLite's FTS5.
 
     python benchmarks/rivals.py --engine memkit|rank-bm25|bm25s|fts5 --memory DIRECTORY --days N
 
-An engine a process, so that each one's memory is its own. All but FTS5, which has its own tokenizer
-(porter over unicode61), index memkit's terms. Prints one JSON object.
+Each engine runs in its own process, so that its memory can be measured. All index memkit's terms, except
+FTS5 with its own tokenizer (porter over unicode61). Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from memkit.index.lexical.tokens import Tokenizer  # noqa: E402
 
 BEST = 10
 SECONDS = 20.0
-"""Questions are asked until so much time has gone: rank-bm25 takes long for each."""
+"""Ask questions for this long: rank-bm25 takes long for each."""
 
 QUESTIONS = 100
 LEAST_QUESTIONS = 10
 
 
 class Engine(Protocol):
-    """A way to find texts by their words."""
+    """Finds texts by their words."""
 
     def build(self, texts: Sequence[str], directory: Path) -> None:
-        """Index `texts`; what it keeps on disk goes to `directory`."""
+        """Index `texts`. Files go to `directory`."""
 
     def search(self, question: str) -> Sequence[int]:
-        """The places of the best texts."""
+        """Return the positions of the best texts."""
 
 
 class Memkit:

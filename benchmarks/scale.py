@@ -1,11 +1,11 @@
-"""How memkit grows with its memory, and whether it holds the numbers of the design (section 9).
+"""Measure how memkit grows with its memory, and whether it meets the numbers of the design (section 9).
 
     python benchmarks/scale.py [--chunks 1000,10000,100000] [--write] [--json]
 
-For each size: building, updating one file, the stages of a search, memory, disk; the same text in plain
-rank-bm25, bm25s and SQLite FTS5; whole processes; and once the speed of indexing beside that of the bare
-encoder. `--write` puts the figures into docs/benchmarks.md and draws docs/scale.png. Needs the model in
-MEMKIT_HOME (any `memkit search` brings it) and the dependency group `benchmarks`.
+For each size: build, update of one file, stages of a search, memory, disk; the same text in plain
+rank-bm25, bm25s, and SQLite FTS5; whole processes; and once the speed of indexing next to the bare encoder.
+`--write` puts the figures into docs/benchmarks.md and draws docs/scale.png. Needs the model in MEMKIT_HOME
+(any `memkit search` fetches it) and the dependency group `benchmarks`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ THROUGHPUT_CHUNKS = 512
 
 
 def child(script: str, *arguments: object) -> dict[str, Any]:
-    """What a script beside this one prints, run in a process of its own."""
+    """Run a script of this directory in its own process, and return its output."""
     path = REPOSITORY / "benchmarks" / f"{script}.py"
     command = [sys.executable, str(path), *map(str, arguments)]
     figures: dict[str, Any] = json.loads(resources.run(command, environment=os.environ).output)
@@ -40,7 +40,7 @@ def child(script: str, *arguments: object) -> dict[str, Any]:
 
 
 def measure(chunks: int) -> dict[str, Any]:
-    """All figures for one size."""
+    """Return all figures for one size."""
     with tempfile.TemporaryDirectory(prefix="memkit-scale-") as name:
         place = Path(name).resolve()
         figures = child("growth", "--chunks", chunks, "--place", place)

@@ -1,4 +1,4 @@
-"""The figures of scale.py as tables, as a section of docs/benchmarks.md, and as a picture."""
+"""Show the figures of scale.py as tables, as a section of docs/benchmarks.md, and as a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PICTURE = "scale.png"
 BAR_CHUNKS = 10_000
 
 BARS_MS = {10_000: {"whole": 10.0, "bm25": 1.0}, 100_000: {"whole": 30.0, "bm25": 5.0}}
-"""Of a search in a warm process and of BM25 in it, at the median; by size."""
+"""Limits of a search in a warm process, and of BM25 alone, at the median, by size."""
 
 NOTE = (
     "Text: a synthetic memory (benchmarks/synthetic.py). The vectors of its chunks are random; those of "
@@ -25,7 +25,7 @@ Table = tuple[str, Sequence[str], list[list[str]]]
 
 
 class Bar(NamedTuple):
-    """A number to hold: what, what was measured, and the limit, in `unit`."""
+    """A limit: its name, the measured number, and the limit, in `unit`."""
 
     what: str
     measured: float
@@ -35,12 +35,12 @@ class Bar(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether the measured number is on the good side of the limit."""
+        """Whether the measured number is within the limit."""
         return self.measured >= self.limit if self.is_least else self.measured <= self.limit
 
 
 def bars(figures: Figures) -> Iterator[Bar]:
-    """The numbers of the design, section 9, for the sizes that were measured."""
+    """Return the limits of the design, section 9, for the measured sizes."""
     from processes import BARS_SECONDS
 
     for size in figures["sizes"]:
@@ -70,12 +70,12 @@ def bars(figures: Figures) -> Iterator[Bar]:
 
 
 def _is_about(found: int, wanted: int) -> bool:
-    """A memory has some chunks more than asked for: it ends with a day."""
+    """Return whether two sizes match. A memory ends with a whole day, so it has a few more chunks."""
     return wanted <= found < 1.2 * wanted
 
 
 def tables(figures: Figures) -> Iterator[Table]:
-    """Title, header and rows of each table."""
+    """Return title, header, and rows of each table."""
     sizes = figures["sizes"]
     counts = [f"{size['chunks']:,}" for size in sizes]
 
@@ -183,12 +183,12 @@ def show(figures: Figures) -> None:
 
 
 def markdown(figures: Figures) -> str:
-    """The section of docs/benchmarks.md."""
+    """Return the section of docs/benchmarks.md."""
     parts = [
         "## Growth",
         f"`python benchmarks/scale.py --write`; {figures['machine']}.",
         NOTE,
-        f"![How search, update and room grow with the memory]({PICTURE})",
+        f"![Search, update, and disk use as the memory grows]({PICTURE})",
     ]
     for title, header, rows in tables(figures):
         parts += [f"### {title}", report.table(header, rows)]
@@ -196,7 +196,7 @@ def markdown(figures: Figures) -> str:
 
 
 def draw(figures: Figures, path: Path) -> None:
-    """The growth curves, both axes logarithmic."""
+    """Draw the growth curves on logarithmic axes."""
     import matplotlib
 
     matplotlib.use("Agg")

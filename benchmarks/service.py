@@ -1,9 +1,9 @@
-"""How fast the service answers, what it costs while it does nothing, and how soon a change is found.
+"""Measure how fast the service answers, what it costs when idle, and how soon it finds a change.
 
     python benchmarks/service.py [--chunks 10000] [--runs 40] [--write] [--json]
 
-Whole processes are measured in turn with `python3 -c pass`, so that a busy machine slows both. `--write` puts
-the figures into docs/benchmarks.md. Needs the model in MEMKIT_HOME (any `memkit search` brings it).
+Whole processes alternate with `python3 -c pass`, so that a busy machine slows both. `--write` puts the
+figures into docs/benchmarks.md. Needs the model in MEMKIT_HOME (any `memkit search` fetches it).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NOTE = (
 
 
 class Service:
-    """The service of the memory below `place`, started as a person starts it."""
+    """The service of the memory below `place`, started as a user starts it."""
 
     def __init__(self, place: Path) -> None:
         self.shell = Shell(place)
@@ -73,24 +73,24 @@ class Service:
         self.shell.memkit("service", "stop")
 
     def ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """What it answers."""
+        """Return its reply."""
         own = {"root": str(self.shell.project), **arguments}
         return request(self.home, operation, own, PATIENCE_SECONDS)
 
     def search(self, query: str, k: int = 5) -> list[dict[str, Any]]:
-        """What it finds, whatever its relevance."""
+        """Return its results, whatever their relevance."""
         wanted = {"query": query, "k": k, "minimum": 0.0}
         results: list[dict[str, Any]] = self.ask("search", request=wanted, search={})["results"]
         return results
 
     @property
     def megabytes(self) -> float:
-        """The memory it holds."""
+        """Return its memory in MB."""
         return float(self.process.memory_info().rss / 1e6)
 
     @property
     def cpu_seconds(self) -> float:
-        """What it has computed so far."""
+        """Return its CPU seconds so far."""
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
@@ -102,7 +102,7 @@ QUESTIONS = (
     "Who is on call for the billing database this week?",
     "Where is the retry limit of the message queue configured?",
 )
-"""Prompts that the memory has something on, for pointers; random vectors point nowhere."""
+"""Prompts with an answer in the memory, for pointers. Random vectors would not give any."""
 
 
 def remember(service: Service) -> None:
@@ -118,7 +118,7 @@ def remember(service: Service) -> None:
 
 
 def processes(service: Service, questions: list[str], runs: int) -> dict[str, Any]:
-    """A warm search and the hook of a prompt, in turn with the bare interpreter."""
+    """Measure a warm search and the prompt hook, alternating with the bare interpreter."""
     shell = service.shell
     python = hooks.interpreter("python3")
     hook = str(REPOSITORY / "hooks" / "prompt_submit.py")
@@ -157,7 +157,7 @@ def processes(service: Service, questions: list[str], runs: int) -> dict[str, An
 
 @contextmanager
 def meanwhile(function: Callable[[], Any]) -> Iterator[list[int]]:
-    """`function` again and again in a thread; gives a list that grows by one each time."""
+    """Run `function` repeatedly in a thread. Yield a list that grows by one entry each time."""
     done, times = threading.Event(), list[int]()
 
     def run() -> None:
@@ -175,7 +175,7 @@ def meanwhile(function: Callable[[], Any]) -> Iterator[list[int]]:
 
 
 def load(service: Service, questions: list[str]) -> dict[str, Any]:
-    """Many clients at once, while the index changes."""
+    """Measure many clients at once while the index changes."""
     newest = max(service.memory.iterdir())
 
     def change() -> None:
@@ -210,7 +210,7 @@ def load(service: Service, questions: list[str]) -> dict[str, Any]:
 
 
 def _found(service: Service, word: str, count: int = 1) -> float:
-    """Seconds until `count` chunks that hold `word` are found."""
+    """Return the seconds until a search finds `count` chunks with `word`."""
     started = time.perf_counter()
     while time.perf_counter() - started < PATIENCE_SECONDS:
         results = service.search(word, count)
@@ -221,7 +221,7 @@ def _found(service: Service, word: str, count: int = 1) -> float:
 
 
 def saves(service: Service) -> list[float]:
-    """Seconds from an editor's save to the search that finds it."""
+    """Return the seconds from an editor's save until a search finds it."""
     path, found = service.memory / "notes.md", []
     for number in range(SAVES):
         new = path.with_name(".notes.md.swp")
@@ -232,7 +232,7 @@ def saves(service: Service) -> list[float]:
 
 
 def checkout(service: Service) -> dict[str, float]:
-    """Seconds from a git checkout that brings `FILES` files to the search that finds the last of them."""
+    """Return the seconds from a git checkout of `FILES` files until a search finds the last one."""
     project, word = service.shell.project, "checkedoutquagga"
     directory = service.memory / "branch"
 
@@ -261,8 +261,8 @@ def checkout(service: Service) -> dict[str, float]:
 
 
 def idle(service: Service) -> dict[str, float]:
-    """What it holds and computes while nobody asks."""
-    time.sleep(5.0)  # its last work: the index is closed some seconds after it
+    """Measure memory and CPU without requests."""
+    time.sleep(5.0)  # its last work: it closes the index some seconds later
     before = service.cpu_seconds
     time.sleep(IDLE_SECONDS)
     return {
@@ -273,7 +273,7 @@ def idle(service: Service) -> dict[str, float]:
 
 
 def measure(chunks: int, runs: int) -> dict[str, Any]:
-    """All figures."""
+    """Return all figures."""
     with tempfile.TemporaryDirectory(prefix="memkit-service-") as name:
         place = Path(name).resolve()
         built = child("growth", "--chunks", chunks, "--place", place)
@@ -293,7 +293,7 @@ def measure(chunks: int, runs: int) -> dict[str, Any]:
 
 
 def bars(figures: dict[str, Any]) -> Iterator[Bar]:
-    """The numbers of the design, section 9."""
+    """Return the limits of the design, section 9."""
     found, loaded, switched = figures["processes"], figures["load"], figures["checkout"]
     limits = {"search": (150.0, 250.0), "hook": (60.0, 120.0)}
     titles = {"search": "memkit search, whole process", "hook": "prompt hook with pointers"}
@@ -314,7 +314,7 @@ def bars(figures: dict[str, Any]) -> Iterator[Bar]:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """The section of docs/benchmarks.md."""
+    """Return the section of docs/benchmarks.md."""
     found, loaded = figures["processes"], figures["load"]
     rows = [
         [
@@ -335,7 +335,7 @@ def markdown(figures: dict[str, Any]) -> str:
             report.table(("what", "measured", "limit", "held"), rows),
             f"The bare interpreter took {bare['p50_ms']:.0f} ms (p95 {bare['p95_ms']:.0f}) in between. "
             f"{found['pointed']} of {found['runs']} prompts got pointers. {CLIENTS} clients got "
-            f"{loaded['a_second']:.0f} answers a second (p50 {loaded['p50_ms']:.0f} ms) beside "
+            f"{loaded['a_second']:.0f} answers a second (p50 {loaded['p50_ms']:.0f} ms) next to "
             f"{loaded['passes']} passes of the index; memory went from {loaded['before_mb']:.0f} to "
             f"{loaded['after_mb']:.0f} MB. Idle for {IDLE_SECONDS:.0f} s it used "
             f"{figures['idle']['cpu_seconds']:.2f} s of a CPU.",

@@ -1,8 +1,8 @@
-"""A memory of any size to measure on: day files as the journal writes them, the same for the same seed.
+"""Generate a memory of any size: day files as the journal writes them, the same for the same seed.
 
-The words follow Zipf's law over some 30,000 forms, made of English roots with prefixes and endings, so
-that the lengths of postings and of texts in tokens are like those of real text. Turns hold identifiers,
-paths, tool lines, lists and fences of code, as turns of a coding session do.
+The words follow Zipf's law over some 30,000 forms, made of English roots with prefixes and endings, so that
+posting lengths and token counts are like those of real text. Turns have identifiers, paths, tool lines,
+lists, and code fences, as in coding sessions.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _SUFFIXES = ("py", "yaml", "ts", "sql", "toml", "go")
 
 
 class Vocabulary:
-    """Words and identifiers. The n-th word comes n^-1.15 times as often as the first: Zipf's law.
+    """Words and identifiers. The n-th word is n^-1.15 times as frequent as the first (Zipf's law).
 
-    Plain roots come before roots with an ending, and those before the odd ones with a prefix.
+    Plain roots come before roots with an ending, and those before rare ones with a prefix.
     """
 
     def __init__(self, seed: int) -> None:
@@ -64,15 +64,15 @@ class Vocabulary:
         self._weights = list(accumulate(rank**-1.15 for rank in range(1, len(self._words) + 1)))
 
     def words(self, chance: random.Random, count: int) -> list[str]:
-        """`count` words of running text."""
+        """Return `count` words of running text."""
         return chance.choices(self._words, cum_weights=self._weights, k=count)
 
     def rare(self, chance: random.Random) -> str:
-        """A word that says what a text is about."""
+        """Return a word that characterizes a text."""
         return chance.choice(self._telling)
 
     def identifier(self, chance: random.Random) -> str:
-        """A name as code has them: snake_case, CamelCase, a path, an error code."""
+        """Return a name as in code: snake_case, CamelCase, a path, an error code."""
         one, two = chance.choice(self._roots), chance.choice(self._roots)
         return chance.choice(
             (
@@ -85,14 +85,14 @@ class Vocabulary:
 
 
 class SyntheticMemory:
-    """An endless journal. Each day is a function of the seed and the day's number alone."""
+    """An endless journal. Each day depends only on the seed and the day's number."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
         self._vocabulary = Vocabulary(seed)
 
     def day(self, number: int) -> tuple[str, str]:
-        """The name and the text of the day file `number`, counted from 0."""
+        """Return the name and the text of day file `number`, counted from 0."""
         chance = random.Random(f"day {self.seed} {number}")
         date = (FIRST_DAY + datetime.timedelta(days=number)).isoformat()
         lines = [f"# {date}", ""]
@@ -107,14 +107,14 @@ class SyntheticMemory:
         return f"{date}.md", "\n".join(lines)
 
     def days(self) -> Iterator[tuple[str, str]]:
-        """All days, name and text; there is no last one."""
+        """Yield name and text of all days, without end."""
         number = 0
         while True:
             yield self.day(number)
             number += 1
 
     def questions(self, days: int, count: int) -> list[str]:
-        """`count` questions on what the first `days` days hold, some by identifier alone."""
+        """Return `count` questions about the first `days` days, some by identifier alone."""
         chance = random.Random(f"questions {self.seed} {days}")
         asked: list[str] = []
         while len(asked) < count:
@@ -127,7 +127,7 @@ class SyntheticMemory:
         return asked
 
     def _turn(self, chance: random.Random, minute: int) -> str:
-        """The section of one turn; one in four is short, one in five long."""
+        """Return the section of one turn. One in four is short, one in five long."""
         asked = self._sentence(chance, chance.randint(6, 30))
         size = chance.choices((20, 90, 250), weights=(5, 11, 4))[0]
         answer = [self._paragraph(chance, size)]
@@ -170,7 +170,7 @@ class SyntheticMemory:
 
 
 def write_memory(memory: SyntheticMemory, directory: Path, chunks: int) -> int:
-    """Write day files into `directory` until they make at least `chunks` chunks; return how many days."""
+    """Write day files into `directory` until they make at least `chunks` chunks. Return how many days."""
     from memkit.index.chunker import ChunkOptions, chunk_markdown
 
     options = ChunkOptions()

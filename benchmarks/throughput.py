@@ -1,9 +1,9 @@
-"""How much of the encoder's own speed indexing keeps, on the same text with the real model.
+"""Measure which share of the encoder's speed indexing keeps, on the same text with the real model.
 
     python benchmarks/throughput.py --chunks N
 
-In one process and in turns: the encoder alone, then the whole indexing of a new memory of the same text,
-round by round with other text. So the ratio holds where the seconds are noise. Prints one JSON object.
+Alternates, in one process, the encoder alone and the whole indexing of a new memory of the same text, with
+other text in each round. So the ratio holds where seconds are noise. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ROUNDS = 4
 def measure(
     embedder: Embedder, root: Path, chunks: int, seed: int
 ) -> tuple[int, int, float, float]:
-    """Chunks and windows of a memory of its own, seconds of the encoder alone and of indexing."""
+    """Return chunks and windows of a new memory, and the seconds of the encoder alone and of indexing."""
     place = Place(root)
     write_memory(SyntheticMemory(seed), place.memory, chunks)
-    place.sync(RandomEmbedder())  # to have the chunks; and imports what indexing would
+    place.sync(RandomEmbedder())  # get the chunks, and import what indexing would
     windows = [
         window for chunk in place.snapshot().chunks() for window in embedder.windows(chunk.text)
     ]

@@ -1,8 +1,9 @@
-"""Transcripts of any size to measure on, in the client's own layout, the same for the same seed.
+"""Generate transcripts of any size in Claude Code's layout, the same for the same seed.
 
-The lengths are those of real sessions (a public one of 1.5 MB, 152 tool calls): half of the tools' results
-below 900 characters, a tenth above 5,000, the longest some 40,000, and each stands twice in its line, once
-more as `toolUseResult`. A turn is a prompt, some ten calls with a word between them, and an answer.
+Lengths are those of real sessions (a public one of 1.5 MB with 152 tool calls): half of the tool results
+are below 900 characters, a tenth above 5,000, the longest about 40,000. Each result appears twice in its
+line, the second time as `toolUseResult`. A turn is a prompt, some ten calls with a word in between, and an
+answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from synthetic import Vocabulary
 FIRST_DAY = datetime.datetime(2026, 1, 5, 8, tzinfo=datetime.timezone.utc)
 SESSION_MEGABYTES = (0.02, 0.2, 0.6, 1.5, 4.0, 12.0)
 POOL_CHARACTERS = 2_000_000
-"""Of running text that all is cut from: making it word by word would take longer than what is measured."""
+"""Length of the running text that everything is cut from. Generating word by word would dominate the
+measurement.
+"""
 
 
 class SyntheticTranscripts:
@@ -33,7 +36,9 @@ class SyntheticTranscripts:
         self._sessions = 0
 
     def write(self, directory: Path, megabytes: float) -> list[Path]:
-        """Write sessions below `directory`, as below the client's `projects`, until they are so large."""
+        """Write sessions below `directory`, laid out as Claude Code's `projects`, until they reach the
+        size.
+        """
         written, left = [], megabytes
         while left > 0:
             size = min(left, self._chance.choice(SESSION_MEGABYTES))
@@ -91,7 +96,7 @@ class SyntheticTranscripts:
         yield _spoken("user", [result], toolUseResult={"stdout": output, "stderr": ""})
 
     def _running_text(self, vocabulary: Vocabulary) -> str:
-        """Lines of prose, code, listings and hashes; the letters beyond ASCII are few, as in real ones."""
+        """Return lines of prose, code, listings, and hashes. Few letters are not ASCII, as in real text."""
         parts: list[str] = []
         length = 0
         while length < POOL_CHARACTERS:

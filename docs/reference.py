@@ -1,9 +1,9 @@
-"""The parts of the manual that are made from the code: all commands, all settings, who offers models.
+"""Generate the parts of the manual that come from the code: commands, settings, and providers.
 
     python docs/reference.py [--check]
 
-Each part stands in its page between two markers; what stands around them is left alone. With
-`--check` nothing is written, and the exit status is 1 if a page is not what would be written.
+Each part goes between two markers of its page; the rest of the page stays. With `--check` nothing is
+written, and the exit status is 1 if a page is out of date.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from memkit.llm.providers.chat_completions import SERVICES  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
 
 OF_ALL = {"project", "as_json"}
-"""The options of every command, which the page says once."""
+"""Options of every command, which the page lists once."""
 
 
 def commands() -> str:
-    """Every command: its usage, its help, its options."""
+    """Return every command: usage, help, and options."""
     root = click.Context(cli, info_name="memkit")
     return "\n".join(_of_group(cli, root))
 
@@ -65,14 +65,14 @@ def _of_command(command: click.Command, context: click.Context) -> Iterator[str]
 
 
 def _paragraph(text: str) -> str:
-    """A paragraph of help as markdown; what click is told not to wrap is an example."""
+    """Return a paragraph of help as Markdown. Text that click must not wrap is an example."""
     if text.startswith("\b\n"):
         return "\n".join(f"    {line.strip()}" for line in text.splitlines()[1:])
     return _escaped(" ".join(text.split()))
 
 
 def settings() -> str:
-    """Every setting: its default, what it is for, the bounds of a number; a table for each section."""
+    """Return every setting with its default, purpose, and bounds: one table per section."""
     lines: list[str] = []
     defaults = load.Settings()
     for section, name in load.every_key():
@@ -92,7 +92,7 @@ def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
 
 
 def summarizers() -> str:
-    """Who can write summaries, what that needs, and with which model."""
+    """Return the providers of summaries, their requirements, and their models."""
     rows = [
         ("anthropic", "`ANTHROPIC_API_KEY`", anthropic.USUAL_MODEL),
         ("claude-cli", "your `claude`, logged in", claude_cli.USUAL_MODEL),
@@ -105,7 +105,7 @@ def summarizers() -> str:
 
 
 def embedders() -> str:
-    """Which services make vectors, what that needs, and with which model."""
+    """Return the providers of vectors, their requirements, and their models."""
     lines = ["| `embedding.provider` | package | needs | usual model |", "|---|---|---|---|"]
     for name, one in PROVIDERS.items():
         model = EmbeddingSettings(provider=name).model
@@ -119,7 +119,7 @@ def _variables(names: Iterable[str]) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     cells = list(cells)
-    # A bar would end its cell, and no escape of it is read alike by all that show markdown.
+    # A bar would end its cell, and Markdown renderers disagree on how to escape it.
     assert not any("|" in cell for cell in cells), cells
     return f"| {' | '.join(cells)} |"
 
@@ -129,7 +129,7 @@ def _first_line(made: type[msgspec.Struct]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Help as markdown: what is between backticks as it is, the rest without a meaning of its own."""
+    """Return help as Markdown: text in backticks unchanged, the rest escaped."""
     parts = re.split("(`[^`]*`)", text)
     return "".join(
         part
@@ -145,11 +145,13 @@ PARTS = {
     "summarizers": ("models.md", summarizers),
     "embedders": ("models.md", embedders),
 }
-"""Each part with its page and what makes it."""
+"""Each part with its page and the function that makes it."""
 
 
 def with_part(text: str, name: str, made: str) -> str:
-    """A page's text with `made` between the markers of a part. Raises `ValueError` if they are not there."""
+    """Return a page's text with `made` between the markers of a part. Raise `ValueError` if they are
+    missing.
+    """
     begin, end = f"<!-- begin {name}: python docs/reference.py -->", f"<!-- end {name} -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
@@ -159,7 +161,7 @@ def with_part(text: str, name: str, made: str) -> str:
 
 
 def main(check: bool) -> str | None:
-    """Write the pages; or, to check them, say which parts are stale."""
+    """Write the pages, or report parts that are out of date."""
     stale = []
     for name, (page, make) in PARTS.items():
         path = DOCUMENTS / page
@@ -170,7 +172,7 @@ def main(check: bool) -> str | None:
             if not check:
                 path.write_text(new, encoding="utf-8")
     if stale and check:
-        return f"stale: {', '.join(stale)}; `python docs/reference.py` makes them anew"
+        return f"stale: {', '.join(stale)}; `python docs/reference.py` rebuilds them"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Claude Code's PreCompact hook: keeps what is there before the context is compacted."""
+"""Claude Code's PreCompact hook: record the session before its context is compacted."""
 
 import os
 import sys

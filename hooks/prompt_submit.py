@@ -1,4 +1,4 @@
-"""Claude Code's UserPromptSubmit hook: keeps the prompt, and hints at the memory."""
+"""Claude Code's UserPromptSubmit hook: record the prompt and show pointers into the memory."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Claude Code's SessionEnd hook: keeps what the session leaves."""
+"""Claude Code's SessionEnd hook: record the end of the session."""
 
 import os
 import sys

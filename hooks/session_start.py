@@ -1,4 +1,4 @@
-"""Claude Code's SessionStart hook: says what the memory holds, and starts what is waiting."""
+"""Claude Code's SessionStart hook: show the newest entries and start waiting work."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def complain():
-    """Say once that this Python is too old; its own syntax is that of Python 3.4."""
+    """Report once that this Python is too old. Written in the syntax of Python 3.4."""
     import json
 
     home = os.environ.get("MEMKIT_HOME") or ""
@@ -19,13 +19,13 @@ def complain():
         with open(said) as file:
             if file.read() == version:
                 return "{}"
-    except (OSError, ValueError):  # it was not said yet, or the file is damaged
+    except (OSError, ValueError):  # not reported yet, or the file is damaged
         pass
     try:
         os.makedirs(os.path.dirname(said), 0o700, exist_ok=True)
         with open(said, "w") as file:
             file.write(version)
-    except OSError:  # then it is said again
+    except OSError:  # then it is reported again
         pass
     line = (
         "memkit remembers nothing: the python3 on PATH is Python {} ({}); put Python 3.9 or newer first."

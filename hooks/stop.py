@@ -1,4 +1,4 @@
-"""Claude Code's Stop hook: keeps the turn that just ended."""
+"""Claude Code's Stop hook: record the turn that just ended."""
 
 import os
 import sys

@@ -1,9 +1,9 @@
-"""The machine-readable comments in memory files, e.g. `<!-- turn:8ad3df7f -->`.
+"""The machine-readable comments in memory files, such as `<!-- turn:8ad3df7f -->`.
 
-The one parser and the one writer of them. An anchor is an HTML comment that holds only
-`key:value` pairs with the keys memkit knows; any other comment is the user's own text.
+The only parser and writer of anchors. An anchor is an HTML comment with nothing but `key:value` pairs of
+known keys. Every other comment is the user's own text.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ KEYS = (
 )  # fmt: skip
 
 UNVERIFIED = "unverified"
-"""The value of `check` for a line that says something its sources do not."""
+"""The value of `check` for a line that its sources do not fully support."""
 
 VALUE_CHARACTERS = 120
-"""The longest value; what goes beyond is cut."""
+"""The longest value. Longer ones are cut."""
 
 _PAIR = r"(?:{}):[^\s<>]+".format("|".join(KEYS))
-# Not from the middle of a run of blanks: a long run would be tried again from each of them.
+# Never start inside a run of spaces: a long run would be tried again from each position.
 _ANCHOR = re.compile(
     rf"(?<![ \t])[ \t]*<!--[ \t]+({_PAIR}(?:[ \t]+{_PAIR})*)[ \t]+-->"
 )
@@ -30,7 +30,7 @@ _UNSAFE = re.compile(r"[^\w./@+=,-]")
 
 
 def parse(text: str) -> dict[str, str]:
-    """The pairs of all anchors in `text`, later ones winning; empty if there is none."""
+    """Return the pairs of all anchors in `text`; later ones win. Empty if there is none."""
     found: dict[str, str] = {}
     for match in _ANCHOR.finditer(text):
         for pair in match.group(1).split():
@@ -40,12 +40,12 @@ def parse(text: str) -> dict[str, str]:
 
 
 def strip(text: str) -> str:
-    """`text` without its anchors and the blanks before each; everything else unchanged."""
+    """Return `text` without its anchors and the spaces before them."""
     return _ANCHOR.sub("", text)
 
 
 def render(**pairs: str) -> str:
-    """One anchor holding `pairs`, in the order given; empty values are left out.
+    """Return one anchor with `pairs`, in this order. Empty values are left out.
 
     Characters that could end the comment or split a pair become `_`, so no value can forge structure.
     """
@@ -54,6 +54,6 @@ def render(**pairs: str) -> str:
 
 
 def safe(value: str) -> str:
-    """`value` as it may stand in an anchor."""
+    """Return `value` in a form that fits into an anchor."""
     # Two hyphens would end the comment for a strict parser.
     return re.sub(r"-{2,}", "-", _UNSAFE.sub("_", value))[:VALUE_CHARACTERS]

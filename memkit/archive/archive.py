@@ -1,7 +1,6 @@
-"""The archive: the exchanges of each session, redacted, kept when the client has deleted its own.
+"""The archive: the redacted exchanges of each session, kept after Claude Code has deleted its own.
 
-One file a session under `MEMKIT_HOME/archive`. Who keeps or removes something holds the index lock; who
-reads needs none.
+One file per session in `MEMKIT_HOME/archive`. Writers hold the index lock; readers need none.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ SUFFIX = ".jsonl.zst"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSize:
-    """How many sessions are archived, and the bytes of their files."""
+    """The number of archived sessions, and the bytes of their files."""
 
     sessions: int
     bytes: int
 
 
 class Archive:
-    """The archive of one memory home. Sessions are named as in the journal's anchors."""
+    """The archive of one memory home. Sessions have the names used in the journal's anchors."""
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.archive)
@@ -48,12 +47,10 @@ class Archive:
         redact: Callable[[str], str],
         hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
     ) -> int:
-        """Keep turns read from `transcript`, each with the root of its project; all text is redacted.
+        """Archive turns read from `transcript`, each with the root of its project. All text is redacted.
 
-        `hide` is as for `Transcript`.
-
-        Those that are there as they are count for nothing; returns how many others there were. Durable
-        when it returns. A session whose file is a newer memkit's is logged and left out. Raises
+        `hide` is as for `Transcript`. Turns that are already there unchanged do not count; return how many
+        others there were. Durable on return. A session file of a newer memkit is logged and skipped. Raise
         `ArchiveError`, `TranscriptError`.
         """
         sessions: dict[str, list[tuple[Turn, str]]] = {}
@@ -64,53 +61,47 @@ class Archive:
             made = (make_archived_turn(turn, root, transcript, redact, hide) for turn, root in group)
             try:
                 written += self.append(name, made)
-            except ArchiveVersionError as error:  # the memory itself is written all the same
+            except ArchiveVersionError as error:  # the journal still gets the turn
                 logger.warning("session %s is not archived: %s", name, error)
         return written
 
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
-        """Keep turns of one session; see `ArchiveFile.append`."""
+        """Append turns of one session; see `ArchiveFile.append`."""
         path = self.path(session)
         if self._last.path != path:  # a long session comes in many batches
             self._last = ArchiveFile(path)
         return self._last.append(session, turns)
 
     def turns(self, session: str) -> list[ArchivedTurn]:
-        """The turns of a session in order of time, each as it was last; empty if it is not archived.
-
-        Raises `ArchiveError`.
-        """
+        """Return the latest version of each turn of a session, in order of time. Raise `ArchiveError`."""
         return ArchiveFile(self.path(session)).turns()
 
     def versions(self, session: str) -> Iterator[ArchivedTurn]:
-        """The turns of a session as they were written, also those that count no more; see `turns`."""
+        """Yield all versions of a session's turns, including replaced ones. Raise `ArchiveError`."""
         return ArchiveFile(self.path(session)).versions()
 
     def damaged(self, session: str) -> int:
-        """How many bytes of a session's file cannot be read; see `ArchiveFile.damaged`."""
+        """Return how many bytes of a session's file cannot be read; see `ArchiveFile.damaged`."""
         return ArchiveFile(self.path(session)).damaged()
 
     def drop_damage(self, session: str) -> None:
-        """Drop what cannot be read of a session whose transcript was just kept from its start."""
+        """Drop unreadable bytes of a session whose transcript was just archived from its start."""
         if self._last.path == self.path(session):
             self._last.drop_damage(session)
 
     def rewrite(
         self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn | None]
     ) -> None:
-        """Write a session anew, each turn as `change` gives it; see `ArchiveFile.rewrite`."""
+        """Rewrite a session with each turn as `change` returns it; see `ArchiveFile.rewrite`."""
         ArchiveFile(self.path(session)).rewrite(change)
 
     def remove_left_behind(self) -> None:
-        """Remove what writers that were killed left half-written. Raises `OSError`."""
+        """Remove temporary files of killed writers. Raise `OSError`."""
         for path in self.directory.glob(".*.tmp"):
             path.unlink(missing_ok=True)
 
     def find(self, session: str) -> str | None:
-        """The archived session whose id is, or begins with, `session`; None if there is none.
-
-        Raises `AmbiguousIdError`.
-        """
+        """Return the archived session whose ID is, or begins with, `session`. Raise `AmbiguousIdError`."""
         if not session:
             return None
         if self.path(session).is_file():
@@ -122,7 +113,7 @@ class Archive:
         return found[0] if found else None
 
     def sessions(self) -> Iterator[str]:
-        """The ids of the archived sessions; one whose file cannot be read is logged and left out."""
+        """Yield the IDs of archived sessions. A file that cannot be read is logged and skipped."""
         for path in self._files():
             name = path.name.removesuffix(SUFFIX)
             if is_plain_name(name):
@@ -134,14 +125,15 @@ class Archive:
                 logger.warning("%s", error)
 
     def size(self) -> ArchiveSize:
-        """How much there is."""
+        """Return the number and the bytes of archived sessions."""
         sizes = [path.stat().st_size for path in self._files()]
         return ArchiveSize(len(sizes), sum(sizes))
 
     def remove_older(self, time: float) -> int:
-        """Remove the sessions whose last turn ended before `time` (seconds since the epoch); how many.
+        """Remove the sessions whose last turn ended before `time` (seconds since the epoch). Return how
+        many.
 
-        A file that tells no time, or cannot be read, counts from when it was last written. Raises `OSError`.
+        For a file without times, or one that cannot be read, its modification time counts. Raise `OSError`.
         """
         removed = 0
         for path in self._files():
@@ -156,8 +148,8 @@ class Archive:
         return removed
 
     def path(self, session: str) -> Path:
-        """The file of a session."""
-        # Session ids come from outside: one that is no plain name is hashed.
+        """Return the file of a session."""
+        # Session IDs are foreign input. One that is no plain name is hashed.
         name = session
         if not is_plain_name(session):
             name = f"_{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}"

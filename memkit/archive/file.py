@@ -1,10 +1,9 @@
-"""The archive of one session as a file. The one module that knows the format.
+"""The archive file of one session. The only module that knows the format.
 
-JSON lines in zstd frames with checksums, so that `zstd -dc` reads it. The first line says format, version
-and session, each other one holds a turn. A batch is appended as one frame. What an append that was cut
-short left of a frame is cut off by the next one; what else is damaged is passed over, up to the next whole
-frame. A turn that grew is appended again and its last line counts; once other lines are more than half of
-the file, it is written anew without them.
+JSON lines in zstd frames with checksums; `zstd -dc` reads it. The first line has format, version, and
+session; every other line is a turn. Each batch is appended as one frame. The next append cuts off an
+unfinished frame; other damage is skipped up to the next whole frame. A turn that grew is appended again,
+and its last line counts. Once replaced lines are more than half of the file, it is rewritten without them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the format; a file of a newer one is neither read nor written."""
+"""The format version. A file of a newer version is neither read nor written."""
 
 _FORMAT = "memkit archive"
 _MAGIC = b"\x28\xb5\x2f\xfd"  # begins a frame: RFC 8878, section 3.1.1
@@ -41,7 +40,7 @@ _READ_BYTES = 64 * 1024
 
 
 class _Line(NamedTuple):
-    """What is known of a turn's last line, `messages` being how many."""
+    """A turn's last line; `messages` is their number."""
 
     fingerprint: bytes
     length: int
@@ -52,8 +51,9 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Content:
-    """What a file holds: the offset behind its last whole frame, the last line of each turn by id, the
-    bytes of all lines, and how many bytes before that offset lie in no whole frame.
+    """The content of a file: `end`, the offset behind the last whole frame; the last line of each turn by
+    ID; the `length` of all lines in bytes; and `damaged`, the bytes before `end` that are in no whole
+    frame.
     """
 
     end: int = 0
@@ -63,9 +63,9 @@ class _Content:
 
 
 class ArchiveFile:
-    """One session's file; it need not exist.
+    """The file of one session. It need not exist.
 
-    What it holds is known from the last append as long as nobody else has written to it since.
+    Remembers its content from the last append while no other process writes to it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,10 +74,10 @@ class ArchiveFile:
         self._state: tuple[int, ...] | None = None
 
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
-        """Write the turns that are new or have changed; return how many those were.
+        """Append the turns that are new or changed. Return how many.
 
-        A turn is not replaced by one of fewer messages: what its transcript has lost since stays.
-        Durable when it returns. Raises `ArchiveError`.
+        A turn with fewer messages does not replace one with more: what a transcript has lost stays here.
+        Durable on return. Raise `ArchiveError`.
         """
         try:
             make_private_directory(str(self.path.parent))
@@ -91,14 +91,14 @@ class ArchiveFile:
         if self._state != self._present_state():
             self._content = self._scan(self._read())
         content = self._content
-        self._state = None  # until the write is complete
+        self._state = None  # unknown until the write is complete
         compressor = _compressor().compressobj()
         frame = [] if content.end else [compressor.compress(_header(session))]
         written = 0
         for turn in turns:
             known = content.lines.get(turn.id)
             if known is not None:
-                # Only the live path knows the commit. An import into a second project changes no owner.
+                # Only live capture knows the commit. An import into a second project keeps the owner.
                 project = known.project or turn.project
                 turn = replace(turn, commit=turn.commit or known.commit, project=project)
             line = _turn_line(turn)
@@ -119,7 +119,7 @@ class ArchiveFile:
         present = self._present_state()
         if present and present[0] > content.end:
             torn = present[0] - content.end
-            logger.warning("%s: %d bytes of an unfinished write are cut off", self.path, torn)
+            logger.warning("%s: cut off %d bytes of an unfinished write", self.path, torn)
         made = b"".join(frame)
         self._write(content.end, made)
         content.end += len(made)
@@ -130,7 +130,7 @@ class ArchiveFile:
         return written
 
     def _present_state(self) -> tuple[int, ...]:
-        """Size, time of the last change and number of the file; empty if there is none."""
+        """Return size, modification time, and inode of the file; empty if there is none."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -138,7 +138,7 @@ class ArchiveFile:
         return status.st_size, status.st_mtime_ns, status.st_ino
 
     def _write(self, offset: int, data: bytes) -> None:
-        """Put `data` at `offset`, where the file then ends, on the disk before this returns."""
+        """Write `data` at `offset`, where the file then ends, durably."""
         is_new = not self.path.exists()
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
@@ -151,7 +151,7 @@ class ArchiveFile:
             sync_directory(str(self.path.parent))
 
     def _compact(self, session: str) -> None:
-        """Write the file anew with the last line of each turn alone."""
+        """Rewrite the file with only the last line of each turn."""
         last = {turn: line for turn, line, _ in self._lines(self._read())}
         self._replace(session, last.values())
 
@@ -160,7 +160,7 @@ class ArchiveFile:
         write_durably(str(self.path), data)
 
     def turns(self) -> list[ArchivedTurn]:
-        """The turns in order of time, each as it was last. Raises `ArchiveError`."""
+        """Return the latest version of each turn, in order of time. Raise `ArchiveError`."""
         last: dict[str, ArchivedTurn] = {}
         for turn, _, value in self._lines(self._read()):
             try:
@@ -170,26 +170,26 @@ class ArchiveFile:
         return sorted(last.values(), key=lambda turn: turn.time.timestamp() if turn.time else 0.0)
 
     def versions(self) -> Iterator[ArchivedTurn]:
-        """Every line that is a turn, those that a later one replaces as well. Raises `ArchiveError`."""
+        """Yield every line that is a turn, including replaced ones. Raise `ArchiveError`."""
         for _, _, value in self._lines(self._read()):
             try:
                 yield msgspec.convert(value, ArchivedTurn)
-            except msgspec.ValidationError:  # `turns` says so
+            except msgspec.ValidationError:  # `turns` logs it
                 continue
 
     def damaged(self) -> int:
-        """How many bytes lie in no whole frame, at the end as well: what stood there cannot be read.
+        """Return how many bytes are in no whole frame, including the end of the file.
 
-        While somebody writes, the end of what they write counts. Raises `ArchiveError`.
+        While another process writes, the end of its write counts too. Raise `ArchiveError`.
         """
         data = self._read()
         content = self._scan(data)
         return content.damaged + len(data) - content.end
 
     def drop_damage(self, session: str) -> None:
-        """Write the file anew without what cannot be read, if the last `append` found any."""
+        """Rewrite the file without unreadable bytes, if the last `append` found any."""
         if not self._state or self._state != self._present_state():
-            return  # nobody knows what is in it now
+            return  # another process wrote it, so its content is unknown
         if self._content.damaged or self._state[0] > self._content.end:
             try:
                 self._compact(session)
@@ -199,10 +199,10 @@ class ArchiveFile:
                 ) from error
 
     def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
-        """Write the file anew, with each turn as `change` gives it and nothing that does not count any more.
+        """Rewrite the file with each turn as `change` returns it, without replaced lines.
 
-        A turn for which `change` gives None is left out; the file goes with the last one. Raises
-        `ArchiveError`; then the file is as it was.
+        A turn for which `change` returns None is dropped. The file goes with its last turn. Raise
+        `ArchiveError`; the file is then unchanged.
         """
         changed = [made for turn in self.turns() if (made := change(turn)) is not None]
         try:
@@ -218,7 +218,7 @@ class ArchiveFile:
             ) from error
 
     def session(self) -> str:
-        """The session that the first line names. Raises `ArchiveError`."""
+        """Return the session named in the first line. Raise `ArchiveError`."""
         for _, _, text in _frames(self._read()):
             header = _decode(text.partition(b"\n")[0])
             if header.get("format") == _FORMAT:
@@ -226,13 +226,13 @@ class ArchiveFile:
                 return str(header.get("session"))
             break
         raise ArchiveError(
-            f"the archive {self.path} does not say whose it is: its start is damaged"
+            f"the archive {self.path} is damaged at its start, so its session is unknown"
         )
 
     def last_time(self) -> float | None:
-        """When the last turn ended, in seconds since the epoch; None if no turn tells.
+        """Return when the last turn ended, in seconds since the epoch, or None if no turn has a time.
 
-        Raises `ArchiveError`.
+        Raise `ArchiveError`.
         """
         times = [
             said.timestamp()
@@ -261,9 +261,9 @@ class ArchiveFile:
     def _lines(
         self, data: bytes, content: _Content | None = None
     ) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
-        """Id, line and value of each turn in `data`; `content` is told where the frames lie.
+        """Yield ID, line, and value of each turn in `data`, and record in `content` where the frames are.
 
-        Raises `ArchiveVersionError`.
+        Raise `ArchiveVersionError`.
         """
         content = content or _Content()
         for start, end, text in _frames(data):
@@ -276,9 +276,9 @@ class ArchiveFile:
                 elif isinstance(value.get("id"), str) and isinstance(value.get("messages"), list):
                     yield value["id"], line, value
                 else:
-                    logger.warning("%s: a line that is no turn is passed over", self.path)
+                    logger.warning("%s: skipped a line that is no turn", self.path)
         if content.damaged:
-            logger.warning("%s: %d damaged bytes are passed over", self.path, content.damaged)
+            logger.warning("%s: skipped %d damaged bytes", self.path, content.damaged)
 
     def _check_version(self, header: dict[str, Any]) -> None:
         try:
@@ -288,13 +288,13 @@ class ArchiveFile:
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    import zstandard  # 10 ms, only where an archive is read or written
+    import zstandard  # 10 ms; only readers and writers of an archive need it
 
     return zstandard.ZstdCompressor(_LEVEL, write_checksum=True)
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The whole frames in `data`: where each begins and ends, and what it holds."""
+    """Yield the whole frames in `data`: start, end, and content."""
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor()
@@ -305,7 +305,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         end = start
         parts = []
         try:
-            # In pieces: what lies behind the frame is copied.
+            # In pieces, because the decompressor copies what follows the frame.
             while not frame.eof and end < len(data):
                 piece = view[end : end + _READ_BYTES]
                 parts.append(frame.decompress(piece))
@@ -327,19 +327,19 @@ def _header(session: str) -> bytes:
 
 def _turn_line(turn: ArchivedTurn) -> bytes:
     value = msgspec.to_builtins(turn)
-    if not turn.commit:  # as from before there was one: an archive of then is not written anew
+    if not turn.commit:  # earlier archives had no such field; do not rewrite them
         del value["commit"]
     return _json_line(value)
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    # Not msgspec's JSON: it refuses integers of more than 64 bits, and a tool's input can hold any.
+    # Not msgspec's JSON, which refuses integers of more than 64 bits: a tool's input may contain them.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace") + b"\n"
 
 
 def _decode(line: bytes) -> dict[str, Any]:
-    """The object in a line; empty if there is none."""
+    """Return the JSON object in a line, or an empty one."""
     try:
         value = parse_json(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A turn as the archive keeps it: what was said and done, redacted, and long pieces cut in their middle."""
+"""A turn as the archive keeps it: redacted, with long pieces cut in the middle."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from memkit.claude_code.transcript import TranscriptEntry
 from memkit.claude_code.turn import Turn
 
 PIECE_CHARACTERS = 16_000
-"""Kept of one text, of one string in a tool's input and of one result: both ends of a longer one."""
+"""Characters kept of one text, one string in a tool's input, or one result: both ends of a longer one."""
 
 REDACTED_CHARACTERS = 1_000_000
-"""Redacted of one piece (about a second); of a longer one only the start is kept."""
+"""Characters redacted of one piece (about a second). A longer one keeps only its start."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn:
-    """A turn as it is kept: its names, when and where it was, and its messages. All text is redacted.
+    """A turn in the archive: IDs, times, places, and redacted messages.
 
-    `compacted` says that the client summed the conversation up during it; such a turn is kept without
-    messages if it is no memory. `commit` is "" for a turn that was imported, or captured by a memkit that
-    did not keep it.
+    `compacted` means that Claude Code compacted the conversation during the turn. Such a turn is kept
+    without messages if it is not memory. `commit` is "" for imported turns and for those of early versions.
     """
 
     id: str
@@ -48,9 +47,9 @@ def make_archived_turn(
     redact: Callable[[str], str],
     hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
 ) -> ArchivedTurn:
-    """`turn`, which was read from `transcript` and belongs to the project at `root`, for the archive.
+    """Return `turn`, read from `transcript`, for the archive of the project at `root`.
 
-    `hide` is as for `Transcript`. Raises `TranscriptError`.
+    `hide` is as for `Transcript`. Raise `TranscriptError`.
     """
     apply = bounded(redact)
     return ArchivedTurn(
@@ -69,7 +68,7 @@ def make_archived_turn(
 
 
 def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTurn:
-    """`turn` as today's rules and patterns would have it."""
+    """Redact `turn` by today's rules and patterns."""
     return replace(
         turn,
         messages=tuple(redacted_again(message, redact) for message in turn.messages),
@@ -79,14 +78,14 @@ def redact_again(turn: ArchivedTurn, redact: Callable[[str], str]) -> ArchivedTu
 
 
 def bounded(redact: Callable[[str], str]) -> Callable[[str], str]:
-    """`redact`, and then the two ends of what is longer than `PIECE_CHARACTERS`.
+    """Return a function that redacts, then keeps the two ends of text longer than `PIECE_CHARACTERS`.
 
-    Redaction comes first, for it would not know the halves of a key that was cut in two.
+    Redaction comes first: it would not recognize the halves of a key.
     """
 
     def apply(text: str) -> str:
         if len(text) > REDACTED_CHARACTERS:
-            # What stands at the cut may be half of a key.
+            # The word at the cut may be half of a key.
             start = redact(re.sub(r"\S{1,1000}\Z", "", text[:REDACTED_CHARACTERS]))
             left = len(text) - min(len(start), PIECE_CHARACTERS)
             return f"{start[:PIECE_CHARACTERS]}\n{_gap(left)}"

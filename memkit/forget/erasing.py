@@ -26,7 +26,7 @@ from memkit.index.erasure import erase_deleted, forget_collection
 from memkit.index.snapshot_writer import remove_others
 from memkit.index.sync import sync_project
 from memkit.ipc import spool, unindexed
-from memkit.journal.day_removal import Removal
+from memkit.journal.day_edits import Removal
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones

@@ -23,8 +23,8 @@ from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index.sections import is_iso_date
 from memkit.ipc import spool
+from memkit.journal.day_edits import Removal, bullets
 from memkit.journal.day_file import DayFile, Section
-from memkit.journal.day_removal import Removal, bullets
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Ids

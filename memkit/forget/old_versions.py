@@ -17,8 +17,8 @@ from memkit.capture.sessions import Sessions
 from memkit.errors import ArchiveError
 from memkit.forget.facts import rests_on
 from memkit.forget.periods import is_of_period
+from memkit.journal.day_edits import Removal, bullets
 from memkit.journal.day_file import DayFile
-from memkit.journal.day_removal import Removal, bullets
 from memkit.journal.facts import FactFile
 from memkit.journal.old_versions import original_name, replaced_files
 from memkit.paths import Home

@@ -1,6 +1,6 @@
-"""One day of the journal as text: its sections by their anchors, and how each change leaves the rest alone.
+"""One day of the journal as text: find sections by their anchors, and change one without touching the rest.
 
-The format stands in `memkit.journal.journal`. A session has a section of its own for each of its summaries:
+`memkit.journal.journal` shows the format. A session has one section for each of its summaries:
 
     ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw summary:77c1e09b -->
 
@@ -8,8 +8,8 @@ The format stands in `memkit.journal.journal`. A session has a section of its ow
 
     ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 
-`summary` names the last turn that the bullets stand for; turns behind it have none yet. A note (see
-`memkit.journal.note`) is a section beside those of sessions.
+`summary` names the last turn that the bullets cover; later turns have no bullets yet. A note (see
+`memkit.journal.note`) is a section next to those of sessions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from memkit.journal.digest import Digest
 from memkit.journal.note import Note
 
 _OPENING = frozenset({"session", "note"})
-"""What an anchor of a heading of level 2 has."""
+"""Keys of anchors on level-2 headings; each heading has one."""
 
 _TIME = re.compile(r"^#{2,3} ((?:[01][0-9]|2[0-3]):[0-5][0-9]) ")
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The lines from one anchored heading up to the next: `start` inclusive, `end` exclusive."""
+    """The lines from one anchored heading to the next: `start` inclusive, `end` exclusive."""
 
     start: int
     end: int
@@ -43,18 +43,18 @@ class Section:
 
     @property
     def minute(self) -> str:
-        """The local time (`HH:MM`) that begins the heading; "" if a person took it out, or wrote none."""
+        """The local time (`HH:MM`) that begins the heading, or "" if the user removed it."""
         match = _TIME.match(self.heading)
         return match[1] if match else ""
 
     @property
     def is_opening(self) -> bool:
-        """Whether the turns above it end here: it opens a session, or is a note."""
+        """Whether the section opens a session or is a note, and so ends the turns above it."""
         return bool(self.pairs.keys() & _OPENING)
 
 
 class JournalTurn(NamedTuple):
-    """A turn's section, the line of the heading it stands below, and whether a summary stands for it."""
+    """A turn's section, the line of its session's heading, and whether a summary covers it."""
 
     section: Section
     heading: int
@@ -62,13 +62,13 @@ class JournalTurn(NamedTuple):
 
 
 class _Index:
-    """Where in a day's list of sections what stands; extended when the day grows at its end."""
+    """Positions of turns, headings, and notes in a day's sections. Grows with the day."""
 
     def __init__(self, sections: Iterable[Section]) -> None:
         self.turns: dict[str, int] = {}
         self.headings: dict[str, list[int]] = {}  # by session
         self.openings: list[int] = []
-        self.latest: list[str] = []  # of each opening the latest minute of the turns below it
+        self.latest: list[str] = []  # for each opening, the latest minute of the turns below it
         self._count = 0
         self.extend(sections)
 
@@ -87,10 +87,10 @@ class _Index:
 
 
 class DayFile:
-    """A day file as lines, of which only those that change are touched.
+    """A day file as lines. A change touches only the lines it concerns.
 
-    Only headings with an anchor bound sections: a person's own headings, and those inside code,
-    belong to the section they stand in.
+    Only headings with an anchor bound sections. A user's own headings, and headings inside code, belong to
+    the section around them.
     """
 
     def __init__(self, text: str) -> None:
@@ -100,7 +100,7 @@ class DayFile:
 
     @property
     def sections(self) -> list[Section]:
-        """All anchored sections, in order."""
+        """Return all anchored sections, in order."""
         if self._sections is None:
             self._sections = self._read_sections(0)
         return self._sections
@@ -112,13 +112,13 @@ class DayFile:
         return self._index
 
     def _put(self, start: int, end: int, lines: Iterable[str]) -> None:
-        """Put `lines` in the place of those from `start` up to `end`."""
+        """Replace the lines from `start` up to `end`."""
         before = self._sections if start == len(self.lines) else None
         self.lines[start:end] = lines
         if before is None:
             self._sections = self._index = None
             return
-        # A day of thousands of turns grows at its end: only what is new is read.
+        # A day of thousands of turns grows at its end, so only new lines are read.
         added = self._read_sections(start)
         end = added[0].start if added else len(self.lines)
         self._sections = [*before[:-1], *(replace(last, end=end) for last in before[-1:]), *added]
@@ -126,7 +126,7 @@ class DayFile:
             self._index.extend(added)
 
     def _read_sections(self, first: int) -> list[Section]:
-        """The sections whose heading stands at line `first` or below."""
+        """Return the sections whose heading is at line `first` or below."""
         found = []
         for number in range(first, len(self.lines)):
             line = self.lines[number]
@@ -141,13 +141,14 @@ class DayFile:
         ]
 
     def find_turn(self, turn: str) -> Section | None:
-        """The section of a turn."""
+        """Return the section of a turn, or None."""
         number = self._places.turns.get(turn)
         return None if number is None else self.sections[number]
 
     def written_lines(self, section: Section, hashes: Iterable[str]) -> int:
-        """How many lines of the section read as they were written, a person's note below them not
-        counted; 0 if they were edited.
+        """Return how many lines of the section read as they were written, or 0 if they were edited.
+
+        A user's note below them does not count.
         """
         read = hashlib.sha256()
         count = 0
@@ -160,11 +161,13 @@ class DayFile:
     def redact(
         self, redact: Callable[[int, str], str], growing: Mapping[str, Iterable[str]]
     ) -> dict[str, str]:
-        """Pass all text through `redact`, each piece with the number of its first line, from 1.
+        """Pass all text through `redact`, piece by piece, with the number of each piece's first line, from
+        1.
 
-        A piece is what stands before the first section, a heading without its anchor, or what is below
-        it; of a section that may grow (see `written_lines` for its hashes) what memkit wrote is a piece
-        of its own. Returns the new hashes of those growing sections, by turn, that nobody edited.
+        A piece is the text before the first section, a heading without its anchor, or the text below a
+        heading. In a section that may grow (`growing` maps its turn to hashes, see `written_lines`), the
+        lines that memkit wrote are a piece of their own. Return the new hashes of growing sections that
+        are unedited, by turn.
         """
         hashes = {}
         for section in reversed(self.sections):
@@ -194,11 +197,13 @@ class DayFile:
             self._put(start, end, redacted.split("\n"))
 
     def replace(self, section: Section, count: int, text: str) -> None:
-        """Put `text` in the place of the section's first `count` lines."""
+        """Replace the section's first `count` lines with `text`."""
         self._put(section.start, section.start + count, text.split("\n"))
 
     def insert(self, digest: Digest) -> None:
-        """Put the turn into its session's section, in order of time; make that section if it is missing."""
+        """Insert the turn into its session's section, in order of time. Create that section if it is
+        missing.
+        """
         sections, places = self.sections, self._places
         own = places.headings.get(digest.session)
         text = digest.section
@@ -210,7 +215,7 @@ class DayFile:
         else:
             before = [n for n in own if sections[n].minute <= digest.minute]
             heading = (before or own[:1])[-1]
-            # The turns below a heading end where the next one begins.
+            # The turns below a heading end at the next heading.
             following = bisect_right(places.openings, heading)
             end = [*places.openings[following : following + 1], len(sections)][0]
             later = sections[end] if end < len(sections) else None
@@ -220,7 +225,7 @@ class DayFile:
         self.insert_before(later, text)
 
     def insert_note(self, note: Note) -> bool:
-        """Put a note between the sessions, in order of time; False if it is there already."""
+        """Insert a note between the sessions, in order of time. Return False if it is already there."""
         if any(section.pairs.get("note") == note.id for section in self.sections):
             return False
         later = (s for s in self.sections if s.is_opening and s.minute > note.minute)
@@ -228,9 +233,9 @@ class DayFile:
         return True
 
     def keep(self, gone: Collection[int], others: Mapping[int, str]) -> None:
-        """Keep all lines but those whose numbers, from 0, are `gone`, with `others` in place of some.
+        """Drop the lines numbered `gone` (from 0), and replace some with `others`.
 
-        Of the blank lines that meet where something went, one stays.
+        Blank lines in a row become one next to a removed line.
         """
         lines: list[str] = []
         was_cut = False
@@ -246,12 +251,12 @@ class DayFile:
         self._put(0, len(self.lines), lines)
 
     def sessions(self) -> list[str]:
-        """The sessions of the day, in order, each once."""
+        """Return the sessions of the day, in order, each once."""
         named = (s.pairs["session"] for s in self.sections if "session" in s.pairs)
         return list(dict.fromkeys(named))
 
     def turns_of(self, session: str) -> list[JournalTurn]:
-        """The turns of a session, in order."""
+        """Return the turns of a session, in order."""
         return [
             JournalTurn(turn, heading.start, number <= _summarized(heading, turns))
             for heading, turns in self._headings()
@@ -260,10 +265,10 @@ class DayFile:
         ]
 
     def summarize(self, turns: Sequence[str], bullets: Sequence[str]) -> bool:
-        """Put `bullets`, a line each, above `turns`, which stand below one heading, one after the other.
+        """Insert `bullets`, one line each, above `turns`, which are consecutive below one heading.
 
-        What stands there is kept as it is, the title of the heading too. False, and nothing changed,
-        if none of the turns is there any more, or a summary stands for one of them wherever they are.
+        Existing text stays, including the heading's title. Return False without a change if none of the
+        turns is there any more, or if a summary already covers one of them.
         """
         for heading, below in self._headings():
             places = [n for n, section in enumerate(below) if section.pairs["turn"] in turns]
@@ -271,7 +276,7 @@ class DayFile:
                 continue
             first, last = below[places[0]], below[places[-1]]
             if places[0] < _summarized(heading, below):
-                continue  # a person may have copied what is not summarized, too
+                continue  # the user may have copied turns that are not summarized
             pairs = {**heading.pairs, "summary": last.pairs["turn"]}
             if places[0] == 0:
                 title = anchors.strip(heading.heading).rstrip()
@@ -289,7 +294,7 @@ class DayFile:
         return False
 
     def _headings(self) -> Iterator[tuple[Section, list[Section]]]:
-        """Each heading of a session with the turns below it."""
+        """Yield each session heading with the turns below it."""
         heading: Section | None = None
         turns: list[Section] = []
         for section in self.sections:
@@ -303,7 +308,7 @@ class DayFile:
             yield heading, turns
 
     def insert_before(self, section: Section | None, text: str) -> None:
-        """Put `text` before a section, or at the end."""
+        """Insert `text` before a section, or at the end."""
         position = section.start if section else len(self.lines)
         block = text.split("\n")
         if position and self.lines[position - 1].strip():
@@ -313,11 +318,11 @@ class DayFile:
         self._put(position, position, block)
 
     def text(self, section: Section) -> str:
-        """What stands in a section, its heading included."""
+        """Return the text of a section, including its heading."""
         return "\n".join(self.lines[section.start : section.end]).rstrip()
 
     def render(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         return "\n".join(self.lines) + "\n"
 
 
@@ -327,17 +332,17 @@ def _pairs(line: str) -> Mapping[str, str]:
 
 
 def _summarized(heading: Section, turns: Sequence[Section]) -> int:
-    """How many of the turns below a heading its summary stands for."""
+    """Return how many of the turns below a heading its summary covers."""
     last = heading.pairs.get("summary")
     if last is None:
         return 0
     named = [number for number, turn in enumerate(turns, start=1) if turn.pairs["turn"] == last]
-    # A person took that turn out: rather none of the others than one a second time.
+    # The user removed that turn. Covering the others is better than summarizing one twice.
     return named[-1] if named else len(turns)
 
 
 def section_hash(section: str) -> str:
-    """A fingerprint of a turn's section as written, to tell later whether a person edited it."""
+    """Return a fingerprint of a turn's section as written, to detect a later edit."""
     return _shown(hashlib.sha256(encoded(section)))
 
 
@@ -346,5 +351,5 @@ def _shown(read: hashlib._Hash) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """`text` as it stands in a file; bytes that were no UTF-8 when it was read are as they were."""
+    """Return `text` as bytes for a file. Bytes that were not UTF-8 when read come back unchanged."""
     return text.encode("utf-8", "surrogateescape")

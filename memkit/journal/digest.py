@@ -1,4 +1,4 @@
-"""A turn as markdown: deterministic, written at once, and without any model.
+"""Render a turn as Markdown, without a model. The same turn always gives the same text.
 
 ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 **Asked** Which port does the staging gateway use?
@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from memkit import anchors
 from memkit.claude_code.turn import ToolCall, Turn
@@ -25,14 +26,14 @@ TITLE_CHARACTERS = 80
 INPUT_CHARACTERS = 120
 OUTCOME_CHARACTERS = 100
 INLINE_CHARACTERS = 200
-"""Up to so many characters what was done stands in one line, beyond it in a list."""
+"""Tool calls longer than this together become a list."""
 
 _MAIN_INPUT = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
     "description", "prompt", "subject", "name",
 )  # fmt: skip
 FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
-"""Tools whose main input is a path; it stands in the digest as it is."""
+"""Tools whose main input is a path, shown without backticks."""
 
 _QUIET = FILE_TOOLS | {"Glob", "Grep"}
 _AGENTS = frozenset({"Agent", "Task"})
@@ -50,8 +51,8 @@ _TAG = re.compile(
 class Digest:
     """A turn ready for the journal.
 
-    `day` is its local date (ISO), `minute` the local time (`HH:MM`) that begins its heading, `section` the
-    markdown from the heading on, without a final line end.
+    `day` is its local date (ISO). `minute` is the local time (`HH:MM`) that begins its heading. `section` is
+    the Markdown from the heading on, without a final newline.
     """
 
     turn: str
@@ -64,10 +65,10 @@ class Digest:
 
 
 def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
-    """The digest of `turn`. All text passes `redact` first, and again after each change to it: folding
-    blanks, taking tags out, or cutting can join what was apart.
+    """Return the digest of `turn`.
 
-    Paths below `root`, or below the directory the turn ran in, are shown relative.
+    All text passes through `redact` first, and again after each change to it: folding spaces, removing tags,
+    or cutting can join what was separate. Paths below `root` or the turn's directory are shown as relative.
     """
     when = local_time(turn.time)
     prompt, answer = redact(turn.prompt), redact(turn.answer)
@@ -97,7 +98,7 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
 
 
 def local_time(time: datetime | None) -> datetime:
-    """`time` in the zone of this machine; a turn without a time counts as the epoch's."""
+    """Return `time` in this machine's time zone. A turn without a time gets the epoch."""
     return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
 
 
@@ -105,10 +106,10 @@ def _prose(
     label: str, text: str, limit: int, turn: str, redact: Callable[[str], str]
 ) -> str:
     text = cut_middle(text, limit, f"`memkit transcript --turn {turn}`").lstrip("\r\n")
-    # What must begin a line (a fence, list, table, quote, indented code) cannot follow the label.
+    # A fence, list, table, quote, or indented code must begin a line, so it cannot follow the label.
     if _OWN_LINE.match(text):
         return f"{label}\n\n{_safe(text, redact)}"
-    # Made safe where it stands: the label changes what a line is.
+    # Escaped together with the label, which changes how the line parses.
     return _safe(f"{label} {text}", redact)
 
 
@@ -119,7 +120,7 @@ def _safe(text: str, redact: Callable[[str], str]) -> str:
 
 
 def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    """What was done, a line a tool; agents' own calls count but are left to depth L3 beyond the limit."""
+    """Return one line per tool call. Calls by subagents count, but only the first `MAX_TOOLS` are shown."""
     lines = [_tool_line(call, roots, redact) for call in calls[:MAX_TOOLS]]
     if len(calls) > MAX_TOOLS:
         lines.append(f"… and {len(calls) - MAX_TOOLS} more")
@@ -146,7 +147,7 @@ def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str
 
 
 def _code(text: str) -> str:
-    """`text` as inline code, whatever backticks it holds."""
+    """Return `text` as inline code, whatever backticks it contains."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     if not longest:
         return f"`{text}`"
@@ -155,7 +156,9 @@ def _code(text: str) -> str:
 
 
 def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
-    """The line of a result that tells how it went: the first of an error or report, else the last."""
+    """Return the line of a result that tells how it went: the first of an error or report, otherwise the
+    last.
+    """
     if call.result is None:
         return "no result"
     lines = [
@@ -168,3 +171,71 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     if call.name in _QUIET or call.is_recall or not lines:
         return ""
     return one_line(lines[0 if call.name in _AGENTS else -1], OUTCOME_CHARACTERS)
+
+
+_EDITING = FILE_TOOLS - {"Read", "LS"}
+_SAID = ("\n**Asked**", "\n**Answered**", "\n**Interrupted**")
+_DID = "\n**Did**"
+
+
+class FileCall(NamedTuple):
+    """A tool call on a file: the path as the digest shows it, and whether the call edited the file."""
+
+    path: str
+    is_edit: bool
+
+
+class DigestText(NamedTuple):
+    """The words and file calls of a turn. A digest shows only the first `digest.MAX_TOOLS` tools."""
+
+    words: int
+    calls: list[FileCall]
+
+
+def read_turn(section: str) -> DigestText:
+    """Read the section of a turn, including its heading."""
+    start = section.find("\n")
+    if start < 0:
+        return DigestText(0, [])
+    did = section.find(_DID, start)
+    if did < 0:
+        return DigestText(_word_count(section[start:]), [])
+    end, lines = _tool_lines(section, did + len(_DID))
+    words = _word_count(section[start:did]) + _word_count(section[end:])
+    return DigestText(words, [call for line in lines if (call := _file_call(line)) is not None])
+
+
+def _word_count(text: str) -> int:
+    """Count the words in whole lines, without the labels that begin them."""
+    return len(text.split()) - sum(map(text.count, _SAID))
+
+
+def _tool_lines(section: str, start: int) -> tuple[int, list[str]]:
+    """Return the end of the list of tools that begins at `start`, behind the label, and its entries."""
+    end = _line_end(section, start)
+    inline = section[start:end].strip()
+    if inline:
+        return end, inline.split(" · ")
+    lines = []
+    if section.startswith("\n\n- ", start):
+        end = start + 1
+        while section.startswith("\n- ", end):
+            begin, end = end + 3, _line_end(section, end + 1)
+            lines.append(section[begin:end])
+    return end, lines
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _file_call(line: str) -> FileCall | None:
+    name, _, rest = line.removeprefix("↳ ").partition(" ")
+    if name not in FILE_TOOLS:
+        return None
+    path, outcome, _ = rest.partition(" → ")
+    if not path or path.startswith("→ "):
+        return None
+    # The digest shows no outcome for a file call that succeeded.
+    return FileCall(path, name in _EDITING and not outcome)

@@ -1,13 +1,12 @@
-"""The facts that `memkit compact` keeps in a memory file: a section of its own, a line for each fact.
+"""The facts that `memkit compact` keeps in a memory file: one section, one line per fact.
 
     ## Facts <!-- compacted:2026-11-20 -->
 
     - Decided: The staging gateway listens on 7443. (2026-11-20) <!-- fact:1f0c… turns:8ad3df7f -->
     - Superseded: The staging gateway listened on 443. (2026-11-18) <!-- fact:77ab… chunks:20e3d2c8274c -->
 
-`compacted` is the last day that is condensed here. A fact's id is a hash of its line and of what it cites,
-so a line that no longer has its id was changed by a person: it is theirs, and stays. So does whatever
-else stands in the section.
+`compacted` is the last day condensed here. A fact's ID is a hash of its line and its citations. A line that
+no longer matches its ID was edited: it belongs to the user and stays. So does all other text.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ from typing import Final
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
 from memkit.journal.day_file import DayFile
+from memkit.privacy.tombstones import Forgotten
 
 MEMORY_FILE: Final = "MEMORY.md"
-"""The file for durable facts, in the memory directory of a project."""
+"""The file for lasting facts, in a project's memory directory."""
 
 SUPERSEDED = "superseded"
 
 LABELS = {"decision": "Decided", "preference": "Prefers", "fact": "Fact", SUPERSEDED: "Superseded"}
-"""The kinds of facts, and how each begins its line."""
+"""The kinds of facts, and the label that begins each line."""
 
 ID_CHARACTERS = 8
 
@@ -44,7 +44,7 @@ _NO_DAY = "-"
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """What a fact rests on: grips of bullets, turns, and chunks of other text (the ids people see)."""
+    """The sources of a fact: bullets, turns, and chunks of other text, by the IDs users see."""
 
     grips: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
@@ -55,13 +55,13 @@ class Citations:
 
     @property
     def is_full(self) -> bool:
-        """Whether an id may have been left out because the anchor had no room for it."""
+        """Whether the anchor may have had no room for another ID."""
         room = anchors.VALUE_CHARACTERS - ID_CHARACTERS - 1
         return any(len(",".join(ids)) > room for ids in (self.grips, self.turns, self.chunks))
 
     @classmethod
     def joined(cls, parts: Iterable[Citations]) -> Citations:
-        """All of `parts`, each id once, the first ones as far as an anchor has room."""
+        """Combine citations, each ID once, as many as fit into an anchor."""
         known = list(parts)
         return cls(
             _fitting(name for one in known for name in one.grips),
@@ -84,11 +84,11 @@ class Fact:
     """One fact, on one line.
 
     Attributes:
-        text: without label, date and mark.
+        text: without label, date, and mark.
         kind: one of `LABELS`.
         citations: what it rests on.
-        date: of the newest of these (ISO), "" if none has one.
-        is_verified: whether every identifier, number, path and quotation in it stands in them.
+        date: the newest date of these (ISO), or "".
+        is_verified: whether every identifier, number, path, and quotation in it appears in them.
     """
 
     text: str
@@ -99,7 +99,7 @@ class Fact:
 
     @property
     def id(self) -> str:
-        """Of the line, and of what it cites."""
+        """A hash of the line and its citations."""
         cited = self.citations
         return _id(self.shown, ",".join(cited.grips), ",".join(cited.turns), ",".join(cited.chunks))
 
@@ -112,7 +112,7 @@ class Fact:
 
     @property
     def line(self) -> str:
-        """As it stands in the file."""
+        """The line as written to the file."""
         anchor = anchors.render(
             fact=self.id,
             grips=",".join(self.citations.grips),
@@ -130,7 +130,7 @@ def _id(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFact:
-    """A fact that stands in a file: `id` as its anchor says. One that `is_own` is a person's by now."""
+    """A fact read from a file, with the ID in its anchor. `is_own` means that the user has edited it."""
 
     fact: Fact
     id: str
@@ -139,7 +139,7 @@ class WrittenFact:
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A change of the facts in a file: those that go, by id, those that come, and the day `compacted`."""
+    """A change of the facts in a file: IDs to remove, facts to add, and the new `compacted` day."""
 
     removed: frozenset[str]
     added: tuple[Fact, ...]
@@ -149,11 +149,11 @@ class FactChange:
         return bool(self.removed or self.added)
 
     def apply(self, text: str, name: str) -> str:
-        """The text of the file `name` with this change; the same text if it has been made before.
+        """Return the text of the file `name` after this change, or the same text if it was already made.
 
-        Lines go that still read as memkit wrote them. Facts that are there already are not added again;
-        superseded ones come last. A section that is missing is made: in a day file above the sessions, in
-        another at the end.
+        Removes only lines that still read as memkit wrote them. Skips facts that are already there.
+        Superseded facts come last. A missing section is created above the sessions of a day, or at the end
+        of another file.
         """
         content = FactFile(text, name)
         present = {one.id for one in content.facts()}
@@ -174,25 +174,22 @@ class FactFile:
 
     @property
     def compacted(self) -> str:
-        """The last day (ISO) that is condensed here; "" if that is not known."""
+        """The last day (ISO) condensed here, or "" if unknown."""
         start, _ = self._bounds()
         day = anchors.parse(self.lines[start])["compacted"] if start >= 0 else _NO_DAY
         return "" if day == _NO_DAY else day
 
     def facts(self) -> list[WrittenFact]:
-        """The facts of the section, in order."""
+        """Return the facts of the section, in order."""
         return [found for number in self._numbers() if (found := self._read(number)) is not None]
 
     def everywhere(self) -> list[tuple[int, WrittenFact]]:
-        """All facts of the file with the numbers of their lines, from 1; also those that a person moved."""
+        """Return all facts of the file, with line numbers from 1. Includes facts that the user moved."""
         found = ((number, self._read(number)) for number in self._anchored(range(len(self.lines))))
         return [(number + 1, fact) for number, fact in found if fact is not None]
 
     def forget(self, ids: Collection[str]) -> bool:
-        """Take out the facts of these ids wherever they stand, also what a person made of them.
-
-        Returns whether there was one.
-        """
+        """Remove the facts with these IDs wherever they are, edited or not. Return whether there was one."""
         before = len(self.lines)
         for number in reversed(self._anchored(range(before))):
             if anchors.parse(self.lines[number])["fact"] in ids:
@@ -203,7 +200,7 @@ class FactFile:
         return len(self.lines) < before
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Take out the facts of these ids, but none that is a person's."""
+        """Remove the facts with these IDs, except those the user has edited."""
         wanted = set(ids)
         for number in reversed(self._numbers()):
             found = self._read(number)
@@ -211,7 +208,7 @@ class FactFile:
                 del self.lines[number]
 
     def add(self, facts: Sequence[Fact], *, is_superseded: bool) -> None:
-        """Put lines below those there are; facts that are not superseded above those that are."""
+        """Append facts. Facts that hold go above superseded ones."""
         if not facts:
             return
         start, end = self._bounds()
@@ -236,18 +233,20 @@ class FactFile:
         self.lines[place:place] = lines
 
     def note_day(self, day: str) -> None:
-        """Say in the section's heading up to which day (ISO) the memory is condensed; "" says nothing."""
+        """Record in the section's heading up to which day (ISO) the memory is condensed."""
         start, _ = self._bounds()
         if start >= 0 and day:
             title = anchors.strip(self.lines[start]).rstrip()
             self.lines[start] = f"{title} {anchors.render(compacted=day)}"
 
     def render(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         return "\n".join(self.lines) + "\n"
 
     def _bounds(self) -> tuple[int, int]:
-        """Where the section begins, its heading included, and ends; (-1, -1) if there is none."""
+        """Return the section's first line, including its heading, and its end, or (-1, -1) if there is
+        none.
+        """
         start = -1
         for number, line in enumerate(self.lines):
             if start >= 0 and _HEADING_END.match(line):
@@ -257,7 +256,7 @@ class FactFile:
         return start, len(self.lines) if start >= 0 else -1
 
     def _numbers(self) -> list[int]:
-        """The numbers of the lines that hold a fact."""
+        """Return the numbers of the lines that hold a fact."""
         start, end = self._bounds()
         return self._anchored(range(start + 1, end))
 
@@ -285,7 +284,7 @@ class FactFile:
         return WrittenFact(fact, pairs["fact"], is_own)
 
     def _goes_on(self, number: int) -> bool:
-        """Whether the line below belongs to the same item: a person wrote it there."""
+        """Return whether the line below belongs to the same item, because the user wrote it there."""
         following = self.lines[number + 1] if number + 1 < len(self.lines) else ""
         return bool(following.strip()) and not following.startswith(("- ", "#"))
 
@@ -302,8 +301,44 @@ class FactFile:
             self.lines = ["# Memory" if is_memory else f"# {stem}"]
         sections = [] if is_memory else DayFile("\n".join(self.lines)).sections
         if sections:
-            # Below a session it would be a part of its last turn.
+            # Below a session it would become part of its last turn.
             place = sections[0].start
             self.lines[place:place] = [heading, ""]
         else:
             self.lines += ["", heading]
+
+
+def remembered_text(text: str, name: str, forgotten: Forgotten) -> str:
+    """Return the text of the file `name` without forgotten facts."""
+    file = FactFile(text, name)
+    gone = set()
+    for _, one in file.everywhere():
+        cited = one.fact.citations
+        if forgotten.covers_fact(one.id, cited.turns, cited.grips):
+            gone.add(one.id)
+    return file.render() if file.forget(gone) else text
+
+
+def taken_facts(own: str, other: str, name: str) -> tuple[FactChange, str]:
+    """Return the change that adds the facts of `other` to the file `name`, which reads `own`, and the rest
+    of `other`.
+
+    A fact that the user edited is their text and stays in `other`. The earlier `compacted` day wins, so that
+    nothing is left uncondensed. The rest is "" if it holds no text.
+    """
+    file, target = FactFile(other, name), FactFile(own, name)
+    facts = [one.fact for one in file.facts() if not one.is_own]
+    present = {one.id for _, one in target.everywhere()}
+    days = [target.compacted, file.compacted]
+    added = tuple(fact for fact in facts if fact.id not in present)
+    file.remove(fact.id for fact in facts)
+    if not file.facts():
+        file.lines = [line for line in file.lines if "compacted" not in anchors.parse(line)]
+    says_something = any(line.strip() and not line.startswith("# ") for line in file.lines)
+    change = FactChange(frozenset(), added, min(days) if all(days) else "")
+    return change, file.render() if says_something else ""
+
+
+def holds_lines(own: str, rest: str) -> bool:
+    """Return whether every non-blank line of `rest` is in `own`."""
+    return {line.strip() for line in rest.split("\n")} <= {"", *map(str.strip, own.split("\n"))}

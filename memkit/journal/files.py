@@ -1,7 +1,4 @@
-"""The files of a memory: where they are, and how one is read, replaced and removed.
-
-The base of the journal, which knows what stands in them.
-"""
+"""The files of a memory: find, read, replace, and remove them."""
 
 from __future__ import annotations
 
@@ -30,31 +27,31 @@ from memkit.hook.own_entries import note_own
 from memkit.hook.project import Project
 from memkit.hook.session_facts import DAY_FILE
 from memkit.hook.session_facts import days as days_of
+from memkit.journal.day_edits import is_empty
 from memkit.journal.day_file import DayFile, encoded
-from memkit.journal.day_removal import is_empty
 from memkit.paths import MEMORY_DIRECTORY, Home
 
 logger = logging.getLogger(__name__)
 
 MOST_TRIES = 10
-"""How often a change is applied again because somebody else changed the file meanwhile."""
+"""Attempts to apply a change to a file that others keep changing."""
 
 LEFTOVER_SECONDS = 60.0
-"""Age of a temporary file that no writer can still be at, under the lock."""
+"""Age at which a temporary file can no longer belong to a live writer, under the lock."""
 
 LOCK_SECONDS = 30.0
-"""How long to wait for another process that writes to the same journal."""
+"""Seconds to wait for another process that writes to the same journal."""
 
 _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
 
 
 Record = Callable[[str, str], None]
-"""Called with the text of a file before and after a change."""
+"""Gets the text of a file before and after a change."""
 
 
 class _Stamp(NamedTuple):
-    """What tells whether somebody changed or replaced a file."""
+    """Changes when someone edits or replaces a file."""
 
     inode: int
     size: int
@@ -62,14 +59,14 @@ class _Stamp(NamedTuple):
 
 
 class _ChangedMeanwhile(Exception):
-    """The file is not the one that was read any more."""
+    """The file changed since it was read."""
 
 
 class MemoryFiles:
     """The memory directory of one project.
 
-    `shared` says whether `.memkit/.gitignore` lets the memory be committed. Whoever adds text gives the
-    memory home that writes it: what has none there is never quoted unasked (see `own_entries`).
+    With `shared`, `.memkit/.gitignore` lets git have the memory. A caller that adds text passes the memory
+    `home` that writes it: text without a record there is never quoted unasked (see `own_entries`).
     """
 
     def __init__(
@@ -81,11 +78,11 @@ class MemoryFiles:
         self.shared = shared
 
     def days(self) -> list[str]:
-        """The days there are (ISO), oldest first."""
+        """Return the days (ISO), oldest first."""
         return days_of(self.project)
 
     def markdown(self) -> list[Path]:
-        """Return all markdown files of this memory that lie in it, sorted. Links are left out."""
+        """Return all Markdown files of this memory, sorted. Symlinks are left out."""
         try:
             inside(str(self.directory), self.project.root)
         except OSError as error:
@@ -95,14 +92,14 @@ class MemoryFiles:
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
     def path(self, day: str) -> Path:
-        """The file of a day, see `days`."""
+        """Return the file of a day."""
         return self.directory / f"{day}.md"
 
     def day_for(self, date: str) -> str:
-        """Return the day to which entries of an ISO date are added: another one if git tracks its file.
+        """Return the day file to which entries of an ISO date go: `DATE.local` if git tracks the usual one.
 
-        Git would take private turns with the next commit. `MEMORY`, without suffix, works like a day. Raise
-        `JournalError` if it tracks both.
+        Git would commit private turns. `MEMORY`, without suffix, works like a day. Raise `JournalError` if
+        git tracks both.
         """
         if not self.is_public(date):
             return date
@@ -114,7 +111,9 @@ class MemoryFiles:
         return self._is_tracked(self.path(day))
 
     def _is_tracked(self, path: Path) -> bool:
-        """Whether git would take private text with the file. A memory that is a link lies elsewhere."""
+        """Return whether git would commit private text in the file, directly or through a symlinked
+        directory.
+        """
         if self.shared:
             return False
         root = self.project.root
@@ -128,26 +127,26 @@ class MemoryFiles:
             )
 
     def day(self, day: str) -> DayFile:
-        """One day as it is in its file. Raises `JournalError`."""
+        """Read one day. Raise `JournalError`."""
         return DayFile(self.text_at(self.path(day)) or f"# {day[:10]}")
 
     def text(self, name: str) -> str:
-        """A memory file of this directory as it is; "" if there is none. Raises `JournalError`."""
+        """Read a memory file by name, "" if there is none. Raise `JournalError`."""
         return self.text_at(self.directory / name)
 
     def read(self, day: str) -> bytes:
-        """The file of a day as it is; empty if there is none. Raises `JournalError`."""
+        """Read the bytes of a day, empty if there is none. Raise `JournalError`."""
         return encoded(self.text_at(self.path(day)))
 
     def text_at(self, path: Path) -> str:
-        """Return a file of the memory directory as it is; "" if there is none. Raises `JournalError`."""
+        """Read a file of the memory directory, "" if there is none. Raise `JournalError`."""
         try:
             return read_file(self._real(path))
         except OSError as error:
             raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
 
     def text_if_used(self, name: str) -> str:
-        """Return the same as `text`, but "" for a file that memkit refuses to use."""
+        """Read as `text` does, but return "" for a file that memkit refuses to use."""
         try:
             return self.text(name)
         except JournalError as error:
@@ -156,24 +155,24 @@ class MemoryFiles:
             raise
 
     def bytes_at(self, path: Path) -> bytes:
-        """Return the bytes of a file of the memory directory. Raises `JournalError`."""
+        """Read the bytes of a file of the memory directory. Raise `JournalError`."""
         return encoded(self.text_at(path))
 
     def _real(self, path: Path) -> Path:
-        """Return where a file of the memory lies. Raise `RefusedFileError` if that is outside of it."""
+        """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside the memory."""
         memory = inside(str(self.directory), self.project.root)
         return Path(inside(str(path), memory))
 
     def prepare(self) -> None:
-        """Make the memory directory, and the ignore file that keeps it out of git unless shared."""
-        # Checked first, so that no directory is made where a link leads.
+        """Create the memory directory, and the ignore file that keeps it out of git unless shared."""
+        # Check first, so that no directory is created behind a symlink.
         inside(str(self.directory), self.project.root)
         make_private_directory(str(self.directory))
         if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
-            return  # the user's own memory lies in the memory home, which is no project
+            return  # the user's own memory is in the memory home, which is no project
         try:
             keep_out_of_git(self.project.root, is_wanted=not self.shared)
-        except OSError as error:  # one safeguard of several; the doctor tells if git takes the memory
+        except OSError as error:  # one of several safeguards; the doctor reports whether git sees the memory
             logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
         deeper = self._real(self.directory / ".gitignore")
         patterns = read_file(deeper)
@@ -186,18 +185,18 @@ class MemoryFiles:
         ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
         wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
         present = read_file(ignore)
-        # Any other text is the user's own and stays.
+        # Any other text belongs to the user and stays.
         if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
             write_durably(str(ignore), wanted.encode())
         elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
-            # Git may have pulled it meanwhile, over the one that memkit made: days are there already.
+            # A pull may have replaced the file that memkit wrote after days were created.
             self._hide_from_git(self.directory / "0000-00-00.md")
 
     def take_over(self, name: str, data: bytes) -> None:
-        """Put a whole file, as from a backup, in the place of what stands at `name`, if anything does.
+        """Write a whole file, as from a backup, in place of any that is at `name`.
 
-        `name` is relative to the memory directory, with slashes. Durable when it returns. Raises
-        `JournalError`, also for a name that leads outside of the memory.
+        `name` is relative to the memory directory, with slashes. Durable on return. Raise `JournalError`,
+        also for a name that leads out of the memory.
         """
         path = self.directory.joinpath(*name.split("/"))
         if DAY_FILE.match(name):
@@ -214,10 +213,9 @@ class MemoryFiles:
             self._rewrite(path, lambda before: text, create=True, record=self._note_own)
 
     def add_file(self, name: Path, data: bytes) -> bool:
-        """Put a file that is no day's into the memory; False if it is there.
+        """Add a file that is not a day to the memory. Return False if it is already there.
 
-        Where another one has its name, a number is added to that. Durable when it returns. Raises
-        `JournalError`.
+        If another file has its name, the name gets a number. Durable on return. Raise `JournalError`.
         """
         with self._locked():
             path = self._place_for(name, data)
@@ -228,11 +226,11 @@ class MemoryFiles:
             return self._rewrite(path, lambda before: text, create=True)
 
     def holds_file(self, name: Path, data: bytes) -> bool:
-        """Whether `add_file` would find the file there."""
+        """Return whether `add_file` would find the file already there."""
         return self._place_for(name, data).exists()
 
     def _place_for(self, name: Path, data: bytes) -> Path:
-        """The path of the file with that content, or the first one that is free for it."""
+        """Return the path of the file with this content, or the first free one."""
         path = self.directory / name
         number = 1
         while path.exists() and self.bytes_at(path) != data:
@@ -241,10 +239,7 @@ class MemoryFiles:
         return path
 
     def remove_older(self, day: str) -> list[str]:
-        """Delete the files of the days before `day` (ISO); returns which those were.
-
-        Raises `JournalError`.
-        """
+        """Delete the days before `day` (ISO) and return them. Raise `JournalError`."""
         older = [known for known in self.days() if known < day]
         if older:
             with self._locked():
@@ -255,27 +250,27 @@ class MemoryFiles:
         return older
 
     def remove_file(self, path: Path) -> None:
-        """Remove a file of the memory directory. Raises `JournalError`."""
+        """Remove a file of the memory directory. Raise `JournalError`."""
         with self._locked():
             self._real(path)
             path.unlink(missing_ok=True)
             sync_directory(str(path.parent))
 
     def remove_left_behind(self) -> None:
-        """Remove what writers that were killed left half-written. Raises `JournalError`."""
+        """Remove temporary files of killed writers. Raise `JournalError`."""
         with self._locked():
             for path in self._real(self.directory).glob(".*.tmp"):
                 path.unlink(missing_ok=True)
 
     def _remove_temporary(self, before: float) -> None:
-        """Remove temporary files last changed before that time. The caller holds the lock."""
+        """Remove temporary files last changed before `before`. The caller holds the lock."""
         for path in stale_temporary_files(str(self.directory), before):
             Path(path).unlink(missing_ok=True)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Alone among memkit's processes. Raises `JournalError`, for what fails inside too."""
-        from filelock import FileLock, Timeout  # 0.05 s, only where memory is written
+        """Hold the journal lock. Raise `JournalError` for every OS error, also inside the block."""
+        from filelock import FileLock, Timeout  # 0.05 s; only writers need it
 
         try:
             self.prepare()
@@ -309,10 +304,10 @@ class MemoryFiles:
         may_vanish: bool = False,
         record: Record | None = None,
     ) -> bool:
-        """Have `change` work on a day file; return whether that changed it.
+        """Apply `change` to a day file. Return whether that changed it.
 
-        `change` is called again if somebody else changed the file meanwhile. With `may_vanish` a file
-        in which nothing is left is removed. `record` is as for `_rewrite`. The caller holds the lock.
+        Calls `change` again if someone else changed the file meanwhile. With `may_vanish`, an empty day is
+        removed. The caller holds the lock.
         """
 
         def apply(text: str) -> str | None:
@@ -333,12 +328,12 @@ class MemoryFiles:
         create: bool = False,
         record: Record | None = None,
     ) -> bool:
-        """Replace the text of a file by what `change` makes of it; None removes the file.
+        """Replace the text of a file with the result of `change`; None removes the file. Return whether it
+        changed.
 
-        Return whether that is something else. With `create` a missing file is made even if it is empty.
-        `record` gets the old and the new text before it is written, to note what of it is this home's own.
-        `change` is called again if somebody else changed the file meanwhile. The caller holds the lock,
-        which keeps out memkit's own processes, but no editor.
+        With `create`, a missing file is created even if it stays empty. `record` gets the old and the new
+        text before the write. Calls `change` again if someone else changed the file meanwhile: the lock,
+        which the caller holds, stops memkit's processes but not editors.
         """
         real = self._real(path)
         for _ in range(MOST_TRIES):
@@ -361,32 +356,32 @@ class MemoryFiles:
         raise JournalError(f"{path} changes all the time; nothing was written, try again later")
 
     def _hide_from_git(self, path: Path) -> None:
-        """Before a file is made: see that git ignores it, unless the memory is shared.
+        """Before a file is created, make sure that git ignores it, unless the memory is shared.
 
-        A repository's own patterns go before git's list of excluded files, and only an ignore file that
-        lies deeper goes before them.
+        A repository's own patterns override git's list of excluded files, so only a deeper ignore file
+        helps.
         """
         if self.shared or self.directory != Path(self.project.root, MEMORY_DIRECTORY):
             return
         root, real = self.project.root, self._real(path)
-        if is_ignored(root, str(real)):  # asked about a path through a link, git says nothing
+        if is_ignored(root, str(real)):  # git has no answer for a path through a symlink
             return
         if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
             raise RefusedFileError(
                 str(self.directory), "it is a link to files that git takes, and memory.shared is off"
             )
         ignore = self._real(self.directory / ".gitignore")
-        present = read_file(ignore)  # patterns of the user's own stay; the last one that fits decides
+        present = read_file(ignore)  # the user's patterns stay; the last match decides
         if not present.endswith(_PRIVATE_IGNORE):
             text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
             write_durably(str(ignore), encoded(text))
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
-        """Replace or remove the file that had this stamp. Raise `_ChangedMeanwhile` if it has another.
+        """Replace or remove the file if it still has this stamp. Raise `_ChangedMeanwhile` if it does not.
 
-        No file system can replace a file only if it is unchanged. What a person saves between the last
-        look and the rename, some ten microseconds later, is lost, and so is what a program writes through
-        a descriptor that it opened before and still holds.
+        No file system can replace a file only if unchanged. A save between the last check and the rename,
+        some ten microseconds later, is lost, as is a write through a descriptor that another program still
+        holds.
         """
 
         def check() -> None:
@@ -406,9 +401,9 @@ class MemoryFiles:
 
 
 def read_file(path: Path) -> str:
-    """The file as it is, its line ends and even invalid bytes kept; empty if there is none.
+    """Read a file, keeping line ends and invalid bytes; "" if there is none.
 
-    Raises `RefusedFileError` for what is no regular file or too large, `OSError` for the rest.
+    Raise `RefusedFileError` for anything but a regular file of bounded size, `OSError` for the rest.
     """
     try:
         return read_regular(str(path)).decode("utf-8", "surrogateescape")
@@ -417,7 +412,6 @@ def read_file(path: Path) -> str:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """None if there is no file."""
     try:
         status = path.lstat()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Writes the daily markdown. The one module that writes memory files.
+"""Write the daily Markdown. The only module that writes memory files.
 
-A day file holds a section for each session and in it a section for each turn:
+A day file has a section for each session, and inside it a section for each turn:
 
     # 2026-11-20
 
@@ -9,8 +9,8 @@ A day file holds a section for each session and in it a section for each turn:
     ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
     **Asked** …
 
-Every write is locked against other memkit processes, replaces the file atomically, and is keyed by the
-turn's anchor: writing a turn twice changes nothing. What a person edited is left as it is.
+Every write holds a lock against other memkit processes, replaces the file atomically, and is keyed by the
+turn's anchor: writing a turn twice changes nothing. What the user edited stays as it is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from typing import NamedTuple
 
 from memkit.errors import JournalError
 from memkit.hook.own_entries import note_own, note_redacted
+from memkit.journal.day_edits import Removal, is_empty, merge, remove, remove_lines
 from memkit.journal.day_file import DayFile
-from memkit.journal.day_merge import merge
-from memkit.journal.day_removal import Removal, is_empty, remove, remove_lines
 from memkit.journal.digest import Digest
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryFiles
@@ -38,8 +37,9 @@ _TURN = re.compile(r"turn:(\S+) ")
 
 
 class Growing(NamedTuple):
-    """A turn that may have been written before it was complete: what its section may hash to, and
-    whether it is certain that it was written.
+    """A turn that may have been written before it was complete.
+
+    `hashes` are the hashes its section may have. `is_written` is set once it certainly was written.
     """
 
     hashes: tuple[str, ...]
@@ -47,15 +47,15 @@ class Growing(NamedTuple):
 
 
 class Journal(MemoryFiles):
-    """What stands in the memory files of one project: turns, bullets, facts and notes."""
+    """The memory files of one project: turns, bullets, facts, and notes."""
 
     def write(
         self, digests: Iterable[Digest], growing: Mapping[str, Growing] | None = None
     ) -> list[Digest]:
-        """Write the turns that are not there yet; return those that changed a file.
+        """Write the turns that are missing. Return those that changed a file.
 
-        The section of a `growing` turn (by id) is replaced if it still reads as it was written.
-        Durable when it returns. Raises `JournalError`.
+        Replaces the section of a `growing` turn (by ID) if it still reads as it was written. Durable on
+        return. Raise `JournalError`.
         """
         by_day: dict[str, list[Digest]] = {}
         for digest in digests:
@@ -73,9 +73,9 @@ class Journal(MemoryFiles):
     def change(
         self, day: str, change: Callable[[DayFile], int], own: Container[str] = ()
     ) -> int:
-        """Have `change` add to a day, and return what it returns; durable then. Raises `JournalError`.
+        """Apply `change` to a day and return its result. Durable on return. Raise `JournalError`.
 
-        What it adds counts as this home's own where it is among `own` (see `own_entries`).
+        Its additions count as written by this home if `own` contains it (see `own_entries`).
         """
         results: list[int] = []
 
@@ -89,9 +89,9 @@ class Journal(MemoryFiles):
             return results[-1]
 
     def look_at(self, day: str, redact: Callable[[int, str], str]) -> None:
-        """Pass the text of a day through `redact`, as `redact` does, and change nothing.
+        """Pass the text of a day through `redact`, as the method `redact` does, without changing it.
 
-        Raises `JournalError`.
+        Raise `JournalError`.
         """
         self.day(day).redact(redact, {})
 
@@ -102,11 +102,11 @@ class Journal(MemoryFiles):
         growing: Mapping[str, Growing],
         will_write: Callable[[str, str], None],
     ) -> bool:
-        """Pass the text of a day through `redact`, piece by piece; return whether that changed the file.
+        """Pass the text of a day through `redact`, piece by piece. Return whether the file changed.
 
-        Anchors stay, and so does all that `redact` gives back as it was, by whomever it is. A `growing`
-        section that nobody edited stays one: `will_write` is told its turn and the hash that it is about
-        to have. Durable when it returns. Raises `JournalError`.
+        Keeps anchors and everything that `redact` returns unchanged. An unedited `growing` section
+        stays one: `will_write` gets its turn and its new hash before the write. Durable on return. Raise
+        `JournalError`.
         """
         known = {turn: one.hashes for turn, one in growing.items()}
 
@@ -125,10 +125,10 @@ class Journal(MemoryFiles):
             return self._change_day(self.path(day), change, record=record)
 
     def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
-        """Put the bullets of a segment, a line each, above its turns; see `DayFile.summarize`.
+        """Insert the bullets of a segment above its turns; see `DayFile.summarize`.
 
-        Durable when it returns. Raises `JournalError`, also for a day that git tracks while the memory is
-        not shared: bullets stand above their turns, so they can go nowhere else.
+        Durable on return. Raise `JournalError`, also if git tracks the day while the memory is not shared:
+        bullets belong above their turns and cannot go elsewhere.
         """
         if self.is_public(day):
             raise JournalError(f"git tracks {self.path(day)}, and memory.shared is off: it gets no bullets")
@@ -140,10 +140,11 @@ class Journal(MemoryFiles):
             )
 
     def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:
-        """Change the facts in the file `name`; see `FactChange.apply`. False if that changes nothing.
+        """Change the facts in the file `name`; see `FactChange.apply`. Return whether that changed the
+        file.
 
-        `keep` is given the text that is about to be replaced; if it raises, nothing is written. Durable
-        when it returns. Raises `JournalError`.
+        `keep` gets the text about to be replaced. If it raises, nothing is written. Durable on return. Raise
+        `JournalError`.
         """
 
         def apply(before: str) -> str:
@@ -157,7 +158,7 @@ class Journal(MemoryFiles):
             return self._rewrite(self.directory / name, apply, record=self._note_own)
 
     def add_note(self, note: Note) -> bool:
-        """Write a note; False if it stands there already. Durable when it returns. Raises `JournalError`."""
+        """Write a note. Return False if it is already there. Durable on return. Raise `JournalError`."""
         with self._locked():
             return self._change_day(
                 self.path(self.day_for(note.day)),
@@ -166,9 +167,9 @@ class Journal(MemoryFiles):
             )
 
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
-        """Take over what a person made of a day that read `before`; see `merge` for what came meanwhile.
+        """Store a user's edit of a day that read `before`; see `merge` for changes made meanwhile.
 
-        Durable when it returns. Raises `JournalError`.
+        Durable on return. Raise `JournalError`.
         """
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
         with self._locked():
@@ -177,9 +178,9 @@ class Journal(MemoryFiles):
             )
 
     def remove(self, day: str, removal: Removal) -> bool:
-        """Take what `removal` names out of a day, and the file itself if nothing else is in it.
+        """Remove what `removal` names from a day, and the file itself if nothing else is in it.
 
-        Returns whether anything was there. Durable when it returns. Raises `JournalError`.
+        Return whether anything was there. Durable on return. Raise `JournalError`.
         """
         with self._locked():
             return self._change_day(
@@ -187,9 +188,9 @@ class Journal(MemoryFiles):
             )
 
     def remove_facts(self, path: Path, ids: Collection[str]) -> bool:
-        """Take the facts of these ids, edited or not, out of a markdown file of the memory directory.
+        """Remove the facts with these IDs, edited or not, from a Markdown file of the memory.
 
-        Returns whether one was there. Durable when it returns. Raises `JournalError`.
+        Return whether one was there. Durable on return. Raise `JournalError`.
         """
 
         def apply(text: str) -> str:
@@ -200,9 +201,9 @@ class Journal(MemoryFiles):
             return self._rewrite(path, apply)
 
     def remove_lines(self, path: Path, start: int, end: int) -> bool:
-        """Take the lines `start` to `end` (from 1, inclusive) out of a markdown file of the memory directory.
+        """Remove the lines `start` to `end` (from 1, inclusive) from a Markdown file of the memory.
 
-        What bounds the sections of turns, and bullets, stays. Raises `JournalError`.
+        Headings of sections and bullets stay. Raise `JournalError`.
         """
 
         def apply(text: str) -> str | None:
@@ -221,7 +222,7 @@ class Journal(MemoryFiles):
         growing: Mapping[str, Growing],
         renamed: Collection[str],
     ) -> list[Digest]:
-        beside = _FilesBeside(self, day)
+        nearby = _NearbyFiles(self, day)
         changed: list[Digest] = []
 
         def change(content: DayFile) -> None:
@@ -229,23 +230,23 @@ class Journal(MemoryFiles):
                 digest
                 for digest in group
                 if (digest.turn not in renamed or content.find_turn(digest.turn) is not None)
-                and self._apply(content, digest, growing.get(digest.turn), beside)
+                and self._apply(content, digest, growing.get(digest.turn), nearby)
             ]
 
         self._change_day(self.path(day), change, record=self._note_own)
         return changed
 
     def _apply(
-        self, content: DayFile, digest: Digest, known: Growing | None, beside: _FilesBeside
+        self, content: DayFile, digest: Digest, known: Growing | None, nearby: _NearbyFiles
     ) -> bool:
         present = content.find_turn(digest.turn)
         if present is None:
             if known is not None and known.is_written:
-                # Gone from the file: a person took it out, so it stays out. But what git began to track
-                # while the turn grew is not written any more.
-                if not beside.holds_less(digest):
+                # Gone from the file: the user removed it, so it stays out. But if git began to track the file
+                # while the turn grew, the turn moves to the other file.
+                if not nearby.holds_less(digest):
                     return False
-            elif beside.hold(digest.turn):
+            elif nearby.hold(digest.turn):
                 return False
             content.insert(digest)
             return True
@@ -257,10 +258,11 @@ class Journal(MemoryFiles):
         return True
 
     def renamed_days(self, *, skips_unreadable: bool = False) -> list[str]:
-        """Return the files that are no days but hold turns, notes, or bullets, sorted, without their suffix.
+        """Return the files that are not named like days but hold turns, notes, or bullets, without suffix,
+        sorted.
 
-        A person may rename a day, or move it to a folder. All methods take such a name for a day. Raises
-        `JournalError` for a file that cannot be read, unless that is skipped.
+        The user may rename a day or move it to a folder. All methods accept such a name as a day. Raise
+        `JournalError` for a file that cannot be read, unless those are skipped.
         """
         found = []
         days = {self.path(day) for day in self.days()}
@@ -279,18 +281,18 @@ class Journal(MemoryFiles):
         return found
 
     def _renamed_turns(self) -> set[str]:
-        """Return the turns in files that are no days."""
+        """Return the turns in files that are not named like days."""
         # A file that cannot be read must not stop the capture of another one.
         contents = map(self.day, self.renamed_days(skips_unreadable=True))
         sections = (section for content in contents for section in content.sections)
         return {section.pairs["turn"] for section in sections if "turn" in section.pairs}
 
 
-class _FilesBeside:
-    """The other files that may hold a turn of a day, read once, when first needed.
+class _NearbyFiles:
+    """Other files that may already hold a turn of a day. Read once, when first needed.
 
-    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart),
-    or git may track the day's file now.
+    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), or
+    git may track the day's file now.
     """
 
     def __init__(self, journal: Journal, day: str) -> None:
@@ -299,7 +301,7 @@ class _FilesBeside:
         self._texts: list[tuple[frozenset[str], str]] | None = None
 
     def hold(self, turn: str) -> bool:
-        """Whether one of them has a section of the turn."""
+        """Return whether one of them has a section of the turn."""
         if self._texts is None:
             texts = [self._journal.text_if_used(f"{day}.md") for day in self._days()]
             self._texts = [(frozenset(_TURN.findall(text)), text) for text in texts]
@@ -309,7 +311,7 @@ class _FilesBeside:
         )
 
     def holds_less(self, digest: Digest) -> bool:
-        """Whether the other file of the same day has another text of the turn."""
+        """Return whether the other file of the same day has a different text of the turn."""
         twin = digest.day if self._day != digest.day else f"{digest.day}.local"
         content = DayFile(self._journal.text_if_used(f"{twin}.md"))
         section = content.find_turn(digest.turn)

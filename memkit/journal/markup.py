@@ -1,8 +1,8 @@
-"""Makes foreign text safe inside a memory file without changing how it reads.
+"""Make foreign text safe inside a memory file without changing how it reads.
 
-Text of a conversation cannot forge structure: its headings are escaped, comment openers and
-anchors neutralised, HTML blocks disarmed, fences closed. Code keeps every character, but for blanks at
-the end of lines and memkit's own anchors.
+Text from a conversation cannot forge structure: headings are escaped, comment openers and anchors are
+neutralized, HTML blocks are disarmed, and fences are closed. Code keeps every character except trailing
+spaces and memkit's own anchors.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memkit.privacy.redact import visible
+from memkit.text import shorten
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -27,8 +28,9 @@ _MAX_PASSES = 12
 
 @functools.cache
 def _parsers() -> tuple[MarkdownIt, ...]:
-    """A file is read with tables, as by memkit and GitHub, and without: what is a row to one reader
-    can be a heading to the other.
+    """Return a parser with tables, as memkit and GitHub use, and one without.
+
+    A row for one reader can be a heading for the other.
     """
     from markdown_it import MarkdownIt  # 0.05 s, only where memory is written
 
@@ -37,35 +39,35 @@ def _parsers() -> tuple[MarkdownIt, ...]:
 
 
 def printable(text: str) -> str:
-    """`text` with line feeds as its only line ends, as far as it is `visible`."""
+    """Return the `visible` part of `text`, with `\n` as its only line ending."""
     return visible(_OTHER_LINE_ENDS.sub("\n", text))
 
 
 def safe_block(text: str) -> str:
-    """`text` as a block of its own: it opens no heading, comment, HTML block or link definition of
-    ours, and leaves no fence open.
+    """Return `text` as a block that opens no heading, comment, HTML block, or link definition, and no
+    unclosed fence.
     """
     text = "\n".join(line.rstrip() for line in printable(text).split("\n")).strip("\n")
     text = _ANCHOR_OPENER.sub("<!- -", text)
-    # Escaping one thing can uncover another (a heading that a broken HTML block had swallowed).
+    # Escaping one construct can uncover another, such as a heading inside a broken HTML block.
     for _ in range(_MAX_PASSES):
-        mended = text
+        fixed = text
         for parser in _parsers():
-            mended = _mend(mended, parser.parse(mended))
-        if mended == text:
+            fixed = _fix(fixed, parser.parse(fixed))
+        if fixed == text:
             return text
-        text = mended
+        text = fixed
     return _fenced(text)
 
 
 def _fenced(text: str) -> str:
-    """`text` as code, which can hold anything."""
+    """Return `text` as code, which can hold anything."""
     runs = (len(match[2]) for line in text.split("\n") if (match := _FENCE.match(line)))
     marks = "`" * max([3, *(run + 1 for run in runs)])
     return f"{marks}\n{text}\n{marks}"
 
 
-def _mend(text: str, tokens: list[Token]) -> str:
+def _fix(text: str, tokens: list[Token]) -> str:
     lines = text.split("\n")
     code = _code_lines(tokens)
     for number, line in enumerate(lines):
@@ -79,12 +81,12 @@ def _mend(text: str, tokens: list[Token]) -> str:
             _escape_heading(lines, first, end)
         elif token.type == "html_block":
             lines[first] = lines[first].replace("<", "\\<", 1)
-            # Each line in it could begin a block, once the first does not.
+            # Once the first line begins no block, each later one could.
             for number in range(first + 1, end):
                 lines[number] = _HTML_START.sub(r"\1\<", lines[number])
         elif token.type == "fence" and token.level == 0 and not _is_closed(lines, token):
             lines.insert(end, token.markup)
-            break  # line numbers behind it have moved
+            break  # later line numbers have moved
     return "\n".join(lines)
 
 
@@ -102,7 +104,7 @@ def _escape_heading(lines: list[str], first: int, end: int) -> None:
     if match:
         lines[first] = f"{match[1]}\\{lines[first][match.end(1) :]}"
         return
-    underline = lines[end - 1]  # a setext heading: the underline makes it one
+    underline = lines[end - 1]  # a setext heading, made by its underline
     mark = re.search(r"[=-]", underline)
     if mark:
         lines[end - 1] = f"{underline[: mark.start()]}\\{underline[mark.start() :]}"
@@ -118,10 +120,9 @@ def _is_closed(lines: list[str], token: Token) -> bool:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The first line of `text` that says something, as a heading or list item can hold it.
+    """Return the first line of `text` with content, as a heading or list item can hold it.
 
-    White space is folded, comment openers are neutralised, and it is cut at a word, with `…`, to at
-    most `limit` characters.
+    Folds white space, neutralizes comment openers, and cuts at a word, with `…`, to `limit` characters.
     """
     lines = (" ".join(line.split()) + " " for line in printable(text).split("\n"))
     lines = (_LIST_MARKS.sub("", line).strip() for line in lines)
@@ -129,20 +130,11 @@ def one_line(text: str, limit: int) -> str:
     return shorten(line.replace("<!--", "&lt;!--").replace("-->", "--&gt;"), limit)
 
 
-def shorten(line: str, limit: int) -> str:
-    """`line` cut at a word, with ` …`, to at most `limit` characters."""
-    if len(line) <= limit:
-        return line
-    head = line[: limit - 2]
-    space = head.rfind(" ")
-    return (head[:space] if space > limit // 2 else head) + " …"
-
-
 def cut_middle(text: str, limit: int, hint: str) -> str:
-    """`text` with its middle left out when it is longer than `limit` characters.
+    """Shorten `text` to about `limit` characters by leaving out its middle.
 
-    Two thirds of the room go to the start and one to the end, cut at line ends where there are
-    some; the gap says how many characters are missing and `hint` where they are.
+    Two thirds of the room go to the start and one third to the end, cut at line ends where possible. The gap
+    states how many characters are missing and, with `hint`, where to find them.
     """
     if len(text) <= limit:
         return text
@@ -152,7 +144,7 @@ def cut_middle(text: str, limit: int, hint: str) -> str:
     if 0 <= line_end < tail_start + limit // 6:
         tail_start = line_end + 1
     gap = f"[… {tail_start - head_end:,} characters left out; {hint} …]"
-    # A fence the cut leaves open is closed before the gap, one it leaves unopened is opened again.
+    # Close a fence that the cut leaves open, and reopen one that continues after the gap.
     head, tail = text[:head_end].rstrip(), text[tail_start:].lstrip("\n")
     fence = _open_fence(head)
     if fence is not None:
@@ -170,9 +162,9 @@ def _boundary(text: str, wanted: int) -> int:
 
 
 def _open_fence(text: str) -> str | None:
-    """The indentation and marks of the fence that `text` ends inside of, if it does.
+    """Return the indentation and marks of the fence that is open at the end of `text`, or None.
 
-    Looks at lines only: a parser would take seconds for the longest texts.
+    Reads lines only: a parser would take seconds for the longest texts.
     """
     opened: tuple[str, str] | None = None
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""A note that somebody had memkit write: a section of its own in the day file.
+"""A note that the user had memkit write: a section of its own in the day file.
 
     ## 14:30 Note: The gateway moves to 7444 on Monday <!-- note:ab12cd34 -->
     The gateway moves to 7444 on Monday.
@@ -26,8 +26,8 @@ MAX_TAG_CHARACTERS = 60
 class Note:
     """A note ready for the journal.
 
-    `id` is the same for the same text in the same minute; `day` is the local date (ISO), `minute` the local
-    time (`HH:MM`) that begins its heading, `section` the markdown from the heading on.
+    The same text in the same minute has the same `id`. `day` is the local date (ISO). `minute` is the local
+    time (`HH:MM`) that begins its heading. `section` is the Markdown from the heading on.
     """
 
     id: str
@@ -39,14 +39,14 @@ class Note:
 def make_note(
     text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]
 ) -> Note:
-    """A note of `text`, which passes `redact` first. Raises `MemkitError` if there is nothing to write."""
+    """Return a note of `text`, redacted. Raise `MemkitError` if the text is empty or too long."""
     if len(text) > MAX_CHARACTERS:
         raise MemkitError(
             f"a note has at most {MAX_CHARACTERS:,} characters; put this into a markdown file of its own "
             "and `memkit index` that"
         )
     block = safe_block(redact(text))
-    redacted = redact(block)  # making it safe can join what was apart
+    redacted = redact(block)  # escaping can join what was separate
     block = block if redacted == block else safe_block(redacted)
     title = redact(one_line(block, TITLE_CHARACTERS))
     if not title:

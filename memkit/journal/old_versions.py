@@ -1,4 +1,4 @@
-"""What stood in a memory file before memkit changed it on a model's word: kept beside the archive."""
+"""Old versions of memory files that a compaction replaced, kept next to the archive."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) -> Path | None:
-    """Keep `text`, which stood in the file `name` until `day` and is redacted; None if there is none.
+    """Keep `text`, the redacted content of file `name` until `day`. Return its path, or None for empty
+    text.
 
-    The same text of the same day is kept once. Durable when it returns. Raises `ArchiveError`.
+    Keeps the same text of the same day once. Durable on return. Raise `ArchiveError`.
     """
     if not text.strip():
         return None
@@ -36,13 +37,13 @@ def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) 
 
 
 def replaced_files(home: Home, roots: Collection[str] | None) -> list[Path]:
-    """What is kept of the projects at `roots`, of all if None."""
+    """Return the old versions kept for the projects at `roots`, or for all projects if None."""
     above = [Path(home.replaced)] if roots is None else [_directory(home, root) for root in roots]
     return sorted(path for directory in above for path in directory.rglob("*.md"))
 
 
 def original_name(path: Path) -> str:
-    """The name of the file whose text is kept at `path`."""
+    """Return the name of the file whose old version is at `path`."""
     return _UNTIL.sub("", path.stem) + ".md"
 
 

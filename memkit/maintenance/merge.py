@@ -21,10 +21,9 @@ from memkit.hook.session_facts import days as days_of
 from memkit.index.paths import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
+from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, Section, encoded
-from memkit.journal.day_removal import Removal, remove
-from memkit.journal.fact_merge import holds_lines, remembered_text, taken_facts
-from memkit.journal.facts import MEMORY_FILE
+from memkit.journal.facts import MEMORY_FILE, holds_lines, remembered_text, taken_facts
 from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones

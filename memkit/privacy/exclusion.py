@@ -1,6 +1,6 @@
-"""Which files and directories are none of memkit's business: the setting `capture.exclude`.
+"""The setting `capture.exclude`: files and directories that memkit must not remember.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _GLOB = re.compile(r"[*?\[]")
 class Exclusion:
     """The patterns of one project: paths and globs, absolute, with `~`, or relative to its root.
 
-    A pattern also covers what is below what it fits. One without a slash fits the name of any file or
-    directory in the project, and outside of it; `*` fits slashes too, and `**/` also nothing.
+    A pattern also covers everything below what it matches. One without a slash matches the name of any file
+    or directory, inside and outside the project. `*` matches slashes too, and `**/` also matches nothing.
     """
 
     def __init__(self, patterns: Iterable[str], root: str) -> None:
@@ -42,14 +42,16 @@ class Exclusion:
         return bool(self._names or self._paths)
 
     def covers(self, path: str, directory: str) -> bool:
-        """Whether `path`, as it was written in `directory`, is excluded. Links count as both their ends."""
+        """Return whether `path`, as written in `directory`, is excluded, by its name or by its symlink's
+        target.
+        """
         if not self or "\0" in path:
             return False
         named = os.path.normpath(os.path.join(directory, os.path.expanduser(path)))
         return any(self._fits(one) for one in {named, os.path.realpath(named)})
 
     def covers_session(self, directory: str) -> bool:
-        """Whether a session held in `directory` is excluded, alone or with the whole project."""
+        """Return whether a session in `directory` is excluded, alone or with the whole project."""
         return self.covers(directory, self._root) or self.covers(self._root, self._root)
 
     def _fits(self, path: str) -> bool:
@@ -64,7 +66,7 @@ class Exclusion:
 
 
 def _real_start(path: str) -> str:
-    """`path` with links resolved in what stands before its first wildcard."""
+    """Return `path` with symlinks resolved before its first wildcard."""
     match = _GLOB.search(path)
     if match is None:
         return os.path.realpath(path)

@@ -1,6 +1,6 @@
-"""Card numbers and IBANs, found by their form and their check digits.
+"""Card numbers and IBANs, recognized by form and check digits.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ FINANCIAL = (
     r"|(?<![\w.-])3[47]\d{2}[ -]?\d{6}[ -]?\d{5}(?![\w-])|(?<![\w.-])3[068]\d{2}[ -]?\d{6}[ -]?\d{4}(?![\w-])"
     r"|(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]){11,30}(?![A-Za-z0-9])"
 )
-"""A pattern for `redact`, which recognizes it. It finds card numbers and IBANs, by their form and their check digits."""
+"""A pattern for `redact`, which treats it specially: matches count only if their check digits are right."""
 
 
 def numbers(match: Match[str]) -> Iterator[tuple[int, int]]:
-    """Where in what looks like a card number or an IBAN one stands whose check digits are right."""
+    """Yield the spans in `match` of card numbers and IBANs with correct check digits."""
     said, start = match.group(), match.start()
     if said[0].isdigit():
         digits = [int(digit) for digit in said if digit.isdigit()]

@@ -1,11 +1,10 @@
-"""Takes secrets out of text before anything is written.
+"""Remove secrets from text before anything is written.
 
-What a terminal would not show (colors, control characters, what has no width) goes first, so that it
-cannot hide a secret. Each secret is replaced by `[redacted:kind]`. What is known by its form is in `secret_formats`, what only its
-context gives away in `secret_values`. Not detect-secrets or another library: hooks redact before they
-spool, in the user's own `python3`, where only the standard library is certain, and in milliseconds.
+Invisible text (colors, control characters, zero-width characters) goes first, so that it
+cannot hide a secret. Each secret becomes `[redacted:kind]`. `secret_formats` knows secrets by their form,
+`secret_values` by their context.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from memkit.privacy.secret_formats import hide_known
 from memkit.privacy.secret_values import hide_assigned
 
 MAX_PASSES = 5
-"""Of the search. What one pass hides can give the next a new neighbour; two are the usual."""
+"""Passes of the search. Hiding one secret can give another a new neighbor; two passes are usual."""
 
 NEAR = 1000
-"""Characters around a mark in which another pass looks."""
+"""Characters around a mark in which another pass searches."""
 
 SKIP = "#skip"
-"""The word in a prompt that says: do not remember this turn."""
+"""The word in a prompt that drops its turn."""
 
 _SKIP = re.compile(r"(?i)(?<!\S)" + SKIP + r"(?![\w-])")
 MARK = re.compile(r"\[redacted:([a-z-]+)\]")
-"""What stands in the place of a secret, with its kind as the only group."""
+"""The replacement of a secret, with its kind as the only group."""
 
 _MARK_START = "[redacted:"
 _GAP = "\0"
 
 
-# An escape sequence ends on its line; one without an end is no sequence, and hides nothing.
+# An escape sequence ends on its line. One without an end hides nothing.
 _ESCAPES = (
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # colors, movements of the cursor
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"  # titles, links
@@ -54,7 +53,7 @@ _NO_WIDTH = (
 )
 _NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # A search for `+` does not skip to the first one.
 _UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
-# What counts as printable and is not seen.
+# Characters that count as printable but are invisible.
 _UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
     map(chr, range(0xFE00, 0xFE10))
 )
@@ -62,9 +61,9 @@ _PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
 
 
 def visible(text: str, instead: str = "") -> str:
-    """`text` without escape sequences, control characters, and what hides between visible letters.
+    """Return `text` without escape sequences, control characters, and invisible characters between letters.
 
-    Line ends and tabs stay. `instead` stands in the place of what goes.
+    Line ends and tabs stay. `instead` replaces what goes.
     """
     plain = text.replace("\n", "").replace("\t", "").replace("\r", "")
     if plain.isprintable() and (text.isascii() or not any(one in text for one in _UNSEEN_MARKS)):
@@ -81,21 +80,21 @@ def visible(text: str, instead: str = "") -> str:
 
 
 def _is_hiding(unseen: Match[str]) -> bool:
-    """Whether it stands next to a visible letter."""
+    """Return whether the characters are next to a visible letter."""
     start, end = unseen.span()
     return any("!" <= letter <= "~" for letter in unseen.string[max(0, start - 1) : end + 1])
 
 
 def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
-    """`text`, as far as it is `visible`, without known key formats, named secrets, and `patterns`.
+    """Return the `visible` part of `text` without known key formats, named secrets, and `patterns`.
 
     Redacting twice changes nothing more.
     """
     patterns = list(patterns)
     seen = visible(text)
     shown = _hide(seen, patterns)
-    # What cannot be seen may end a word or stand inside one, and not every reader ends a line at
-    # the rarer line ends: whichever reading finds more counts.
+    # Invisible characters may end a word or be inside one, and not every reader ends a line at
+    # rare line ends. The reading that finds more counts.
     if seen != text:
         parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
         shown = max(shown, _hide(parted, patterns), key=_how_much)
@@ -106,7 +105,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
 
 
 def _how_much(shown: str) -> tuple[int, int]:
-    """How much is hidden in a reading of a text, to compare it with another reading."""
+    """Return how much is hidden in a reading of a text, to compare readings."""
     return shown.count(_MARK_START), -len(MARK.sub("", shown))
 
 
@@ -127,7 +126,7 @@ def _hide_once(text: str, patterns: list[Pattern[str]]) -> str:
 
 
 def _hide_near_marks(text: str, patterns: list[Pattern[str]]) -> str:
-    """`text` searched again where a mark can have given something a new neighbour."""
+    """Search `text` again near marks, where a secret may have a new neighbor."""
     kept: list[str] = []
     done = 0
     marks = MARK.finditer(text)
@@ -146,12 +145,12 @@ def _hide_near_marks(text: str, patterns: list[Pattern[str]]) -> str:
 
 
 def skips(prompt: str) -> bool:
-    """Whether the turn of this prompt is not to be remembered: it says so, or leaves `<private>` open."""
+    """Return whether the prompt drops its turn: it contains `#skip`, or leaves `<private>` open."""
     return _SKIP.search(prompt) is not None or leaves_open(prompt)
 
 
 def leaves_open(typed: str) -> bool:
-    """Whether a `<private>` in what a person typed is not closed there."""
+    """Return whether a `<private>` in what the user typed is not closed."""
     depth = 0
     for tag in _tags(visible(typed)):
         depth = max(0, depth - 1) if tag[1] else depth + 1
@@ -163,7 +162,7 @@ def _mark(kind: str) -> str:
 
 
 def _hide_custom(text: str, pattern: Pattern[str]) -> str:
-    """Hide what a user's pattern matches, but not a part of what already stands for a secret."""
+    """Hide what a user's pattern matches, except parts of existing marks."""
     is_financial = pattern.pattern == FINANCIAL
     if is_financial:
         found = [span for match in pattern.finditer(text) for span in numbers(match)]
@@ -182,7 +181,7 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
         while marks and marks[0][0] < end:
             start, end = min(start, marks[0][0]), max(end, marks[0][1])
             marks.popleft()
-        if start >= done:  # else it is a part of the mark that the one before took with it
+        if start >= done:  # otherwise it belongs to the mark of the previous match
             kept += [text[done:start], _mark("financial" if is_financial else "custom")]
         done = max(done, end)
     kept.append(text[done:])
@@ -190,7 +189,7 @@ def _hide_custom(text: str, pattern: Pattern[str]) -> str:
 
 
 def without_private(text: str) -> str:
-    """Cut `<private>` parts of what a person typed: nested ones whole, an unclosed one to the end."""
+    """Cut `<private>` parts from what the user typed: nested ones whole, an unclosed one to the end."""
     text = visible(text)
     kept: list[str] = []
     depth = position = 0
@@ -207,9 +206,9 @@ def without_private(text: str) -> str:
 
 
 def without_unopened(prompt: str) -> str:
-    """`prompt` without what stands before a `</private>` that nothing in it opened.
+    """Return `prompt` without the text before a `</private>` that nothing in it opened.
 
-    It was typed into the middle of a turn, and began in what was typed before.
+    Such a prompt was typed into the middle of a turn, and its private part began in an earlier one.
     """
     prompt = visible(prompt)
     depth = end = 0

@@ -1,9 +1,9 @@
-"""Secrets that are known by their own form: a provider's prefix, a key block, a URL, a header.
+"""Secrets known by their form: a provider's prefix, a key block, a URL, a header.
 
-Each form names literals of which one must stand in the text, so that text without any costs a few
-searches for strings, and no regular expression is compiled that is not needed: hooks start often.
+Each form names literals, one of which must be in the text. Text without any costs a few string searches, and
+no regular expression is compiled without need.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Callable, NamedTuple
 from memkit.privacy.secret_values import is_random, occurrences
 
 MAX_KEY_BLOCK = 20_000
-"""Characters of the longest private key block; an RSA key of 16,384 bits has 13,000."""
+"""Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
 
 
 SHORTEST_KEY_LINE = 16
-"""Characters by which a line of a key, but the last, is told from a word."""
+"""Characters from which a line counts as part of a key, except its last one."""
 
 
-# Behind the first character of what no run of such characters may come before, lest the search become
-# quadratic; `\n` in quoted text and the `-` of a diff end a run.
+# Matches after the first character of a run. Without it the search would be quadratic.
+# `\n` in quoted text and the `-` of a diff end a run.
 _ALONE = r"(?:(?<![\w-].)|(?<=\\[nrt].)|(?<=[0-9;\[]m.)|(?<=^-.))"
 
-# As documented by each provider. What follows a prefix is taken as far as it goes, so that nothing of
-# a key that has become longer is left, and the search is linear. Each is a kind, the prefixes, and the rest.
+# As documented by each provider: kind, prefixes, and the rest. The rest is taken as far as it goes, so
+# that longer keys are hidden as a whole and the search stays linear.
 _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
     (
@@ -37,7 +37,7 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})",
     ),
     ("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
-    # With the secret beside it, as in the console's CSV file.
+    # With the secret next to it, as in the console's CSV file.
     (
         "aws-key",
         ("AKIA", "ASIA", "ABIA", "ACCA"),
@@ -105,7 +105,7 @@ _AT_START = (
     r"|(?<=\\u00[0-9A-Fa-f][0-9A-Fa-f]{0})|(?<=\\x[0-9A-Fa-f][0-9A-Fa-f]{0}))"
 )
 
-# Prefixes without a delimiter, of providers that are met less often. The forms of these and of `_WORDS` were
+# Prefixes without a delimiter, of less common providers. The forms of these and of `_WORDS` were
 # compared with the rules of gitleaks (MIT license).
 _OTHERS = (
     ("AAAA", r"[\w-]{7}:APA91b[\w-]{100,}"),
@@ -134,7 +134,7 @@ _OTHERS = (
 )
 
 _HEX_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# What stands before the first delimiter, with it, and what must follow.
+# The text up to the first delimiter, and what must follow.
 _WORDS = {
     "ops_": r"eyJ[\w+/=-]{100,}",
     "p8e-": r"[A-Za-z0-9-]{30,}",
@@ -220,7 +220,7 @@ _WORDS = {
     "whsec_": r"[A-Za-z0-9+/]{24,}={0,2}",
 }
 _DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
-# The three characters that end at a delimiter, where at least as much follows as behind the first
+# The three characters that end at a delimiter, if enough characters follow: as many as behind the first
 # delimiter of any prefix or word.
 _ENDS = r"[_.~-](?=[\w.~+/=-]{12})(?<=(...))"
 _WORD = (
@@ -228,14 +228,14 @@ _WORD = (
     r"[A-Za-z][A-Za-z0-9]{1,11}\Z"
 )
 _WORD_ENDS = frozenset(word[-3:] for word in _WORDS)
-# A token of a provider that is not known: words, delimiters, and a tail of random letters and digits.
+# A token of an unknown provider: words, delimiters, and a tail of random letters and digits.
 _TAIL = r"[_-]([A-Za-z0-9]{20,200})(?![A-Za-z0-9+/=])[\w-]*"
 _BEFORE_TAIL = (
     r"(?:(?<![\w+/.%-])|(?<=\\[nrt])|(?<=^-)|(?<=%[0-9A-F][0-9A-F]))"
     r"(?:[a-z]{2,12}|[A-Z]{2,12}|[A-Z][a-z]{1,11})\d{0,2}(?:[_-][A-Za-z0-9]{1,12}){0,3}[_-]\Z"
 )
 MIN_UNTOLD = 28
-"""Characters of the shortest random tail that is a token whatever word stands before it."""
+"""Characters from which a random tail is a token after any word."""
 
 _TELLS = r"(?i)key|tok|tkn|secret|(?:^|[_-])(?:sk|pat|pw|auth|live|priv|acc|tv)(?:[_-]|\Z)"
 _IS_PUBLIC = (
@@ -246,7 +246,7 @@ _IS_PUBLIC = (
 
 _BEGIN, _END = "-----BEGIN ", "-----END "
 _LABEL = r"(?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-# Up to its end, else as far as the key itself goes, be it indented, quoted or numbered.
+# Up to its end, or as far as the key goes, whether indented, quoted, or numbered.
 _KEY_BLOCK = (
     _BEGIN + _LABEL + r"(?:(?:(?!-----(?:BEGIN|END) )[\s\S]){0,%d}" % MAX_KEY_BLOCK  # noqa: UP031 - braces of the pattern
     + _END + _LABEL
@@ -259,7 +259,7 @@ _LINE_END = r"\\n|\n"
 
 
 class Form(NamedTuple):
-    """What no prefix tells: one of `literals` stands in it, and `hide` says what becomes of a match."""
+    """A form without a prefix: it contains one of `literals`, and `hide` replaces a match."""
 
     kind: str
     literals: tuple[str, ...]
@@ -267,7 +267,7 @@ class Form(NamedTuple):
     hide: Callable[[Match[str], str], str]
     anchors: tuple[str, ...] = ()
     ahead: tuple[int, ...] = (0,)
-    """With `anchors`, a match begins so many characters before one of them, and nowhere else."""
+    """A match begins only this many characters before one of `anchors`, if given."""
 
 
 def _whole(match: Match[str], mark: str) -> str:
@@ -304,7 +304,7 @@ def _base64_block(match: Match[str], mark: str) -> str:
 
 
 def _is_credentials(text: str) -> bool:
-    """Whether it is base64 of `user:password`."""
+    """Return whether the text is base64 of `user:password`."""
     import base64  # for the few texts that hold such a header
 
     try:
@@ -477,7 +477,7 @@ _FORMS = (
 
 
 def hide_known(text: str, mark: Callable[[str], str]) -> str:
-    """`text` with `mark(kind)` in place of every secret that its form gives away."""
+    """Return `text` with `mark(kind)` in place of every secret known by its form."""
     if _BEGIN in text or _END in text:
         text = _hide_key_blocks(text, mark("private-key"))
     ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
@@ -499,7 +499,7 @@ def hide_known(text: str, mark: Callable[[str], str]) -> str:
 
 @cache
 def _prefixes() -> list[tuple[str, str, str, str | None]]:
-    """Kind, prefix, and rest of each token with a prefix, and of `_ENDS` the one that is in the prefix."""
+    """Return kind, prefix, and rest of each token with a prefix, and the entry of `_ENDS` in the prefix."""
     tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
     tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
     found = []
@@ -525,7 +525,7 @@ def _hide_form(text: str, form: Form, mark: str) -> str:
 
 
 def _holds(text: str, literal: str) -> bool:
-    """Whether `literal` stands in `text`; the search for one character is the fastest."""
+    """Return whether `text` contains `literal`. The search for one character is the fastest."""
     return _sign(literal) in text and literal in text
 
 
@@ -576,7 +576,7 @@ def _hide_tails(text: str, mark: str) -> str:
 
 
 def _start_of_token(text: str, start: int, tail: str) -> int | None:
-    """Where the token begins whose random part is `tail`; None if it is none."""
+    """Return where the token with the random part `tail` begins, or None if it is no token."""
     kinds = [sum(map(test, tail)) for test in (str.isupper, str.islower, str.isdigit)]
     is_hex = (
         len(tail) >= 32
@@ -612,7 +612,7 @@ def _hide_key_blocks(text: str, mark: str) -> str:
     text = _compiled(_KEY_BLOCK).sub(mark, text)
     kept = []
     position = 0
-    # The end of a block whose beginning was cut off: the lines of a key before it.
+    # The end of a block whose beginning was cut off: hide the lines of a key before it.
     for match in _compiled(_END + _LABEL).finditer(text):
         start = _start_of_key(text, position, match.start())
         kept += [text[position:start], mark]
@@ -622,7 +622,7 @@ def _hide_key_blocks(text: str, mark: str) -> str:
 
 
 def _start_of_key(text: str, lowest: int, end: int) -> int:
-    """Where the lines of a key begin that end at `end`, at most `MAX_KEY_BLOCK` characters before."""
+    """Return where the key lines that end at `end` begin, at most `MAX_KEY_BLOCK` characters earlier."""
     lowest = max(lowest, end - MAX_KEY_BLOCK)
     starts = [lowest] + [match.end() for match in _compiled(_LINE_END).finditer(text, lowest, end)]
     found, stop = end, end

@@ -1,10 +1,10 @@
-"""Secrets that only their context gives away: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
+"""Secrets known by their context: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
 
-First the name is looked for, then what it is given is judged by its randomness: names, paths,
-versions, calls and placeholders are no secrets. The name can also head a column, stand elsewhere in the sentence, or
-be an option of a command.
+First the name is found, then its value is judged by randomness: names, paths, versions, calls, and
+placeholders are no secrets. The name can also head a column, be elsewhere in the sentence, or be an option
+of a command.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ MIN_LENGTH = 8
 MIN_ENTROPY = 2.5
 """Bits per character from which the value of a secret-looking assignment counts as a secret.
 
-Repeated letters and placeholders lie below, passwords and random keys above (hexadecimal reaches
-4.0, base64 6.0). The value must also hold a digit or symbol, which rules words out.
+Repeated letters and placeholders have less, passwords and random keys more (hexadecimal up to 4.0, base64 up
+to 6.0). The value must also contain a digit or symbol, which rules out words.
 """
 
 MIN_CHANGES = 0.25
-"""Changes between lower case, capitals and digits, a character, from which letters count as random.
+"""Changes per character between lower case, capitals, and digits from which letters count as random.
 
-Random hexadecimal has 0.47, base64 0.6; names in camel case, a word's capital not counted, 0.15.
+Random hexadecimal has 0.47, base64 0.6. Camel case has 0.15, not counting a word's capital.
 """
 
 JUDGED_CHARACTERS = 128
-"""How much of a value is looked at. If it is a secret it goes as a whole."""
+"""Characters of a value that are judged. A secret goes as a whole."""
 
-# Every name of a secret holds one of these words; a search for words is much faster than a regular expression.
+# Every secret has one of these words in its name. Searching for words is much faster than a regular expression.
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
@@ -44,9 +44,9 @@ _FOREIGN = (
     "schlüssel clé contraseñ hasło lösenord şifre парол токен ключ парола jelszó κωδικός parolă mật_khẩu kata_sandi รหัสผ่าน पासवर्ड كلمة_المرور "
     "كلمة_السر סיסמה 密码 密碼 口令 密钥 密鑰 令牌 パスワード 暗証番号 キー 秘密鍵 トークン 비밀번호 암호 키 토큰"
 ).split()
-"""Names of secrets in other languages, in lower case. `_` is a blank, as above."""
+"""Names of secrets in other languages, in lower case. `_` is a space, as above."""
 
-# What a name is, from one of these words on. Those without a group of their own only count in a sentence.
+# A name, beginning at one of its words. Words without a group count only in a sentence.
 _NAME = r"""(?x)(?P<strong>secret|token(?!i[sz])|passw|pass[_ -]?(?:phrase|code|key)|pass(?![a-z])|pwd|(?<![a-z])(?:pw|psk|psw)(?![a-z])|(?<=_)pw(?![a-z])
     |(?<=root)pw|(?<=bind)pw|credential|authorization|authtok|masterauth|dockerconfigjson
     |kennwort|senha|contrasen|clave|wachtwoord|parola|heslo|haslo|lozinka|salasana|adgangskode|geheimnis|chave|chiave|sleutel|mdp|(?<=mot[ _]de[ _])passe|(?<=palavra-)passe)
@@ -57,7 +57,7 @@ _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
 )
-"""What stands before `key` where it is the key to something."""
+"""Words before `key` where it opens something."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
@@ -75,10 +75,10 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
 _IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
-"""What stands before `key` where it names a thing and opens nothing."""
+"""Words before `key` where it opens nothing."""
 
-# What a command is given by an option, a statement of SQL, or a line of configuration: group 1 stays, the
-# last group goes. The word before it must stand in the text, in lower case.
+# Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
+# last group goes. The first word of the entry must be in the text, in lower case.
 _TOOL = r"(\b{0}\b[^\n|;&]{{0,200}}?[ \t]{1}[\"']?)([^\s\"'$<>|]{{6,200}})"
 _USER = r"[\"']?[^\s:\"'$/]{1,64}:)([^\s\"'$/][^\s\"'$]{5,200})"
 _TO_STDIN = r"(?=[\"']?[ ]{0,3}\|[^\n|]{0,120}(?:-stdin|-token\b|sudo[ ]-S|chpasswd|kinit|cryptsetup|passphrase|askpass|login))"
@@ -121,7 +121,7 @@ _OPTIONS = (
     ("-securestring", r"((?i:-SecureString[ ](?:-String[ ])?)[\"'])([^\s\"'$]{6,200})"),
     ("secret set", r"(\bsecret[ ]set\b[^\n|;]{0,100}?--body[ =][\"']?)([^\s\"'$]{6,200})"),
     ("--from-literal", r"(--from-literal=[\w.-]{1,60}=[\"']?)([^\s\"'$]{6,200})"),
-    # Any command: a password is told from a file, port or name by its letters.
+    # Any command: the letters distinguish a password from a file, port, or name.
     *((flag, _FLAG_VALUE) for flag in (" -p", " -w ", " -a ", " -x ", " -storepass", " -keypass")),
     ("echo", r"(\becho[ ](?:-\w{1,3}[ ])?[\"']?(?:\w{1,32}:)?)([^\s\"'$|]{6,200})" + _TO_STDIN),
     ("printf", r"(\bprintf[ ](?:[\"']?%s(?:\\n)?[\"']?[ ])?[\"']?)([^\s\"'$|]{6,200})" + _TO_STDIN),
@@ -163,7 +163,7 @@ _OPTIONS = (
 _COOKIE = r"(?i)cookie\b[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?|\s-b[ =]?[\"']|cookie[ =][\"']?"
 _COOKIE_VALUE = r"([\w.-]{1,60}=)([^\s;,\"'\\]{16,2000})"
 
-# Where a value ends: at its quote, at a space, at what no unquoted value holds.
+# A value ends at its quote, at a space, or at a character that no unquoted value contains.
 _INSIDE = {
     '"': r'(?:[^\s"\\]|\\[^\s])',
     "'": r"(?:[^\s'\\]|\\[^\s])",
@@ -190,7 +190,7 @@ _NOT_SECRET = r"""(?xi)[$%{<]|[*]{3}|x{4}|\.{2}|-|@|\(|&
     |[A-Z]{1,20}=[a-z]{1,20}\Z
     |(?:process|import\.meta|Deno|Bun)\.env\b|(?:required|nullable|sometimes|string|min|max)(?:[|:]\w{1,20})+\Z
     |.{0,200}(?:\(\)|[:…])\Z"""
-# What begins like one of these and is quoted can be a password all the same.
+# A quoted value with such a beginning can still be a password.
 _PLACEHOLDER = r"\$\{|\$\(|\{\{|\{[^{}]*\}\Z|%\(|%\w*%\Z|<[^<>]*>\Z|<%|\([\w, .]*\)\Z|@@|@\w+\(|@?/|&[a-z]{2,6};|-{1,2}[A-Za-z][a-z-]*\Z"
 _REFERENCE = r"[$@%&][A-Za-z_]\w*(?:\.\w+)*\Z"
 _NOT_VALUE = (
@@ -209,7 +209,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def hide_assigned(text: str, mark: str) -> str:
-    """`text` with `mark` in place of every value that the name before it makes a secret."""
+    """Return `text` with `mark` in place of every value that its name makes a secret."""
     lowered = _lower(text)
     shown = text
     if " " in text or ":" in text:
@@ -230,7 +230,7 @@ def hide_assigned(text: str, mark: str) -> str:
 
 
 def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
-    """Where `word` stands in `text`; a `step` of 1 counts those that overlap too."""
+    """Yield the positions of `word` in `text`. A `step` of 1 includes overlapping ones."""
     step = step or len(word)
     at = text.find(word)
     while at >= 0:
@@ -239,7 +239,7 @@ def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
 
 
 def _positions(lowered: str) -> list[int]:
-    """Where in a text, in lower case, a word stands that can be of a secret's name."""
+    """Return the positions in a lower-case text of words that may belong to a secret's name."""
     found: list[int] = []
     for stem in _stems():
         found.extend(occurrences(lowered, stem))
@@ -258,13 +258,13 @@ def _stems() -> list[str]:
 
 @cache
 def _foreign_stems() -> list[tuple[str, set[str]]]:
-    """Each with the letters that are not of ASCII, without which it cannot stand in a text."""
+    """Return each word with its non-ASCII letters, which a text must contain to contain the word."""
     stems = [stem.replace("_", " ") for stem in _FOREIGN]
     return [(stem, {letter for letter in stem if letter > "\x7f"}) for stem in stems]
 
 
 def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
-    """Start and end of each line that holds one of these positions; of a very long one what is near them."""
+    """Return start and end of each line with a position, or of their surroundings in a long line."""
     lines: list[tuple[int, int]] = []
     for position in positions:
         if lines and position < lines[-1][1]:
@@ -286,7 +286,7 @@ def _hide_options(text: str, lowered: str, mark: str) -> str:
 
 
 def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> str:
-    """Apply `pattern` to the lines of `text` that hold `literal` in `found`."""
+    """Apply `pattern` to the lines of `text` with one of the positions `found` of `literal`."""
     kept = []
     done = stop = 0
     for at in occurrences(found, literal):
@@ -305,7 +305,7 @@ def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> 
 
 
 def _hide_named(text: str, lowered: str, positions: list[int], mark: str) -> tuple[str, list[int]]:
-    """Hide the values of the names at `positions`; return also the positions in the new text."""
+    """Hide the values of the names at `positions`. Also return the positions in the new text."""
     hidden: list[tuple[int, int, str]] = []
     done = 0
     for position in positions:
@@ -327,7 +327,7 @@ def _hide_named(text: str, lowered: str, positions: list[int], mark: str) -> tup
 def _replaced(
     text: str, positions: list[int], parts: list[tuple[int, int, str]]
 ) -> tuple[str, list[int]]:
-    """`text` with another text in the place of each part, and what its `positions` are then."""
+    """Return `text` with its parts replaced, and its `positions` after that."""
     if not parts:
         return text, positions
     kept = []
@@ -348,12 +348,12 @@ def _replaced(
 
 
 def _joined(kept: list[str], text: str, done: int) -> str:
-    """`kept` and what follows it in `text`; `text` itself if nothing was replaced."""
+    """Return `kept` and the rest of `text`, or `text` itself if nothing was replaced."""
     return "".join([*kept, text[done:]]) if kept else text
 
 
 def _lower(text: str) -> str:
-    """`text` in lower case, as long as before: one capital letter would become two characters."""
+    """Return `text` in lower case with the same length: one capital letter would become two characters."""
     return text.replace("\u0130", "I").lower()
 
 
@@ -368,7 +368,7 @@ def _hide_option(match: Match[str], mark: str) -> str:
 
 
 def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
-    """Where the secret stands that belongs to the name found, if there is one."""
+    """Return the span of the secret that belongs to this name, if there is one."""
     behind = _compiled(_BEHIND).match(text, name.end())
     if behind is None:
         return None
@@ -425,7 +425,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
 
 
 def _is_no_value(name: str, suffix: str, value: str, is_quoted: bool) -> bool:
-    """Whether it cannot be a secret: what its name is of, a number of tokens, a placeholder, a word."""
+    """Return whether the value is no secret: a number of tokens, a placeholder, a word."""
     is_count = name.lower() == "token" and suffix.lower().startswith(("s", "_c"))
     if _compiled(_NOT_VALUE).search(suffix) or (is_count and value.isdigit()):
         return True
@@ -438,7 +438,7 @@ def _compiled(pattern: str) -> Pattern[str]:
 
 
 def _looks_secret(value: str, is_quoted: bool = False) -> bool:
-    """Whether a named value can be a secret: no placeholder, path, version, word or name."""
+    """Return whether a named value can be a secret: no placeholder, path, version, word, or name."""
     if _compiled(_MARK).search(value):
         value = _compiled(_MARK).sub("", value)
     if len(value) < MIN_LENGTH or entropy(value) < MIN_ENTROPY:
@@ -453,7 +453,7 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    """Whether a value in running text, where any word may follow, is a secret by itself."""
+    """Return whether a value in a sentence, where any word may follow, is a secret by itself."""
     kinds = sum(
         map(bool, (re.search("[a-z]", value), re.search("[A-Z]", value), re.search("[0-9]", value)))
     )
@@ -469,7 +469,7 @@ def _is_hex_key(value: str) -> bool:
 
 
 def _is_key(value: str) -> bool:
-    """Whether a value is so random that hardly anything but a key is."""
+    """Return whether a value is as random as a key."""
     if _compiled(_UUID).fullmatch(value) or len(value) < 16 or not is_random(value):
         return False
     if value.strip("0123456789abcdef") == "":
@@ -483,7 +483,7 @@ def _is_key(value: str) -> bool:
 
 
 def _is_code(value: str, following: str, sign: str) -> bool:
-    """Whether an unquoted value is an expression of a program."""
+    """Return whether an unquoted value is an expression in code."""
     if following == "(" or re.match(
         r"[A-Za-z_$][\w.]*[(\[]|[A-Za-z_$][\w$.]{0,30}\?[\w$.]{1,30}:", value
     ):
@@ -505,7 +505,7 @@ def _hide_cookies(text: str, mark: str) -> str:
     kept = []
     done = stop = 0
     for at in sorted(heads):
-        if at < stop:  # looked through with the one before
+        if at < stop:  # already searched with the previous one
             continue
         head = _compiled(_COOKIE).match(text, at)
         if head is None:
@@ -521,10 +521,10 @@ def _hide_cookies(text: str, mark: str) -> str:
 
 
 MAX_LINE = 2000
-"""Characters of a line that are looked at around a word."""
+"""Characters of a line that are searched around a word."""
 
 MAX_ROWS = 1000
-"""Rows of a table below its heading."""
+"""Rows that are searched below a table's heading."""
 
 _INSERT = r"(?i)insert\b(?<!\winsert)\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
 _ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,\s{0,10})?"
@@ -534,7 +534,7 @@ _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|p
 def _hidden_rows(
     text: str, headings: list[tuple[int, int]], mark: str
 ) -> list[tuple[int, int, str]]:
-    """Each row of a table, or of comma-separated values, without what a heading makes secret, and where it stands."""
+    """Return each row of a table or CSV text with its secret columns hidden, and its position."""
     rows = []
     done = 0
     for start, end in headings:
@@ -563,7 +563,7 @@ def _hidden_rows(
 
 
 def _secret_columns(line: str) -> tuple[list[int], str]:
-    """Which columns hold secrets if `line` heads a table, and what parts them."""
+    """Return which columns hold secrets if `line` heads a table, and their separator."""
     if len(line) > 2000:
         return [], ""
     for delimiter in "|\t;,":
@@ -658,7 +658,7 @@ def _hide_html(text: str, mark: str) -> str:
     return _joined(kept, text, done)
 
 
-# A word with a digit, as long as a password, that begins behind a blank, quote or sign.
+# A word with a digit, as long as a password, after a space, quote, or sign.
 _CANDIDATE = r"(?=[^\s\"'`<>|,;，。；、”」』]{8})[^\s\d\"'`<>|,;，。；、”」』]{0,60}\d[^\s\"'`<>|,;，。；、”」』]{0,100}"
 _BEFORE_CANDIDATE = r"[\s\"'`“「『:：→是为為はと,，]"
 _COPULA = r"(?:[ ](?:is|ist|lautet|est|es|è|é|är|is now)|[:=：])[ \"'`]{1,3}\Z"
@@ -667,7 +667,7 @@ _AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your
 
 
 def _hide_said(text: str, positions: list[int], lines: list[tuple[int, int]], mark: str) -> str:
-    """Hide what looks like a password in a sentence that speaks of one."""
+    """Hide what looks like a password in a sentence that mentions one."""
     kept = []
     done = last = 0
     for start, end in lines:
@@ -686,7 +686,7 @@ def _hide_said(text: str, positions: list[int], lines: list[tuple[int, int]], ma
 
 
 def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
-    """Each candidate between `start` and `end`, and where it begins."""
+    """Yield each candidate between `start` and `end`, with its position."""
     candidate = _compiled(_CANDIDATE).match(text, 0, end) if start == 0 else None
     if candidate is not None:
         yield 0, candidate.group()
@@ -699,7 +699,7 @@ def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _is_spoken_of(text: str, positions: list[int], line: int, start: int, end: int) -> bool:
-    """Whether the sentence names a secret before the value, or says `as the password` behind it."""
+    """Return whether the sentence names a secret before the value, or has `as the password` after it."""
     lowest = max(line, start - 100)
     near = [at for at in positions if at >= lowest]
     before = _lower(text[lowest:start]) if near else ""
@@ -734,7 +734,7 @@ def _foreign_names() -> str:
 
 
 def _is_password(value: str) -> bool:
-    """Whether a word of running text is no word, name, path, address or hash."""
+    """Return whether a token in a sentence is no word, name, path, address, or hash."""
     if _compiled(_UUID).fullmatch(value) or not value.strip("0123456789abcdefABCDEF"):
         return False
     if _compiled(
@@ -745,7 +745,7 @@ def _is_password(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether the letters and digits of `value` change their kind as often as chance makes them."""
+    """Return whether the characters of `value` change their kind as often as random ones."""
     changes = 0
     before = ""
     for letter in value:
@@ -758,18 +758,18 @@ def is_random(value: str) -> bool:
             if letter.isupper()
             else ""
         )
-        # The first small letter of a capitalized word is no change.
+        # The first small letter of a capitalized word does not count as a change.
         changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
         before = kind
     return changes / len(value) >= MIN_CHANGES and changes >= 3
 
 
 def _has_digit_or_symbol(value: str) -> bool:
-    """Rules out plain words and dotted names such as `config.tokenProvider`."""
+    """Return whether `value` is neither a plain word nor a dotted name such as `config.tokenProvider`."""
     return any(not (letter.isalpha() or letter in "._-/$") for letter in value)
 
 
 def entropy(value: str) -> float:
-    """Shannon entropy of `value` in bits per character."""
+    """Return the Shannon entropy of `value` in bits per character."""
     counts = [value.count(letter) for letter in set(value)]
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)

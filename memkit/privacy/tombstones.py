@@ -1,11 +1,10 @@
-"""What was forgotten: ids and stretches of time, no text, in `MEMKIT_HOME/forgotten.json`.
+"""IDs and periods of what was forgotten, without text, in `MEMKIT_HOME/forgotten.json`.
 
 Written before anything is removed, so that neither capture nor an import brings back what is half gone.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -14,13 +13,13 @@ from typing import Any
 import msgspec
 
 from memkit import anchors
-from memkit.errors import TombstoneError
-from memkit.files import make_private_directory, write_durably
+from memkit.errors import DamagedFileError, TombstoneError
+from memkit.files import make_private_directory
 from memkit.paths import Home
-from memkit.state import check_version, parse_json
+from memkit.state import read_state, write_state
 
 VERSION = 1
-"""Of the file's format; one of a newer memkit is neither read nor written."""
+"""The format version. A file of a newer version is neither read nor written."""
 
 _HISTORY_SECONDS = 5.0
 
@@ -28,8 +27,8 @@ _HISTORY_SECONDS = 5.0
 class Period(msgspec.Struct, frozen=True, kw_only=True):
     """All turns that began from `since` on and before `until` (seconds since the epoch).
 
-    `project` is a root directory, `session` an id as in the journal's anchors; "" stands for any. `whole`
-    says that the markdown of a project's memory went with them.
+    `project` is a root directory and `session` an ID as in the journal's anchors; "" means any. `whole`
+    means that the Markdown of the project's memory went too.
     """
 
     since: float = 0.0
@@ -39,14 +38,14 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
 
     def covers(self, project: str, session: str, time: float) -> bool:
-        """Whether a turn of that project and session, begun at that time, is in it."""
+        """Return whether a turn of that project and session, begun at that time, falls into the period."""
         if self.project not in ("", project) or self.session not in ("", session):
             return False
         return self.since <= time < self.until
 
 
 class Ids(msgspec.Struct, frozen=True):
-    """Turns, bullets (by grip), notes and facts by their ids."""
+    """Turns, bullets, notes, and facts by ID."""
 
     turns: frozenset[str] = frozenset()
     grips: frozenset[str] = frozenset()
@@ -63,11 +62,11 @@ class Ids(msgspec.Struct, frozen=True):
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """Turns, bullets (by grip), notes and facts by their ids, and periods of turns.
+    """Turns, bullets, notes, and facts by ID, and periods of turns.
 
-    `minutes` (since the epoch) are those in which the turns began: the client's history of prompts tells
-    no more of them. `roots` are those of the projects where something was found. `only` names, by root,
-    what one project forgot and another one may still hold.
+    `minutes` (since the epoch) are those in which the turns began: Claude Code's prompt history has nothing
+    else to match. `roots` are the projects where something was found. `only` maps a root to what that
+    project forgot while another may still hold it.
     """
 
     turns: frozenset[str] = frozenset()
@@ -95,21 +94,21 @@ class Forgotten(msgspec.Struct, frozen=True):
         )
 
     def within(self, root: str) -> Forgotten:
-        """The same, with the ids that the project at `root` forgot among those that hold everywhere."""
+        """Return the same, plus the IDs that the project at `root` alone forgot."""
         own = self.only.get(root, _NO_IDS)
         return self | Forgotten(own.turns, own.grips, own.notes, own.facts)
 
     def keeps_elsewhere(self, turn: str) -> bool:
-        """Whether one project forgot the turn while another one held it."""
+        """Return whether one project forgot the turn while another kept it."""
         return any(turn in ids.turns for ids in self.only.values())
 
     def covers_everywhere(self, turn: str, session: str, time: datetime | float | None) -> bool:
-        """Whether a turn is forgotten whatever its project; see `covers`."""
+        """Return whether a turn is forgotten in every project; see `covers`."""
         periods = tuple(period for period in self.periods if not period.project)
         return Forgotten(self.turns, periods=periods).covers(turn, "", session, time)
 
     def covers(self, turn: str, project: str, session: str, time: datetime | float | None) -> bool:
-        """Whether a turn is forgotten; `time` is when it began, None if it does not say."""
+        """Return whether a turn that began at `time` is forgotten. None stands for an unknown time."""
         if turn in self.turns or turn in self.only.get(project, _NO_IDS).turns:
             return True
         if not self.periods:
@@ -119,15 +118,15 @@ class Forgotten(msgspec.Struct, frozen=True):
         return any(period.covers(project, name, began) for period in self.periods)
 
     def covers_fact(self, name: str, turns: Iterable[str], grips: Iterable[str]) -> bool:
-        """Whether the fact of that id is forgotten, or one of the turns or bullets that it cites."""
+        """Return whether a fact is forgotten, or a turn or bullet that it cites."""
         is_resting = not self.turns.isdisjoint(turns) or not self.grips.isdisjoint(grips)
         return is_resting or name in self.facts
 
     def covers_typed(self, time: datetime | None) -> bool:
-        """Whether a prompt of which only that is known was one of a forgotten turn."""
+        """Return whether a prompt with this time, and nothing else known, belongs to a forgotten turn."""
         if time is None or not self.minutes:
             return False
-        # The history notes the time a moment before the transcript does.
+        # The history's time is a moment before the transcript's.
         seconds = (time.timestamp() + late for late in (-_HISTORY_SECONDS, 0.0, _HISTORY_SECONDS))
         return any(int(second // 60) in self.minutes for second in seconds)
 
@@ -143,27 +142,27 @@ class _Content(msgspec.Struct):
 
 
 class Tombstones:
-    """What was forgotten in one memory home. Who writes holds the index lock."""
+    """The tombstones of one memory home. Writers hold the index lock."""
 
     def __init__(self, home: Home) -> None:
         self.path = Path(home.forgotten)
 
     def forgotten(self) -> Forgotten:
-        """All that was ever forgotten.
+        """Return everything that was ever forgotten.
 
-        Raises `TombstoneError`, `NewerFileError`: read as empty, it would all come back.
+        Raise `TombstoneError` or `NewerFileError`: read as empty, all of it would come back.
         """
         return self._read().all
 
     def unfinished(self) -> Forgotten | None:
-        """What a killed process left half removed; None if nothing. Raises as `forgotten`."""
+        """Return what a killed process left half removed, or None. Raise as `forgotten` does."""
         return self._read().unfinished
 
     def reopen(self, other: Forgotten) -> bool:
-        """Note, durably, what `other` has forgotten too, and that all of it is to be looked for again.
+        """Record, durably, what `other` forgot too, and that all of it must be looked for again.
 
-        For text that comes from elsewhere: the next `begin` finds what is forgotten of it. False, and
-        nothing noted, if nothing was ever forgotten. Raises as `forgotten`, and `OSError`.
+        For text that comes from elsewhere, such as a backup: the next `begin` removes what is forgotten of
+        it. Return False if nothing was ever forgotten. Raise as `forgotten` does, and `OSError`.
         """
         content = self._read()
         content.all |= other
@@ -174,9 +173,9 @@ class Tombstones:
         return True
 
     def begin(self, forgotten: Forgotten) -> Forgotten:
-        """Note, durably, what is about to be removed; return it with what is still unfinished.
+        """Record, durably, what is about to be removed. Return it together with what is still unfinished.
 
-        Raises as `forgotten`, and `OSError`.
+        Raise as `forgotten` does, and `OSError`.
         """
         content = self._read()
         content.all |= forgotten
@@ -185,7 +184,7 @@ class Tombstones:
         return content.unfinished
 
     def finish(self) -> None:
-        """Note that all is removed. Raises as `forgotten`, and `OSError`."""
+        """Record that everything is removed. Raise as `forgotten` does, and `OSError`."""
         content = self._read()
         content.unfinished = None
         self._write(content)
@@ -195,28 +194,29 @@ class Tombstones:
 
     def _write(self, content: _Content) -> None:
         make_private_directory(str(self.path.parent))
-        data = json.dumps(msgspec.to_builtins(content, order="deterministic"))
-        write_durably(str(self.path), data.encode("ascii") + b"\n")
+        write_state(self.path, VERSION, msgspec.to_builtins(content, order="deterministic"))
 
 
 def read_forgotten(path: Path) -> Forgotten:
-    """What a file like that of a memory home, as in a backup, says was forgotten.
+    """Return what a `forgotten.json`, such as one in a backup, covers.
 
-    Raises `TombstoneError`, `NewerFileError`.
+    Raise `TombstoneError`, `NewerFileError`.
     """
     return _read(path).all
 
 
 def _read(path: Path) -> _Content:
     try:
-        value: Any = parse_json(path.read_bytes())
-        check_version(path, value, VERSION)
-        return msgspec.convert(value, _Content)
-    except FileNotFoundError:
-        return _Content()
-    except (OSError, ValueError, AttributeError, msgspec.ValidationError) as error:
-        # The error of a validation names types, never values.
+        return read_state(path, VERSION, _content) or _Content()
+    except (OSError, DamagedFileError) as error:
         raise TombstoneError(
-            f"what was forgotten cannot be read from {path} ({type(error).__name__}), and "
+            f"cannot read what was forgotten from {path} ({type(error.__cause__ or error).__name__}), and "
             "without it might come back; restore that file from a backup, or remove it"
         ) from error
+
+
+def _content(value: dict[str, Any]) -> _Content:
+    try:
+        return msgspec.convert(value, _Content)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error  # names types, never values

@@ -15,7 +15,7 @@ from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.index.current import known_projects
 from memkit.journal.day_file import DayFile
-from memkit.journal.digest_reader import read_turn
+from memkit.journal.digest import read_turn
 from memkit.journal.journal import Journal
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home

@@ -172,7 +172,7 @@ def test_a_torn_append_is_said_and_hides_nothing_later(
     path.write_bytes(path.read_bytes()[:-3])
     with caplog.at_level(logging.WARNING):
         archive.append("s", [turn("c", minute=2)])
-    assert re.search(r"s\.jsonl\.zst: \d+ bytes of an unfinished write are cut off", caplog.text)
+    assert re.search(r"s\.jsonl\.zst: cut off \d+ bytes of an unfinished write", caplog.text)
     assert list(texts(archive)) == ["a", "c"]
 
 
@@ -205,7 +205,7 @@ def test_damage_in_the_middle_costs_its_own_frame_alone(
     path.write_bytes(data)
     left = [name for number, name in enumerate("abc") if number != damaged]
     assert list(texts(archive)) == left
-    assert "damaged bytes are passed over" in caplog.text
+    assert "damaged bytes" in caplog.text
     archive.append("s", [turn("abc"[damaged], minute=damaged), turn("d", minute=9)])
     assert list(texts(archive)) == ["a", "b", "c", "d"]
 

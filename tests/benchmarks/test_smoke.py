@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from memkit.paths import Home
 from tests.benchmarks.conftest import BENCHMARKS
 from tests.memory import FakeEmbedder
 
@@ -86,3 +89,81 @@ def test_a_long_day(tmp_path: Path) -> None:
     found = importing.long_days(tmp_path, (5, 60))
     assert [one["turns"] for one in found] == [5, 60]
     assert all(one["cpu_seconds"] > 0 for one in found)
+
+
+@pytest.fixture
+def home_with_model(tmp_path: Path, model_home: Home, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "memkit"
+    home.mkdir(mode=0o700)
+    os.symlink(model_home.models, home / "models")
+    monkeypatch.setenv("MEMKIT_HOME", str(home))
+    return home
+
+
+def run(
+    name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """Run a script's `main` and return its output. A missed limit is fine: the sizes are tiny."""
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
+    assert importlib.import_module(name).main() in (None, 0, 1)
+    return capsys.readouterr().out
+
+
+def test_hooks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(run("hooks", ["--runs", "2", "--json"], monkeypatch, capsys))
+    assert "SessionStart" in json.dumps(found)
+
+
+def test_redaction(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import redaction
+
+    monkeypatch.setattr(redaction, "MEGABYTE", 2_000)
+    assert json.loads(run("redaction", ["--only", "corpus", "--json"], monkeypatch, capsys))
+
+
+ONLY_CI = pytest.mark.skipif(not os.environ.get("CI"), reason="takes half a minute")
+
+
+@ONLY_CI
+def test_importing(
+    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "mb_per_second" in run("importing", ["--megabytes", "0.3"], monkeypatch, capsys)
+
+
+@ONLY_CI
+def test_throughput(
+    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert json.loads(run("throughput", ["--chunks", "8"], monkeypatch, capsys))
+
+
+@ONLY_CI
+def test_scale(
+    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs `growth`, `rivals`, `processes`, and `throughput` as well."""
+    import processes
+    import scale
+
+    engines = [one for one in scale.ENGINES if one != "bm25s" or importlib.util.find_spec("bm25s")]
+    monkeypatch.setattr(scale, "ENGINES", engines)
+    monkeypatch.setattr(scale, "THROUGHPUT_CHUNKS", 8)
+    monkeypatch.setattr(processes, "RUNS", 1)
+    figures = json.loads(run("scale", ["--chunks", "40", "--json"], monkeypatch, capsys))
+    (size,) = figures["sizes"]
+    assert size["chunks"] >= 40
+    assert len(size["engines"]) == len(engines)
+    assert size["processes"]["commands"]["search"] > 0
+
+
+@ONLY_CI
+def test_service(
+    home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import service
+
+    for name, value in {"IDLE_SECONDS": 0.1, "FILES": 3, "CLIENTS": 4, "REQUESTS": 8}.items():
+        monkeypatch.setattr(service, name, value)
+    figures = json.loads(run("service", ["--chunks", "40", "--runs", "2", "--json"], monkeypatch, capsys))
+    assert figures["load"]["errors"] == [] if "load" in figures else figures

@@ -76,12 +76,21 @@ def test_links_of_the_front_page_lead_somewhere() -> None:
 
 
 def test_the_picture_is_one() -> None:
-    picture = ElementTree.parse(DOCUMENTS / "how-it-works.svg").getroot()
+    picture = ElementTree.parse(DOCUMENTS / "data-flow.svg").getroot()
     _, _, width, height = map(float, picture.attrib["viewBox"].split())
     for box in picture.iter("{http://www.w3.org/2000/svg}rect"):
         x, y, across, down = (float(box.attrib[name]) for name in ("x", "y", "width", "height"))
         assert 0 <= x < x + across <= width
         assert 0 <= y < y + down <= height
+
+
+def test_the_recording_shows_commands_and_loads_nothing() -> None:
+    text = (DOCUMENTS / "terminal.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(text)
+    shown = re.sub(r"<[^>]+>", "", text).replace("&#160;", " ")
+    for command in ("memkit search", "memkit expand", "memkit transcript"):
+        assert command in shown
+    assert re.findall(r"(?:href|url)\W+https?:", text) == []
 
 
 def test_every_finding_of_the_doctor_is_explained() -> None:

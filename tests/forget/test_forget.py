@@ -270,7 +270,7 @@ def test_the_index_of_a_project_that_is_gone_goes_too(remembered: Remembered) ->
 
 
 STEPS = {
-    "tombstone": "memkit.privacy.tombstones.write_durably",
+    "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.journal.Journal._put",
     "archive": "memkit.archive.archive.Archive.rewrite",
     "state": "memkit.forget.erasing._Eraser._states",

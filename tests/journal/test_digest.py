@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.claude_code.turn import ToolCall
-from memkit.journal.digest import FILE_TOOLS, make_digest
-from memkit.journal.digest_reader import DigestText, FileCall, read_turn
+from memkit.journal.digest import FILE_TOOLS, DigestText, FileCall, make_digest, read_turn
 from tests.builders import turn_of
 
 WORDS = st.lists(st.sampled_from(["port", "größe", "7443", "a.py", "→", "so"]), max_size=20)

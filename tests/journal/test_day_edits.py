@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import anchors
+from memkit.journal.day_edits import Removal, is_empty, merge, remove
 from memkit.journal.day_file import DayFile
-from memkit.journal.day_merge import merge
-from memkit.journal.day_removal import Removal, is_empty, remove
 
 TEXTS = st.lists(
     st.sampled_from(["", "said", "  indented", "- item", "```", "### a heading", "# 1", "\ttab", "é \u2028 x"]),

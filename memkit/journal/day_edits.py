@@ -1,8 +1,12 @@
-"""Takes sections and bullets out of a day of the journal, and leaves every other line as it is."""
+"""Change a day that the user may also edit: remove parts of it, or merge an edit with later writes.
+
+Every line that is not concerned stays as it is.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +14,7 @@ from memkit import anchors
 from memkit.journal.day_file import DayFile, Section
 
 FORGOTTEN_TITLE = "(forgotten)"
-"""The title of a session whose own one repeated a forgotten turn, if no other turn is below it."""
+"""The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
 _TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
 _DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
@@ -19,7 +23,7 @@ _INDENTED = re.compile(r"^[ \t]+\S")
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to go: turns with the bullets that rest on them, bullets by their grips, notes."""
+    """Turns to remove with the bullets that rest on them, bullets by ID, and notes."""
 
     turns: Collection[str] = ()
     grips: Collection[str] = ()
@@ -27,14 +31,14 @@ class Removal:
 
 
 def remove(content: DayFile, removal: Removal) -> bool:
-    """Take what `removal` names out of a day; return whether anything was there.
+    """Remove what `removal` names from a day. Return whether anything was there.
 
-    A session's heading loses a title that repeats a forgotten turn, and goes with the last of what stands
-    below it. `content` is empty afterwards (see `is_empty`) if nothing else was there.
+    A session's heading loses a title that repeats a forgotten turn. It goes with the last text below it.
+    Afterwards `content` may be empty (see `is_empty`).
     """
     gone = set(_bullet_lines(content, removal))
     sections = content.sections
-    kept: list[Section] = []  # the turns that stay below the heading in hand
+    kept: list[Section] = []  # turns that stay below the current heading
     heading: Section | None = None
     forgotten: list[Section] = []
     headings: dict[int, str] = {}
@@ -51,7 +55,7 @@ def remove(content: DayFile, removal: Removal) -> bool:
             gone.update(range(section.start, section.end))
     if heading is not None:
         _close(content, heading, kept, forgotten, gone, headings)
-    else:  # turns that a person moved above every heading
+    else:  # turns that the user moved above every heading
         gone.update(_lines_of(forgotten))
     if not gone and not headings:
         return False
@@ -60,7 +64,7 @@ def remove(content: DayFile, removal: Removal) -> bool:
 
 
 def remove_lines(content: DayFile, start: int, end: int) -> bool:
-    """Take the lines `start` to `end` (from 1, inclusive) out, but for what bounds sections and bullets."""
+    """Remove the lines `start` to `end` (from 1, inclusive), except headings of sections and bullets."""
     bounds = {section.start for section in content.sections}
     gone = {
         number
@@ -75,12 +79,12 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
 
 
 def is_empty(content: DayFile) -> bool:
-    """Whether nothing stands in a day but its own date."""
+    """Return whether a day holds nothing but its date."""
     return all(not line.strip() or _DAY_TITLE.match(line) for line in content.lines)
 
 
 def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
-    """The numbers, from 0, of the lines whose anchors are of bullets that `removal` names."""
+    """Yield the numbers, from 0, of lines with the anchor of a bullet that `removal` names."""
     for number, line in enumerate(content.lines):
         if "grip:" not in line:
             continue
@@ -91,7 +95,7 @@ def bullets(content: DayFile, removal: Removal) -> Iterator[int]:
 
 
 def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
-    """All lines of those bullets: a person may have broken one into several."""
+    """Yield all lines of those bullets. The user may have wrapped one over several lines."""
     lines = content.lines
     for number in bullets(content, removal):
         first = number
@@ -111,7 +115,7 @@ def _close(
     gone: set[int],
     headings: dict[int, str],
 ) -> None:
-    """Note what becomes of a heading and of the turns below it."""
+    """Record what happens to a heading and the turns below it."""
     gone.update(_lines_of(forgotten))
     below = range(heading.start + 1, heading.end)
     was_touched = bool(forgotten) or any(number in gone for number in below)
@@ -135,7 +139,7 @@ def _close(
 def _pairs_without(
     heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
 ) -> dict[str, str]:
-    """The heading's pairs, `summary` naming the last turn that is left of those it stands for."""
+    """Return the heading's pairs, with `summary` naming the last remaining turn that it covers."""
     last = heading.pairs.get("summary")
     marked = next((turn for turn in forgotten if turn.pairs["turn"] == last), None)
     if marked is None:
@@ -155,10 +159,51 @@ def _title(section: Section) -> str:
 
 
 def _repeats(heading: Section, text: str) -> bool:
-    """Whether the title of `heading` stands in the text of a turn."""
+    """Return whether a turn's text contains the title of `heading`."""
     title = _folded(_title(heading)).removesuffix("…").strip()
     return bool(title) and title in _folded(text)
 
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().replace("\\", "").split())
+
+
+_Key = tuple[str, str, int]
+
+
+def merge(before: str, edited: str, present: str) -> str:
+    """Return `edited`, a user's edit of `before`, plus the changes between `before` and `present`.
+
+    Works by sections. New sections go to their place, removed ones go, and changed ones are taken over
+    unless the user changed or removed them too.
+    """
+    if present == before:
+        return edited
+    old, new, result = _pieces(before), _pieces(present), _pieces(edited)
+    for key in old.keys() - new.keys():
+        result.pop(key, None)
+    order = list(result)
+    last: _Key | None = None
+    for key, text in new.items():
+        if key not in old and key not in result:
+            order.insert(order.index(last) + 1 if last in order else len(order), key)
+            result[key] = text
+        elif key in result and result[key] == old.get(key):
+            result[key] = text
+        last = key if key in result else last
+    return "\n".join(result[key] for key in order) + "\n"
+
+
+def _pieces(text: str) -> dict[_Key, str]:
+    """Return the text before the first section and each section, in order, by key."""
+    content = DayFile(text)
+    sections = content.sections
+    first = sections[0].start if sections else len(content.lines)
+    found: dict[_Key, str] = {("", "", 0): "\n".join(content.lines[:first])}
+    seen: Counter[tuple[str, str]] = Counter()
+    for section in sections:
+        kind = next(key for key in ("turn", "note", "session") if key in section.pairs)
+        name = section.pairs[kind]
+        found[kind, name, seen[kind, name]] = "\n".join(content.lines[section.start : section.end])
+        seen[kind, name] += 1
+    return found
