@@ -34,7 +34,7 @@ class FileCount(NamedTuple):
 
 @dataclass(slots=True)
 class DayTotal:
-    """What one date holds in all projects."""
+    """The content of one date in all projects."""
 
     turns: int = 0
     words: int = 0

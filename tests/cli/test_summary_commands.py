@@ -131,6 +131,14 @@ def test_the_budget_is_told(
     assert "today's budget is reached, they go on tomorrow" in run(fresh, "status").output
 
 
-def test_an_unknown_grip(run: Run, fresh: Memory) -> None:
+def test_an_unknown_citation(run: Run, fresh: Memory) -> None:
     assert "has the citation 'abc'" in run(fresh, "cite", "abc").complaint
     assert "has the citation ''" in run(fresh, "cite", "").complaint
+
+
+def test_grip_is_a_hidden_alias_of_cite(run: Run, fresh: Memory) -> None:
+    assert run(fresh, "grip", "abc").complaint == run(fresh, "cite", "abc").complaint
+    assert "memkit cite" in run(fresh, "grip", "--help").output
+    overview = run(fresh, "--help").output
+    assert "cite" in overview
+    assert "grip" not in overview
