@@ -24,8 +24,8 @@ sys.path.insert(0, str(DOCUMENTS.parent))
 
 from memkit.cli import cli  # noqa: E402
 from memkit.embedding.providers import PROVIDERS  # noqa: E402
-from memkit.llm.providers import anthropic, claude_cli  # noqa: E402
-from memkit.llm.providers.chat_completions import SERVICES  # noqa: E402
+from memkit.llm import anthropic, claude_cli  # noqa: E402
+from memkit.llm.chat_completions import SERVICES  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402
 
 OF_ALL = {"project", "as_json"}
@@ -94,8 +94,8 @@ def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
 def summarizers() -> str:
     """Return the providers of summaries, their requirements, and their models."""
     rows = [
-        ("anthropic", "`ANTHROPIC_API_KEY`", anthropic.USUAL_MODEL),
-        ("claude-cli", "your `claude`, logged in", claude_cli.USUAL_MODEL),
+        ("anthropic", "`ANTHROPIC_API_KEY`", anthropic.DEFAULT_MODEL),
+        ("claude-cli", "your `claude`, logged in", claude_cli.DEFAULT_MODEL),
     ]
     rows += [(one.name, _variables(one.keys), one.model) for one in SERVICES.values()]
     lines = ["| `summarize.provider` | needs | usual model |", "|---|---|---|"]

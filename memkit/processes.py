@@ -8,10 +8,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from subprocess import Popen
+    from subprocess import CompletedProcess, Popen
+
+MAX_OUTPUT_BYTES = 4_000_000
+"""The longest output of a program that `run_to_end` accepts, on stdout and on stderr."""
+
+_POLL_SECONDS = 0.02
 
 # In `subprocess` only Windows has these names. With DETACHED_PROCESS instead, each console program
 # that such a process runs (git, claude) would open a window of its own.
@@ -63,6 +70,61 @@ def kill_group(process: Popen[Any]) -> None:
             pass
     process.kill()
     process.wait()
+
+
+class TooMuchOutputError(Exception):
+    """A program wrote more than `MAX_OUTPUT_BYTES`."""
+
+
+def run_to_end(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    directory: str,
+    timeout: float,
+    stdin: str = "",
+) -> CompletedProcess[str]:
+    """Run `command` in `directory` for at most `timeout` seconds and return its output.
+
+    Kill its whole process group in any case. Raise `subprocess.TimeoutExpired` or `TooMuchOutputError`,
+    and `OSError` or `ValueError` if the program cannot be started.
+    """
+    import subprocess
+    from tempfile import TemporaryFile
+
+    # Files, unlike pipes, never block the program, and need no thread to read them.
+    with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
+        given.write(stdin.encode("utf-8", "replace"))
+        given.seek(0)
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=dict(environ),
+            stdin=given,
+            stdout=output,
+            stderr=errors,
+            **detached(),
+        )
+        end = time.monotonic() + timeout
+        try:
+            while process.poll() is None and time.monotonic() < end:
+                _check_size(output, errors)
+                time.sleep(_POLL_SECONDS)
+            if process.returncode is None:
+                raise subprocess.TimeoutExpired(command, timeout)
+        finally:
+            kill_group(process)
+        _check_size(output, errors)
+        texts = []
+        for file in (output, errors):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+    return subprocess.CompletedProcess(command, process.returncode, *texts)
+
+
+def _check_size(*files: IO[bytes]) -> None:
+    for file in files:
+        if os.fstat(file.fileno()).st_size > MAX_OUTPUT_BYTES:
+            raise TooMuchOutputError
 
 
 def _system_program(name: str) -> str:

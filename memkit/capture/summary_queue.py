@@ -1,41 +1,45 @@
-"""Which sessions have turns to summarize, and what became of the tries: one small file a session.
+"""The queue of sessions with turns to summarize, and the failed attempts: one small file per session.
 
-Only what a live session adds, or a person names, is put here: import alone never starts a call. Losing
-the files costs nothing but the summaries they stood for, which `memkit summarize` brings back.
+Only a live session or a user adds to it: an import alone never starts a model call. If the files are
+lost, `memkit summarize` still finds their turns.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from memkit.errors import NewerFileError
-from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
+from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
-from memkit.state import FIELD, check_version, parse_json
+from memkit.state import read_state_or_none, write_state
 
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the files' format."""
+"""The format version of the files."""
 
 LOCK_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class Attempt:
-    """What became of the calls for a segment.
+    """The failed calls for a segment.
 
-    `count` are those that failed, the first of them at `since`; `again` is when the next may be (both in
-    seconds since the epoch), `reason` what the last one failed of; `given_up` says that there is no next.
-    `is_suspect` says that it may be the segment's own fault, and not its provider's.
+    Attributes:
+        count: how many calls failed.
+        since: the time of the first failure, in seconds since the epoch.
+        again: the earliest time of the next call, in seconds since the epoch.
+        reason: the error of the last call.
+        given_up: whether there is no next call.
+        is_suspect: whether the segment itself, not its provider, may be at fault.
     """
 
     count: int = 0
@@ -50,7 +54,7 @@ class Attempt:
 class QueuedSession:
     """A session of the project at `root` with turns to summarize on `days`.
 
-    `changed` is when a turn was added last; `tries` are by segment.
+    `changed` is the time at which a turn was last added. `tries` are by segment.
     """
 
     root: str
@@ -61,56 +65,54 @@ class QueuedSession:
 
 
 class SummaryQueue:
-    """The sessions of one memory home that wait."""
+    """The queued sessions of one memory home."""
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.summaries)
 
     def add(self, root: str, session: str, days: Iterable[str], now: float) -> None:
-        """Remember, durably, that turns of these days are to be summarized.
-
-        Raises `OSError`, `NewerFileError`.
-        """
+        """Queue the turns of these days durably. Raise `OSError`, `NewerFileError`."""
+        path = self._path(root, session)
         with self._locked():
-            waiting = self._read(self._path(root, session)) or QueuedSession(root, session)
-            waiting.days = sorted({*waiting.days, *days})
-            waiting.changed = now
-            self._write(waiting)
+            queued = _read(path) or QueuedSession(root, session)
+            queued.days = sorted({*queued.days, *days})
+            queued.changed = now
+            _write(path, queued)
 
-    def note(self, waiting: QueuedSession, finished: Iterable[str]) -> None:
-        """Store the tries of a session, and forget its `finished` days; all of it with the last one.
+    def update(self, queued: QueuedSession, finished: Iterable[str] = ()) -> None:
+        """Store the attempts of a session and drop its `finished` days, or the file with the last day.
 
-        A session to which turns were added since `waiting` was read keeps its days. Raises `OSError`.
+        Days stay if turns were added since `queued` was read. Raise `OSError`.
         """
-        path = self._path(waiting.root, waiting.session)
+        path = self._path(queued.root, queued.session)
         with self._locked():
-            present = self._read(path)
+            present = _read(path)
             if present is None:
                 return
-            if present.changed == waiting.changed:
+            if present.changed == queued.changed:
                 present.days = [day for day in present.days if day not in set(finished)]
-            present.tries = waiting.tries
+            present.tries = queued.tries
             if present.days:
-                self._write(present)
+                _write(path, present)
             else:
                 path.unlink()
 
     def __iter__(self) -> Iterator[QueuedSession]:
         for path in sorted(self.directory.glob("*.json")):
             try:
-                waiting = self._read(path)
+                queued = _read(path)
             except NewerFileError as error:
                 logger.warning("%s", error)
                 continue
-            if waiting is not None:
-                yield waiting
+            if queued is not None:
+                yield queued
 
     def __bool__(self) -> bool:
         return any(True for _ in self.directory.glob("*.json"))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        from filelock import FileLock  # 0.05 s, only where something is written
+        from filelock import FileLock  # takes 0.05 s to import, and only writers need it
 
         make_private_directory(str(self.directory))
         with FileLock(self.directory / "waiting.lock", LOCK_SECONDS, mode=PRIVATE_FILE):
@@ -120,17 +122,13 @@ class SummaryQueue:
         key = f"{root}\0{session}".encode("utf-8", "surrogateescape")
         return self.directory / f"{hashlib.sha256(key).hexdigest()[:24]}.json"
 
-    def _write(self, waiting: QueuedSession) -> None:
-        data = json.dumps({FIELD: VERSION, **msgspec.to_builtins(waiting)}).encode("ascii")
-        write_durably(str(self._path(waiting.root, waiting.session)), data)
 
-    def _read(self, path: Path) -> QueuedSession | None:
-        try:
-            value = parse_json(path.read_bytes())
-            check_version(path, value, VERSION)
-            return msgspec.convert(value, QueuedSession)
-        except FileNotFoundError:
-            return None
-        except (ValueError, AttributeError, msgspec.ValidationError) as error:
-            logger.warning("%s is damaged and read as empty: %s", path, error)
-            return None
+def _write(path: Path, queued: QueuedSession) -> None:
+    write_state(path, VERSION, msgspec.to_builtins(queued))
+
+
+def _read(path: Path) -> QueuedSession | None:
+    def convert(value: dict[str, Any]) -> QueuedSession:
+        return msgspec.convert(value, QueuedSession)
+
+    return read_state_or_none(path, VERSION, convert)

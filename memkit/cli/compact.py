@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -11,127 +12,104 @@ from memkit.cli.context import (
     about_dollars,
     command,
     confirm,
-    counted,
     iso_day_named,
     plain,
     styled,
 )
+from memkit.cli.summarize import WAIT_SECONDS, print_off
+from memkit.text import plural
 
-if TYPE_CHECKING:
-    from memkit.summarize.compaction import CompactPlan, Target
-
-WAIT_SECONDS = 120.0
-
-_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @command("compact")
 @click.option("--since", metavar="DAY", help="Not older: 2026-11-20, 3d, 2w, last monday.")
 @click.option("--until", metavar="DAY", help="Not newer; that day is included.")
 @click.option("--path", default="", help="From one memory file, directory or pattern.")
-@click.option(
-    "--into", type=click.Choice(["MEMORY.md", "journal"], case_sensitive=False),
-    default="MEMORY.md", show_default=True,
-    help="Where the facts go: a file of their own, or a section of today's page.",
-)  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Only say how much it is and what it would cost.")
+@click.option("--dry-run", is_flag=True, help="Only print the amount and the price.")
 @click.option("--yes", is_flag=True, help="Do not ask, neither before the calls nor before writing.")
 def compact_command(
-    context: Context, since: str | None, until: str | None, path: str, into: str, dry_run: bool, yes: bool
+    context: Context, since: str | None, until: str | None, path: str, dry_run: bool, yes: bool
 ) -> None:
-    """Condense memory into lasting facts, preferences and decisions, by the model of your choice.
+    """Condense memory into lasting facts, preferences and decisions, with the model of your choice.
 
-    Takes what is newer than the last compaction, or what you select. Says first how much that is and
-    what it costs, then shows the change it would make, and writes it when you agree (with --json only
-    if there is --yes). The old text is kept.
+    Reads everything since the last compaction, or what you select. Prints the amount and the price first,
+    then the change, and writes it to MEMORY.md if you agree (with --json only if you pass --yes). memkit
+    keeps the old text.
 
     \b
       memkit compact --dry-run
-      memkit compact --since 2w --into journal
+      memkit compact --since 2w
     """
     from datetime import date
 
+    from memkit.llm import find_provider
     from memkit.llm.calls import Calls, calls_lock
-    from memkit.llm.providers import find_provider
     from memkit.summarize.compaction import Compaction
-    from memkit.summarize.entries import EntrySelection
+    from memkit.summarize.facts import EntrySelection
 
     settings = context.settings()
     if not settings.summarize.is_on:
-        _say_off(context)
+        print_off(
+            context,
+            "No model is set up for this. `memkit config set summarize.provider auto` chooses one.",
+        )
         return
-    today = date.today()
-    first, last = iso_day_named(since), iso_day_named(until)
+    selection = EntrySelection(iso_day_named(since), iso_day_named(until), path)
     calls = Calls(context.home, find_provider)
-    compaction = Compaction(context.project, context.home, settings, calls, today)
-    work = compaction.find_work(cast("Target", into), EntrySelection(first, last, path))
-    plan = compaction.plan(work, find_provider(settings.summarize))
-    if not context.as_json:
-        _show(plan)
-    if dry_run or not work.entries:
-        if context.as_json:
-            context.print_json(plan.as_dict())
+    compaction = Compaction(
+        context.project, context.home, settings, calls, date.today(), selection
+    )
+    entries = compaction.entries
+    plan = compaction.plan()
+    if context.as_json:
+        if dry_run or not entries:
+            counts = {"entries": len(entries), "facts": len(compaction.known)}
+            context.print_json({**counts, **asdict(plan)})
+    elif not entries:
+        click.echo("Nothing new to condense; `--since DAY` or `--path PATH` includes older memory.")
+    else:
+        click.echo(
+            f"{plural(len(entries), 'entry', 'entries')} and {plural(len(compaction.known), 'known fact')}: "
+            f"about {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
+            f"{about_dollars(plan.usd)}."
+        )
+    if dry_run or not entries:
         return
-    plan.check_budget()
+    compaction.check_budget(plan)
     confirm("Start?", yes)
     with calls_lock(context.home, WAIT_SECONDS):
-        change = compaction.condense(work)
-    diff = list(compaction.preview(work, change))
-    result: dict[str, Any] = {
-        "path": str(compaction.path(work)),
-        "calls": compaction.asked,
-        "added": [fact.line for fact in change.added],
-        "removed": len(change.removed),
-        "diff": diff,
-        "written": False,
-        "kept": None,
-    }
+        change = compaction.condense()
+    target = str(compaction.path)
+    diff = list(compaction.preview(change))
     if change and not context.as_json:
         for line in diff:
-            click.echo(styled(plain(line), fg=_COLOURS.get(line[:1])))
-    if change and (yes or (not context.as_json and _is_wanted(result["path"]))):
-        kept = compaction.write(work, change)
-        result |= {"written": True, "kept": str(kept) if kept else None}
+            click.echo(styled(plain(line), fg=_COLORS.get(line[:1])))
+    kept, is_written = None, False
+    if change and (yes or (not context.as_json and click.confirm(f"Write to {plain(target)}?", err=True))):
+        kept = compaction.write(change)
+        is_written = True
         from memkit.cli.index import index_project
 
         index_project(context)
-    _report(context, result)
-
-
-def _say_off(context: Context) -> None:
     if context.as_json:
-        context.print_json({"off": True})
-    else:
-        click.echo(
-            "No model is chosen to condense with. `memkit config set summarize.provider auto` chooses one."
-        )
-
-
-def _show(plan: CompactPlan) -> None:
-    if not plan.entries:
-        click.echo("Nothing new to condense; `--since DAY` or `--path PATH` takes in older memory.")
-        return
-    entries = "entry" if plan.entries == 1 else "entries"
-    click.echo(
-        f"{plan.entries:,} {entries} and {counted(plan.facts, 'known fact')}: about {plan.tokens:,} tokens "
-        f"in {counted(plan.calls, 'call')} of {plan.model}, {about_dollars(plan.usd)}."
-    )
-
-
-def _is_wanted(path: str) -> bool:
-    return click.confirm(f"Write this to {plain(path)}?", err=True)
-
-
-def _report(context: Context, result: dict[str, Any]) -> None:
-    if context.as_json:
+        result: dict[str, Any] = {
+            "path": target,
+            "calls": compaction.asked,
+            "added": [fact.line for fact in change.added],
+            "removed": len(change.removed),
+            "diff": diff,
+            "written": is_written,
+            "kept": str(kept) if kept else None,
+        }
         context.print_json(result)
-    elif result["written"]:
-        old = f" The old text is kept as {plain(result['kept'])}." if result["kept"] else ""
+    elif is_written:
+        old = f" The old text is in {plain(str(kept))}." if kept else ""
         click.echo(
-            f"{counted(len(result['added']), 'fact')} added, {result['removed']} taken out, in "
-            f"{counted(result['calls'], 'call')}.{old}"
+            f"{plural(len(change.added), 'fact')} added, {len(change.removed)} removed, in "
+            f"{plural(compaction.asked, 'call')}.{old}"
         )
-    elif result["diff"]:
+    elif diff:
         click.echo("Nothing is changed.")
     else:
-        click.echo("The model found nothing that lasts, beyond what is known. Nothing is changed.")
+        click.echo("The model found no new lasting fact. Nothing is changed.")

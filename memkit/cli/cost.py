@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, dollars, iso_day_named, plain
+from memkit.cli.context import Context, command, dollars, iso_day_named, plain
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.llm.ledger import Call, Total
@@ -18,26 +19,24 @@ BAR_COLUMNS = 24
 @command("cost")
 @click.option(
     "--by", type=click.Choice(["day", "project", "model"]), default="day", show_default=True,
-    help="What is added up.",
+    help="Group the calls by this.",
 )  # fmt: skip
 @click.option("--since", metavar="DAY", help="Calls from this day on; by default all.")
 def cost_command(context: Context, by: str, since: str | None) -> None:
-    """Show what memkit's model calls took: tokens, and dollars as far as prices are known.
+    """Show the cost of memkit's model calls: tokens, and dollars where prices are known.
 
     \b
       memkit cost --by model
       memkit cost --since 2w
     """
-    from memkit.llm.ledger import Ledger, Total
+    from memkit.llm.ledger import Ledger, Total, total
 
     ledger = Ledger(context.home)
-    groups: dict[str, Total] = {}
     calls = ledger.calls(iso_day_named(since))
+    groups: dict[str, Total] = {}
     for call in calls:
         groups.setdefault(_name(call, by), Total()).add(call)
-    everything = Total()
-    for call in calls:
-        everything.add(call)
+    everything = total(calls)
     if context.as_json:
         rows = [{by: name, **asdict(one)} for name, one in groups.items()]
         context.print_json({"by": by, "groups": rows, "total": asdict(everything)})
@@ -45,10 +44,10 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
     if not calls:
         click.echo("No model was called.")
         return
-    _show(by, groups)
+    _print_table(by, groups)
     settings = context.settings().summarize
     click.echo(
-        f"{counted(everything.calls, 'call')}, {everything.tokens:,} tokens, {dollars(everything)}. "
+        f"{plural(everything.calls, 'call')}, {everything.tokens:,} tokens, {dollars(everything)}. "
         f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
     )
 
@@ -59,7 +58,7 @@ def _name(call: Call, by: str) -> str:
     return call.project if by == "project" else f"{call.provider} {call.model}"
 
 
-def _show(by: str, groups: dict[str, Total]) -> None:
+def _print_table(by: str, groups: dict[str, Total]) -> None:
     from rich.bar import Bar
     from rich.console import Console
     from rich.table import Table

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memkit.capture.import_preview import ImportPreview
     from memkit.capture.importer import ImportReport, ImportSelection
     from memkit.capture.outcome import CaptureOutcome
-    from memkit.summarize.plan import Estimate
+    from memkit.llm.calls import Plan
 
 LOCK_SECONDS = 600.0
 
@@ -177,7 +177,7 @@ def _print_forecast(context: Context, found: ImportPreview) -> None:
         "days": len(found.days),
         "projects": found.projects,
         "bytes": disk,
-        "summaries": summaries._asdict() if summaries else None,
+        "summaries": {"tokens": summaries.tokens, "usd": summaries.usd} if summaries else None,
         "skipped": found.skipped.skipped,
         "problems": found.problems,
     }
@@ -201,24 +201,24 @@ def _print_forecast(context: Context, found: ImportPreview) -> None:
     _print_problems(context, found.problems)
 
 
-def _summaries(context: Context, found: ImportPreview) -> Estimate | None:
-    """What summaries would take; None while they are off, or nobody is there to make them."""
+def _summaries(context: Context, found: ImportPreview) -> Plan | None:
+    """Estimate the summaries of an import, or return None if they are off or no provider is set up."""
     settings = context.settings().summarize
     if not settings.is_on:
         return None
-    from memkit.llm.model import NotConfiguredError
-    from memkit.llm.providers import find_provider
-    from memkit.summarize.groups import CALL_TOKENS
-    from memkit.summarize.plan import estimate
+    from memkit.llm import find_provider
+    from memkit.llm.calls import CALL_TOKENS, Calls
+    from memkit.llm.errors import NotConfiguredError
+    from memkit.summarize.prompt import instructions
     from memkit.text import CHARACTERS_PER_TOKEN
 
+    tokens = found.memory_bytes // CHARACTERS_PER_TOKEN
+    calls = Calls(context.home, find_provider)
     try:
-        provider = find_provider(settings)
+        return calls.plan(1 + tokens // CALL_TOKENS, tokens, instructions(settings), settings)
     except NotConfiguredError as error:
         context.say(str(error))
         return None
-    tokens = found.memory_bytes // CHARACTERS_PER_TOKEN
-    return estimate(tokens, 1 + tokens // CALL_TOKENS, settings, provider)
 
 
 def _print_report(

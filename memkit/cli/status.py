@@ -142,26 +142,26 @@ def _summaries(context: Context) -> dict[str, Any]:
     settings = context.settings().summarize
     if not settings.is_on:
         return {"on": False}
-    from memkit.llm.calls import Calls, is_reached
+    from memkit.llm import find_provider
+    from memkit.llm.calls import Calls, is_budget_reached
     from memkit.llm.ledger import Ledger
-    from memkit.llm.providers import find_provider
-    from memkit.summarize.groups import grouped
+    from memkit.summarize.candidates import group_into_calls
     from memkit.summarize.summarizer import Summarizer
 
     summarizer = Summarizer(
         context.home, lambda _: context.settings(), Calls(context.home, find_provider)
     )
-    candidates = summarizer.asked_for(context.project, "")
-    following = next(grouped(candidates, settings), [])
+    candidates = summarizer.select(context.project, "")
+    following = next(group_into_calls(candidates, settings), [])
     material = sum(one.segment.tokens for one in following)
     today = Ledger(context.home).today()
     return {
         "on": True,
         "provider": settings.provider,
         "waiting": len(candidates),
-        "given_up": sum(1 for one in candidates if one.tried.given_up),
-        "reasons": sorted({one.tried.reason for one in candidates if one.tried.reason}),
-        "reached": bool(candidates) and is_reached(today, settings, material),
+        "given_up": sum(1 for one in candidates if one.attempt.given_up),
+        "reasons": sorted({one.attempt.reason for one in candidates if one.attempt.reason}),
+        "reached": bool(candidates) and is_budget_reached(today, settings, material),
         "tokens_today": today.tokens,
         "daily_tokens": settings.daily_tokens,
     }

@@ -112,11 +112,11 @@ def _summarize(context: Context, report: WorkReport) -> None:
     if not SummaryQueue(context.home):
         return
     from memkit.capture.worker import work
-    from memkit.llm.providers import find_provider
-    from memkit.summarize.run import run_due
+    from memkit.llm import find_provider
+    from memkit.summarize.summarizer import run_summaries
 
     settings_of = functools.cache(context.settings_of)
-    done = run_due(context.home, settings_of, find_provider)
+    done = run_summaries(context.home, settings_of, find_provider)
     report.failures += done.failures
     if done.projects:  # marked as changed
         report.indexed += work(context.home, settings_of, wait_seconds=WAIT_SECONDS).indexed

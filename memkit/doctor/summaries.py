@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.doctor.finding import Finding, Subject
-from memkit.llm.calls import is_reached
+from memkit.llm.calls import is_budget_reached
+from memkit.llm.errors import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.ledger import OK, Ledger
-from memkit.llm.model import NotConfiguredError, RateLimitedError, UnavailableError
 
 _OUTAGES = (UnavailableError.outcome, RateLimitedError.outcome)
 _DIGESTS = "segments keep their digests and get no bullets; nothing is lost"
@@ -18,7 +18,7 @@ def check_summarizer(subject: Subject) -> Iterator[Finding]:
     """Whether the provider of summaries has its key or program; nothing is sent."""
     if not subject.settings.summarize.is_on:
         return
-    from memkit.llm.providers import find_provider
+    from memkit.llm import find_provider
 
     try:
         find_provider(subject.settings.summarize, home=subject.home)
@@ -52,7 +52,7 @@ def check_budget(subject: Subject) -> Iterator[Finding]:
     if not settings.is_on or not SummaryQueue(subject.home):
         return
     spent = Ledger(subject.home).today(subject.now)
-    if is_reached(spent, settings):
+    if is_budget_reached(spent, settings):
         yield Finding(
             "budget-reached",
             "note",

@@ -173,7 +173,7 @@ class _Eraser:
                 del waiting.tries[turn]
             journal = Journal(Project.at_root(waiting.root, self._home))
             done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
-            sessions.note(waiting, done)
+            sessions.update(waiting, done)
 
     def _index(self) -> None:
         """Bring the index into step, and leave nothing in its files that is not in it."""

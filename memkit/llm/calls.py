@@ -1,4 +1,4 @@
-"""Model calls under the daily budget, each of them in the ledger."""
+"""Model calls under the daily budget. Each one is in the ledger before it is made."""
 
 from __future__ import annotations
 
@@ -7,28 +7,53 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
-from memkit.llm.model import ModelError, Provider, Reply, Task, TokenUsage
-from memkit.llm.prices import price
+from memkit.llm.errors import ModelError, TokenUsage
+from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total, price
+from memkit.llm.model import Provider, Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
 
+CALL_TOKENS = 12_000
+"""The most material for one call: calls share the instructions, but small models lose track of more."""
+
+ANSWER_SHARE = 0.12
+"""Estimated tokens written per token of material: six bullets of 60 for a segment of 4,000, plus JSON."""
+
+SMALLEST_CALL = 5_000
+"""Tokens that a call may need in addition to its material: the instructions and the longest answer."""
+
 
 class BudgetReachedError(MemkitError):
-    """What a call may need is more than is left of today's budget."""
+    """A call may need more than today's budget has left."""
 
 
 class BusyError(MemkitError):
-    """Another process makes model calls; one at a time does, so that the budget holds."""
+    """Another process makes model calls. Only one at a time does, so that the budget holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An estimate of calls that are not made yet.
+
+    `tokens` are read and written. `usd` is None if the price is unknown. `left` counts the unspent tokens
+    of today's budget.
+    """
+
+    calls: int
+    tokens: int
+    usd: float | None
+    provider: str
+    model: str
+    left: int
 
 
 class Calls:
-    """The way to a model for all of memkit. The caller holds `calls_lock`."""
+    """All model calls of memkit go through here. The caller of `ask` holds `calls_lock`."""
 
     def __init__(
         self,
@@ -38,28 +63,53 @@ class Calls:
     ) -> None:
         self.ledger = Ledger(home)
         self._find_provider = find_provider
-        self._clock = clock
+        self.now = clock
+
+    def plan(
+        self, calls: int, material: int, instructions: str, settings: SummarizeSettings
+    ) -> Plan:
+        """Estimate `calls` calls with the same instructions and `material` tokens in all.
+
+        Raise `NotConfiguredError`.
+        """
+        provider = self._find_provider(settings)
+        read = material + calls * estimate_tokens(instructions)
+        usage = TokenUsage(read, round(material * ANSWER_SHARE))
+        return Plan(
+            calls,
+            usage.tokens_in + usage.tokens_out,
+            price(provider.name, provider.model, usage, settings.base_url),
+            provider.name,
+            provider.model,
+            max(0, settings.daily_tokens - self.ledger.today(self.now()).tokens),
+        )
 
     @contextmanager
     def ask(
         self, task: Task, settings: SummarizeSettings, purpose: str, project: str
     ) -> Iterator[Reply]:
-        """The reply to `task`. What goes wrong with it inside is the call's outcome in the ledger.
+        """Return the reply to `task`. An error in the `with` block is the call's outcome in the ledger.
 
-        Raises `ModelError`, `BudgetReachedError`.
+        Raise `ModelError`, `BudgetReachedError`.
         """
         provider = self._find_provider(settings)
-        now = self._clock()
+        now = self.now()
         estimate = TokenUsage(
             estimate_tokens(task.instructions) + estimate_tokens(task.material), task.max_tokens
         )
-        usd = price(provider.name, provider.model, estimate, settings.base_url)
         call = Call(
-            uuid.uuid4().hex[:16], now, purpose, provider.name, provider.model, project,
-            estimate.tokens_in, estimate.tokens_out, usd,
-        )  # fmt: skip
-        check_budget(self.ledger, settings, call, now)
-        self.ledger.begin(call)
+            id=uuid.uuid4().hex[:16],
+            time=now,
+            purpose=purpose,
+            provider=provider.name,
+            model=provider.model,
+            project=project,
+            tokens_in=estimate.tokens_in,
+            tokens_out=estimate.tokens_out,
+            usd=price(provider.name, provider.model, estimate, settings.base_url),
+        )
+        _check_budget(self.ledger.today(now), settings, call)
+        self.ledger.record(call)
         began = time.monotonic()
         usage: TokenUsage | None = None
         model, outcome = provider.model, UNFINISHED
@@ -73,11 +123,11 @@ class Calls:
             usage = usage or error.usage
             raise
         except MemkitError:
-            outcome = OK  # the answer was good; what became of it is another matter
+            outcome = OK  # the answer was good; memkit failed to use it
             raise
         finally:
             if outcome != UNFINISHED:
-                usage = usage or estimate  # what is not known counts as estimated
+                usage = usage or estimate  # unknown usage counts as estimated
                 end = replace(
                     call,
                     model=model,
@@ -87,48 +137,44 @@ class Calls:
                     outcome=outcome,
                     seconds=round(time.monotonic() - began, 3),
                 )
-                self.ledger.end(end)
+                self.ledger.record(end)
 
 
-SMALLEST_CALL = 5_000
-"""Tokens that a call may need beside its material: the instructions, and the longest answer."""
-
-
-def is_reached(spent: Total, settings: SummarizeSettings, material: int = 0) -> bool:
-    """Whether today's budget has no room for another call, of so many tokens of `material`."""
+def is_budget_reached(spent: Total, settings: SummarizeSettings, material: int = 0) -> bool:
+    """Whether today's budget is too small for another call with `material` tokens of material."""
     if spent.tokens + SMALLEST_CALL + material > settings.daily_tokens:
         return True
     return bool(settings.daily_usd) and spent.usd >= settings.daily_usd
 
 
-def check_budget(ledger: Ledger, settings: SummarizeSettings, call: Call, now: float) -> None:
-    """Raise `BudgetReachedError` if `call`, as estimated, is more than is left of today's budget."""
+def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None:
+    """Raise `BudgetReachedError` if `call`, as estimated, needs more than today's budget has left."""
+    usd = call.usd or 0.0
     if call.tokens > settings.daily_tokens:
         raise BudgetReachedError(
             f"a call may need {call.tokens:,} tokens, and a day has {settings.daily_tokens:,}; "
             "raise summarize.daily_tokens"
         )
-    if settings.daily_usd and (call.usd or 0.0) > settings.daily_usd:
+    if settings.daily_usd and usd > settings.daily_usd:
         raise BudgetReachedError(
-            f"a call may cost ${call.usd:.4f}, and a day has ${settings.daily_usd:g}; raise "
+            f"a call may cost ${usd:.4f}, and a day has ${settings.daily_usd:g}; raise "
             "summarize.daily_usd"
         )
-    spent = ledger.today(now)
     if spent.tokens + call.tokens > settings.daily_tokens:
         raise BudgetReachedError(
             f"the daily budget of {settings.daily_tokens:,} tokens is reached ({spent.tokens:,} used); "
-            "the rest can be done tomorrow, or raise summarize.daily_tokens"
+            "wait for tomorrow, or raise summarize.daily_tokens"
         )
-    if settings.daily_usd and spent.usd + (call.usd or 0.0) > settings.daily_usd:
+    if settings.daily_usd and spent.usd + usd > settings.daily_usd:
         raise BudgetReachedError(
             f"the daily budget of ${settings.daily_usd:.2f} is reached (${spent.usd:.2f} used); "
-            "the rest can be done tomorrow, or raise summarize.daily_usd"
+            "wait for tomorrow, or raise summarize.daily_usd"
         )
 
 
 @contextmanager
 def calls_lock(home: Home, wait_seconds: float = 0.0) -> Iterator[None]:
-    """Be the one process that makes model calls. Raises `BusyError` if another one still is then."""
+    """Hold the lock for model calls. Raise `BusyError` if another process still has it after the wait."""
     from filelock import FileLock, Timeout
 
     make_private_directory(home.summaries)

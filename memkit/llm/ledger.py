@@ -1,7 +1,7 @@
-"""What model calls cost: a line each in `MEMKIT_HOME/ledger.jsonl`, and what may still be spent today.
+"""The cost of model calls: the prices, and one line per call in `MEMKIT_HOME/ledger.jsonl`.
 
-A call is noted before it is made, with what it will use at most, and again when it has ended. One of
-which only the first line is there (its process was killed) counts as it was estimated.
+A call is recorded before it is made, with the most it may use, and again when it has ended. A call with
+only the first line (its process was killed) counts as estimated.
 """
 
 from __future__ import annotations
@@ -9,37 +9,46 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from memkit.files import PRIVATE_FILE, make_private_directory
+from memkit.llm.errors import TokenUsage
 from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
 
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of a line's format."""
+"""The format version of a line."""
 
 UNFINISHED = "unfinished"
-"""The outcome of a call of which no end is known."""
+"""The outcome of a call whose end is unknown."""
 
 OK = "ok"
 """The outcome of a call that was answered."""
+
+_MILLION = 1_000_000
+_RELEASE = r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)?"
+"""A suffix that vendors append to the name of a model without changing its price."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a model.
 
-    `time` is when it began, in seconds since the epoch; `usd` is None where the price is not known;
-    `outcome` is `ok`, `unfinished`, or what went wrong (see `memkit.llm.model`).
+    `time` is its start in seconds since the epoch. `usd` is None if the price is unknown. `outcome` is
+    `ok`, `unfinished`, or the outcome of an error in `memkit.llm.errors`.
     """
 
     id: str
@@ -56,18 +65,18 @@ class Call:
 
     @property
     def day(self) -> str:
-        """The local date (ISO) on which it began."""
+        """The local date (ISO) of its start."""
         return datetime.fromtimestamp(self.time).date().isoformat()
 
     @property
     def tokens(self) -> int:
-        """Read and written."""
+        """The tokens read and written."""
         return self.tokens_in + self.tokens_out
 
 
 @dataclass(slots=True)
 class Total:
-    """What calls add up to. `usd` is of those whose price is known; `unpriced` counts the others."""
+    """A sum of calls. `usd` covers the calls with a known price, `unpriced` counts the others."""
 
     calls: int = 0
     failed: int = 0
@@ -87,29 +96,42 @@ class Total:
 
     @property
     def tokens(self) -> int:
-        """Read and written."""
+        """The tokens read and written."""
         return self.tokens_in + self.tokens_out
 
 
+def total(calls: Iterable[Call]) -> Total:
+    """Return the sum of `calls`."""
+    result = Total()
+    for call in calls:
+        result.add(call)
+    return result
+
+
 class Ledger:
-    """The ledger of one memory home. Only who holds the lock of the summaries writes it."""
+    """The ledger of one memory home. Only the holder of `calls_lock` writes it."""
 
     def __init__(self, home: Home) -> None:
         self.path = Path(home.ledger)
 
-    def begin(self, call: Call) -> Call:
-        """Note a call that is about to be made, with its estimate; durable. Raises `OSError`."""
-        self._append(call)
-        return call
-
-    def end(self, call: Call) -> None:
-        """Note how a call ended; durable. Raises `OSError`."""
-        self._append(call)
+    def record(self, call: Call) -> None:
+        """Append the current state of a call durably. Raise `OSError`."""
+        make_private_directory(str(self.path.parent))
+        line = json.dumps({FIELD: VERSION, **asdict(call)}).encode("ascii") + b"\n"
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+        with os.fdopen(descriptor, "rb+") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":  # a full disk cut the last line short
+                    line = b"\n" + line
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
     def calls(self, since: str = "") -> list[Call]:
-        """The calls of all days, or from the day `since` (ISO) on, each as it was last noted, in order.
+        """Return the calls from the day `since` (ISO) on, in order, each in its last recorded state.
 
-        Raises `NewerFileError`: what a line says that cannot be read may be most of a budget.
+        Raise `NewerFileError`: an unknown line may hold most of a budget.
         """
         found: dict[str, Call] = {}
         for value in self._lines():
@@ -117,28 +139,15 @@ class Ledger:
             try:
                 call = msgspec.convert(value, Call)
             except msgspec.ValidationError as error:
-                logger.warning("%s: a line that is no call is passed over: %s", self.path, error)
+                logger.warning("%s: skipped a line that is not a call: %s", self.path, error)
                 continue
             found[call.id] = call
         return [call for call in found.values() if call.day >= since]
 
     def today(self, now: float | None = None) -> Total:
-        """What today's calls add up to."""
+        """Return the sum of today's calls."""
         day = datetime.fromtimestamp(time.time() if now is None else now).date().isoformat()
         return total(call for call in self.calls(day) if call.day == day)
-
-    def _append(self, call: Call) -> None:
-        make_private_directory(str(self.path.parent))
-        line = json.dumps({FIELD: VERSION, **asdict(call)}).encode("ascii") + b"\n"
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
-        with os.fdopen(descriptor, "rb+") as file:
-            if file.seek(0, os.SEEK_END):
-                file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":  # what a full disk cut short
-                    line = b"\n" + line
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         try:
@@ -149,15 +158,64 @@ class Ledger:
             try:
                 value = parse_json(line)
             except ValueError:
-                logger.warning("%s: an unreadable line is passed over", self.path)
+                logger.warning("%s: skipped an unreadable line", self.path)
                 continue
             if isinstance(value, dict):
                 yield value
 
 
-def total(calls: Iterable[Call]) -> Total:
-    """What `calls` add up to."""
-    result = Total()
-    for call in calls:
-        result.add(call)
-    return result
+def price(provider: str, model: str, usage: TokenUsage, base_url: str = "") -> float | None:
+    """Return the price of a call in dollars, or None if it is unknown, which is not the same as 0.
+
+    A price that `usage` names counts. `base_url` is the setting of this name: a service on this machine
+    costs nothing, the price at any other address is unknown.
+    """
+    if usage.usd is not None:
+        return usage.usd
+    if base_url:
+        return 0.0 if _is_loopback(base_url) else None
+    if provider == "ollama":
+        return 0.0
+    table = _prices().get("anthropic" if provider == "claude-cli" else provider, {})
+    for name, prices in table.get("models", {}).items():
+        if re.fullmatch(re.escape(name) + _RELEASE, model.removeprefix("models/")):
+            return _dollars({**table, **prices}, usage)
+    return None
+
+
+def prices_as_of() -> date:
+    """The day on which `prices.toml` was last checked against the vendors' price lists."""
+    day: date = _prices()["as_of"]
+    return day
+
+
+def _dollars(prices: dict[str, Any], usage: TokenUsage) -> float:
+    uncached = usage.tokens_in - usage.cache_read - usage.cache_written
+    read = (
+        uncached
+        + usage.cache_read * prices["cache_read"]
+        + usage.cache_written * prices["cache_written"]
+    )
+    return float(read * prices["in"] + usage.tokens_out * prices["out"]) / _MILLION
+
+
+def _is_loopback(url: str) -> bool:
+    import ipaddress
+
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@cache
+def _prices() -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    path = Path(__file__).with_name("prices.toml")
+    table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    return table

@@ -185,7 +185,7 @@ def _move_sessions(source: Project, target: Project, home: Home) -> int:
     for one in list(waiting):
         if one.root == source.root:
             waiting.add(target.root, one.session, one.days, one.changed)
-            waiting.note(one, one.days)
+            waiting.update(one, one.days)
     states = Sessions(home)
     for state in list(states):
         if state.project == source.root:

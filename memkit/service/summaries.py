@@ -1,5 +1,6 @@
-"""Summaries and compactions in the background: a thread of its own, for a model call takes seconds and
-holds no lock of the index.
+"""Summaries and compactions in the background.
+
+They have their own thread: a model call takes seconds and needs no lock of the index.
 """
 
 from __future__ import annotations
@@ -16,22 +17,21 @@ from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
-HOUR = 3600.0
+ROUND_SECONDS = 60.0
+"""The least time between two rounds."""
 
-LOOK_SECONDS = 60.0
-"""How often it looks whether something is due, at most."""
+COMPACT_SECONDS = 3600.0
+"""The time after which a round starts even with an empty queue: a compaction may be due."""
 
 BUDGET_SECONDS = 900.0
-"""How long it does not look after the day's budget ended a round: all that waits would be read again."""
+"""The pause after a round that ended with today's budget: the next one would read the whole queue again."""
 
 REST_FACTOR = 20
-"""How many times the time that a round worked (calls are waiting, not work) it does not look afterwards: the
-days and archives of very many sessions may have to be read.
-"""
+"""The pause after a round, as a multiple of its CPU time: a long queue takes long to read."""
 
 
 class Summaries:
-    """Starts a round of summaries when something waits, and of compactions now and then."""
+    """Starts a round of summaries and compactions when something is queued, and once an hour."""
 
     def __init__(
         self,
@@ -40,50 +40,48 @@ class Summaries:
         index: Callable[[str], object],
         note_error: Callable[[str], None],
     ) -> None:
-        """`index` brings a project into step that got bullets or facts; `note_error` is told what failed."""
+        """Call `index` for each project that got bullets or facts, and `note_error` for each failure."""
         self._home = home
         self._settings_of = settings_of
         self._index = index
         self._note_error = note_error
         self._thread: threading.Thread | None = None
-        self._looked = 0.0
-        self._rests_until = 0.0
-        self._looked_to_compact = 0.0
+        self._next_round = 0.0
+        self._next_compaction = 0.0
         self._is_stopping = False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a round is under way."""
+        """Whether a round is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def look(self, idle_seconds: float) -> None:
-        """Start a round if it is time and something waits, or once an hour for what is to be condensed.
+        """Start a round if it is time for one and something is queued or may be due.
 
-        `idle_seconds` is how long the service stays without a request: it looks once in that time, too.
+        `idle_seconds` is the time after which the service exits without a request: it looks once in it.
         """
         now = time.monotonic()
-        pause = min(LOOK_SECONDS, idle_seconds)
-        if self.is_busy or self._is_stopping or now - self._looked < pause or now < self._rests_until:
+        if self.is_busy or self._is_stopping or now < self._next_round:
             return
-        self._looked = now
-        is_time = not self._looked_to_compact or now - self._looked_to_compact >= HOUR
-        if is_time:
-            self._looked_to_compact = now
-        if SummaryQueue(self._home) or is_time:
+        self._next_round = now + min(ROUND_SECONDS, idle_seconds)
+        may_compact = now >= self._next_compaction
+        if may_compact:
+            self._next_compaction = now + COMPACT_SECONDS
+        if may_compact or SummaryQueue(self._home):
             self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Begin no further call. The one in hand is left to end by itself, or with the process."""
+        """Begin no further call. A running one ends by itself, or with the process."""
         self._is_stopping = True
 
     def _run(self) -> None:
-        from memkit.llm.providers import find_provider
-        from memkit.summarize.compact_due import compact_due
-        from memkit.summarize.run import run_due
+        from memkit.llm import find_provider
+        from memkit.summarize.compaction import run_compactions
+        from memkit.summarize.summarizer import run_summaries
 
-        began, least = time.thread_time(), 0.0
-        for what, run in (("summaries", run_due), ("compaction", compact_due)):
+        began, pause = time.thread_time(), 0.0
+        for what, run in (("summaries", run_summaries), ("compaction", run_compactions)):
             try:
                 report = run(
                     self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping
@@ -93,10 +91,10 @@ class Summaries:
                 self._note_error(f"{what}: {error}")
                 continue
             if report.is_out_of_budget:
-                least = BUDGET_SECONDS
+                pause = BUDGET_SECONDS
             for line in report.failures:
                 self._note_error(f"{what}: {line}")
             for root in sorted(report.projects):
                 self._index(root)
-        rest = (time.thread_time() - began) * REST_FACTOR
-        self._rests_until = time.monotonic() + max(rest, least)
+        pause = max(pause, (time.thread_time() - began) * REST_FACTOR)
+        self._next_round = max(self._next_round, time.monotonic() + pause)

@@ -1,4 +1,4 @@
-"""What models may do and spend, as settings."""
+"""Settings for models: which one writes summaries, and what it may cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 
 class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bullets above the digests, written by a model; nothing is spent unless a provider is chosen."""
+    """Bullets above the digests, written by a model. Without a provider, memkit makes no call."""
 
     provider: Annotated[
         Literal["none", "auto", "anthropic", "claude-cli", "openai", "google", "ollama"],
@@ -18,18 +18,18 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = "none"
     model: Annotated[
-        str, Meta(description="the model's name; empty: the provider's usual small one")
+        str, Meta(description="the model's name; empty: the provider's default small model")
     ] = ""
     base_url: Annotated[
         str,
-        Meta(description="another address of the provider, as for LM Studio; empty: its own"),
+        Meta(description="another address of the service, as for LM Studio; empty: the provider's own"),
     ] = ""
     prompt_file: Annotated[
-        str, Meta(description="a file with instructions of your own in place of memkit's")
+        str, Meta(description="a file with your own instructions, which replace memkit's")
     ] = ""
     mode: Annotated[
         Literal["segment", "turn", "off"],
-        Meta(description="segment (a stretch of work), turn (each one by itself), or off"),
+        Meta(description="segment (a stretch of work), turn (each turn by itself), or off"),
     ] = "segment"
     silence_minutes: Annotated[
         float, Meta(ge=1, le=1440, description="a pause that ends a segment")
@@ -38,26 +38,26 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         int, Meta(ge=500, le=100_000, description="a segment ends before it is longer")
     ] = 4000
     overlap_minutes: Annotated[
-        float, Meta(ge=0, le=1440, description="of what went before a segment, shown as context")
+        float, Meta(ge=0, le=1440, description="the time before a segment that the model sees as context")
     ] = 5
     overlap_tokens: Annotated[
-        int, Meta(ge=0, le=10_000, description="most of what is shown of that")
+        int, Meta(ge=0, le=10_000, description="the most tokens of that context")
     ] = 500
     wait_minutes: Annotated[
         float,
-        Meta(ge=0, le=1440, description="how long a segment waits for others, to share one call"),
+        Meta(ge=0, le=1440, description="how long a segment waits for others to share a call with"),
     ] = 60
     daily_tokens: Annotated[
-        int, Meta(ge=0, description="most tokens a day, read and written; then segments wait")
+        int, Meta(ge=0, description="the most tokens per day, read and written; then segments wait")
     ] = 200_000
     daily_usd: Annotated[
-        float, Meta(ge=0, description="most dollars a day, as far as prices are known; 0: no limit")
+        float, Meta(ge=0, description="the most dollars per day, where prices are known; 0: no limit")
     ] = 0
     timeout_seconds: Annotated[
-        float, Meta(ge=1, le=3600, description="how long one call may take")
+        float, Meta(ge=1, le=3600, description="the longest time for one call")
     ] = 120
     compact_days: Annotated[
-        int, Meta(ge=0, le=3660, description="condense the memory every so many days; 0: never")
+        int, Meta(ge=0, le=3660, description="days between compactions of the memory into facts; 0: never")
     ] = 0
 
     @property

@@ -1,1 +1,1 @@
-"""Bullets above the digests: what a segment of work came to, written by a model of the user's choice."""
+"""Summaries above the digests, and lasting facts, written by a model of the user's choice."""

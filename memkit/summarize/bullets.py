@@ -1,4 +1,4 @@
-"""Bullets: what a model wrote, held against the turns it named, and as lines of the journal."""
+"""Bullets: check a model's answer against the turns it names, and render it as lines of the journal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from typing import Any
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.llm.model import UnusableReplyError
+from memkit.llm.errors import UnusableReplyError
 from memkit.summarize.prompt import KINDS
+from memkit.summarize.segments import Segment, archived_turns
+from memkit.text import encodable
 
 MAX_CHARACTERS = 500
-"""Of a bullet; a longer one is cut."""
+"""A longer bullet is cut."""
 
 MAX_TURNS = 12
-"""That a bullet names; an anchor has no room for more."""
+"""The most turns a bullet names: an anchor cannot hold more."""
 
 GRIP_CHARACTERS = 8
 
@@ -31,7 +36,7 @@ _LABELS = {
     "open": "Open",
 }
 
-_PLAIN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
+_BULLET_SIGN = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
 _LABEL = re.compile(
     rf"^(?:{'|'.join((*_LABELS.values(), *KINDS))}|fact|superseded)\s*:\s*", re.IGNORECASE
 )
@@ -48,9 +53,9 @@ _PROSE = frozenset({"and/or", "either/or", "yes/no", "on/off", "his/her", "he/sh
 
 @dataclass(frozen=True, slots=True)
 class Bullet:
-    """A fact, its kind, and the turns it rests on.
+    """A fact, its kind, and the turns that prove it.
 
-    `is_verified` says that every identifier, number, path and quotation in it stands in those turns.
+    `is_verified` means that these turns contain every identifier, number, path, and quotation in it.
     """
 
     text: str
@@ -60,13 +65,13 @@ class Bullet:
 
     @property
     def grip(self) -> str:
-        """The id by which its proof is found."""
+        """The id by which users find its proof."""
         key = "\0".join((self.text, *self.turns))
         return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:GRIP_CHARACTERS]
 
     @property
     def line(self) -> str:
-        """As it stands in the journal."""
+        """The bullet as a line of the journal."""
         mark = "" if self.is_verified else f" ({UNVERIFIED})"
         check = "" if self.is_verified else UNVERIFIED
         anchor = anchors.render(grip=self.grip, turns=",".join(self.turns), check=check)
@@ -76,33 +81,33 @@ class Bullet:
 def read_bullets(
     value: Mapping[str, Any],
     numbers: Mapping[int, tuple[int, str]],
-    evidence: Callable[[str], str],
+    evidence: Mapping[str, str],
     redact: Callable[[str], str],
     *,
     may_be_empty: bool = False,
 ) -> dict[int, list[Bullet]]:
-    """The bullets in a model's answer, by the place of their segment; what names no turn is dropped.
+    """Return the bullets in a model's answer by the index of their segment.
 
-    `numbers` says what its turn numbers stand for, `evidence` gives all that is kept of a turn. Raises
-    `UnusableReplyError` if the answer is not of the form asked for, or nothing in it can be used; a list
-    that is empty from the start is an answer if it `may_be_empty`.
+    `numbers` is what `turn_numbers` returns, `evidence` what `read_evidence` returns. A bullet that names
+    no turn is dropped. Raise `UnusableReplyError` if the answer has the wrong form or no usable bullet. An
+    empty list is an answer only if it `may_be_empty`.
     """
     given = value.get("bullets")
     if not isinstance(given, list):
-        raise UnusableReplyError("the model's answer holds no list of bullets")
+        raise UnusableReplyError("the model's answer has no list of bullets")
     if not given and may_be_empty:
         return {}
     found: dict[int, list[Bullet]] = {}
     for item in given:
-        bullet = _read_bullet(item, numbers, evidence, redact)
-        if bullet is not None:
-            place, made = bullet
-            own = found.setdefault(place, [])
-            if made.grip not in {one.grip for one in own}:
-                own.append(made)
+        read = _read_bullet(item, numbers, evidence, redact)
+        if read is not None:
+            index, bullet = read
+            others = found.setdefault(index, [])
+            if bullet.grip not in {other.grip for other in others}:
+                others.append(bullet)
     if not found:
         raise UnusableReplyError(
-            f"none of the {len(given)} bullets of the model's answer names a turn that proves it"
+            f"none of the {len(given)} bullets in the model's answer names a turn that proves it"
         )
     return found
 
@@ -110,43 +115,65 @@ def read_bullets(
 def _read_bullet(
     item: Any,
     numbers: Mapping[int, tuple[int, str]],
-    evidence: Callable[[str], str],
+    evidence: Mapping[str, str],
     redact: Callable[[str], str],
 ) -> tuple[int, Bullet] | None:
     if not isinstance(item, dict) or item.get("kind") not in KINDS:
         return None
-    named = item.get("turns")
-    text = item.get("text")
+    named, text = item.get("turns"), item.get("text")
     if not isinstance(named, list) or not isinstance(text, str):
         return None
     known = [numbers[n] for n in named if isinstance(n, int) and n in numbers]
-    if not known:
+    text = clean_sentence(text, redact)
+    if not known or not text:
         return None
-    place = known[0][0]
-    turns = tuple(dict.fromkeys(turn for its, turn in known if its == place))[:MAX_TURNS]
-    text = redact(sentence(redact(text)))  # joining its lines can join a secret
-    if not text:
-        return None
-    is_verified = is_proved(text, [evidence(turn) for turn in turns])
-    return place, Bullet(text, item["kind"], turns, is_verified)
+    index = known[0][0]
+    turns = tuple(dict.fromkeys(turn for its, turn in known if its == index))[:MAX_TURNS]
+    is_verified = is_proved(text, [evidence[turn] for turn in turns])
+    return index, Bullet(text, item["kind"], turns, is_verified)
 
 
-def sentence(text: str) -> str:
-    """What a model wrote as one line of a memory file, without a label of its own; "" if it says nothing."""
-    whole = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
-    plain = anchors.strip(" ".join(whole.split()))
-    line = one_line(_LABEL.sub("", _PLAIN.sub("", plain)), MAX_CHARACTERS)
+def read_evidence(
+    journal: Journal, archive: Archive, segments: Sequence[Segment]
+) -> dict[str, str]:
+    """Return all text that is kept of each turn, by id: its digest, and the exchange if it is archived.
+
+    Raise `JournalError`.
+    """
+    evidence: dict[str, str] = {}
+    archived: dict[str, dict[str, ArchivedTurn]] = {}
+    for segment in segments:
+        if segment.session not in archived:
+            archived[segment.session] = archived_turns(archive, segment.session)
+        content = journal.day(segment.day)
+        for turn in segment.turns:
+            parts = [segment.day]
+            section = content.find_turn(turn.id)
+            if section is not None:
+                parts.append(content.text(section))
+            exchange = archived[segment.session].get(turn.id)
+            if exchange is not None:
+                parts += [text for message in exchange.messages for text in message.texts()]
+            evidence[turn.id] = "\n".join(parts)
+    return evidence
+
+
+def clean_sentence(text: str, redact: Callable[[str], str]) -> str:
+    """Return a model's text as one redacted line of a memory file without its own label, or ""."""
+    plain = anchors.strip(" ".join(encodable(redact(text)).split()))
+    line = one_line(_LABEL.sub("", _BULLET_SIGN.sub("", plain)), MAX_CHARACTERS)
+    line = redact(line)  # joining lines can join the parts of a secret
     return line if any(letter.isalnum() for letter in line) else ""
 
 
 def is_proved(text: str, turns: Sequence[str]) -> bool:
-    """Whether every identifier, number, path, hash and quotation in `text` stands in `turns`."""
-    source = _folded("\n".join(turns))
-    return all(_stands_in(_folded(claim), source) for claim in claims(text))
+    """Whether `turns` contain every identifier, number, path, hash, and quotation in `text`."""
+    source = _normalized("\n".join(turns))
+    return all(_contains(source, _normalized(claim)) for claim in claims(text))
 
 
 def claims(text: str) -> Iterator[str]:
-    """What in a bullet must stand in its turns word for word."""
+    """Yield the parts of a bullet that its turns must contain word for word."""
     for match in _QUOTED.finditer(text):
         yield next(group for group in match.groups() if group)
     for word in _WORD.findall(_QUOTED.sub(" ", text)):
@@ -160,12 +187,12 @@ def claims(text: str) -> Iterator[str]:
             yield from _NUMBER.findall(bare)
 
 
-def _stands_in(claim: str, source: str) -> bool:
-    """Whether `claim` stands in `source` as itself, not as a part of another word or number."""
+def _contains(source: str, claim: str) -> bool:
+    """Whether `source` contains `claim`, not as part of another word or number."""
     before = r"(?<!\w)" if claim[:1].isalnum() else ""
     after = r"(?!\w)" if claim[-1:].isalnum() else ""
     return re.search(f"{before}{re.escape(claim)}{after}", source) is not None
 
 
-def _folded(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(text.casefold().replace("\\", "").split())

@@ -1,267 +1,296 @@
-"""Condenses memory into durable facts, in as many calls as its length takes; changes no file by itself."""
+"""Compaction: condense memory into lasting facts in `MEMORY.md`, and keep the old text of that file."""
 
 from __future__ import annotations
 
 import difflib
+import functools
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TypeVar
 
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
+from memkit.index.current import known_projects
 from memkit.ipc import unindexed
 from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import keep_replaced
-from memkit.llm.calls import BudgetReachedError, Calls
-from memkit.llm.model import Provider, TokenUsage
-from memkit.llm.prices import price
+from memkit.llm.calls import (
+    ANSWER_SHARE,
+    CALL_TOKENS,
+    BudgetReachedError,
+    BusyError,
+    Calls,
+    Plan,
+    calls_lock,
+)
+from memkit.llm.ledger import OK, Ledger
+from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.privacy.redact import redact
+from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.entries import EntrySelection, SourceEntry, find_entries
-from memkit.summarize.fact_answers import (
-    FactAnswer,
+from memkit.summarize.facts import (
+    EVERYTHING,
+    EntrySelection,
+    Source,
+    SourceEntry,
     Statement,
+    find_entries,
     instructions,
-    make_task,
+    make_facts_task,
     merged,
-    read_answers,
+    read_facts,
 )
-from memkit.text import estimate_tokens
+from memkit.summarize.summarizer import SummaryReport
+
+logger = logging.getLogger(__name__)
 
 PURPOSE = "compact"
-"""What the ledger calls these calls."""
-
-CALL_TOKENS = 12_000
-"""Of entries and facts in one call."""
+"""The purpose of these calls in the ledger."""
 
 ENTRY_TOKENS = 15
-"""Of the tag around an entry."""
+"""The tag around an entry."""
 
-ANSWER_SHARE = 0.1
-"""Tokens written for each one read: thirty facts of 40 for 12,000."""
+DAY_SECONDS = 86_400.0
 
-Target = Literal["MEMORY.md", "journal"]
+_Piece = TypeVar("_Piece", Source, SourceEntry, Statement)
 
 
 class CompactionError(MemkitError):
-    """A compaction ended before it was complete; nothing is changed."""
-
-
-class _Measured(Protocol):
-    @property
-    def tokens(self) -> int: ...
-
-
-_Piece = TypeVar("_Piece", bound=_Measured)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What is to be condensed: the selected `entries`, and the facts that stand in the file `name`.
-
-    `compacted` is the day the file can say it is condensed up to, "" if only a part was selected.
-    """
-
-    name: str
-    entries: tuple[SourceEntry, ...]
-    known: tuple[Statement, ...]
-    compacted: str
-
-    @property
-    def batches(self) -> list[list[SourceEntry]]:
-        """The entries of each call."""
-        return batched(self.entries)
-
-    @property
-    def is_one_call(self) -> bool:
-        """Whether the facts fit into the call for the entries."""
-        return len(batched(self.pieces)) <= 1
-
-    @property
-    def pieces(self) -> list[SourceEntry | Statement]:
-        """All that is read."""
-        return [*self.known, *self.entries]
-
-
-@dataclass(frozen=True, slots=True)
-class CompactPlan:
-    """How much there is to do. `tokens` are read and written, estimated; `usd` is None if no price is
-    known; `left` are the tokens of today's budget that are not spent.
-    """
-
-    entries: int
-    facts: int
-    calls: int
-    tokens: int
-    usd: float | None
-    provider: str
-    model: str
-    left: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """As `memkit compact --dry-run --json` prints it."""
-        return asdict(self)
-
-    def check_budget(self) -> None:
-        """Raise `BudgetReachedError` if it does not fit into today's budget: a part of it is no use."""
-        if self.tokens > self.left:
-            raise BudgetReachedError(
-                f"condensing takes about {self.tokens:,} tokens, of today's budget {self.left:,} are left, "
-                "and a part is no use: take less with --since or --path, or raise summarize.daily_tokens"
-            )
+    """A compaction failed before it was complete. Nothing has changed."""
 
 
 def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
-    """`pieces` in order, as many together as one call takes."""
-    groups: list[list[_Piece]] = []
+    """Return `pieces` in order, split into as few calls as possible."""
+    batches: list[list[_Piece]] = []
     room = 0
     for piece in pieces:
         tokens = piece.tokens + ENTRY_TOKENS
-        if not groups or tokens > room:
-            groups.append([])
+        if not batches or tokens > room:
+            batches.append([])
             room = CALL_TOKENS
-        groups[-1].append(piece)
+        batches[-1].append(piece)
         room -= tokens
-    return groups
+    return batches
+
+
+def run_compactions(
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider],
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.time,
+) -> SummaryReport:
+    """Condense the memory of each project where `summarize.compact_days` is over.
+
+    The first time, only that many last days: an imported year needs `memkit compact`. The caller updates
+    the index of the report's projects.
+    """
+    report = SummaryReport()
+    for project in known_projects(home):
+        if should_stop():
+            break
+        try:
+            settings = settings_of(project)
+            if not project.is_off and should_compact(project, home, settings.summarize, clock()):
+                with calls_lock(home):
+                    _compact(project, home, settings, Calls(home, find_provider, clock), report)
+        except BusyError:  # the next round tries again
+            break
+        except (MemkitError, OSError) as error:  # other projects may be fine
+            logger.warning("%s is not condensed: %s", project.root, error)
+            report.failures.append(f"{project.root}: {error}")
+    return report
+
+
+def should_compact(project: Project, home: Home, settings: SummarizeSettings, now: float) -> bool:
+    """Whether it is time to condense the memory of `project`.
+
+    That is `compact_days` after the last call in the ledger that was answered, or a day after one that
+    failed.
+    """
+    if not settings.compact_days or not settings.is_on:
+        return False
+    since = datetime.fromtimestamp(now) - timedelta(days=settings.compact_days)
+    for call in Ledger(home).calls(since.date().isoformat()):
+        if call.purpose == PURPOSE and call.project == project.root:
+            days = settings.compact_days if call.outcome == OK else 1
+            if 0 <= now - call.time < days * DAY_SECONDS:  # a call in the future: the clock was wrong
+                return False
+    return True
+
+
+def _compact(
+    project: Project, home: Home, settings: Settings, calls: Calls, report: SummaryReport
+) -> None:
+    today = datetime.fromtimestamp(calls.now()).date()
+    first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
+    compaction = Compaction(project, home, settings, calls, today, since=first)
+    compaction.check_budget(compaction.plan())
+    change = compaction.condense()
+    report.calls += compaction.asked
+    if change:
+        compaction.write(change)
+        report.projects.add(project.root)
 
 
 class Compaction:
-    """Compactions of one project. Who lets it make calls holds `calls_lock`."""
+    """One compaction of a project's memory. The caller of `condense` holds `calls_lock`.
+
+    An empty `selection` means everything since the day of the last such compaction, or without one from
+    the day `since` (ISO) on.
+    """
 
     def __init__(
-        self, project: Project, home: Home, settings: Settings, calls: Calls, today: date
+        self,
+        project: Project,
+        home: Home,
+        settings: Settings,
+        calls: Calls,
+        today: date,
+        selection: EntrySelection = EVERYTHING,
+        since: str = "",
     ) -> None:
         self.asked = 0
-        """The model calls that brought an answer so far."""
+        """The model calls that were answered so far."""
         self._project = project
         self._home = home
         self._settings = settings
         self._calls = calls
         self._today = today.isoformat()
+        self._selection = selection
+        self._since = since
         self._journal = Journal(project, shared=settings.memory.shared, home=home)
         patterns = settings.capture.compiled_patterns()
         self._redact: Callable[[str], str] = lambda text: redact(text, patterns)
 
-    def find_work(self, target: Target, selection: EntrySelection, since: str = "") -> Work:
-        """What is to be condensed. With nothing selected that is all from the day on which the last such
-        compaction was, or without one from `since` on. Raises `JournalError`.
+    @functools.cached_property
+    def path(self) -> Path:
+        """The file with the facts: another one if git tracks `MEMORY.md`."""
+        name = self._journal.day_for(MEMORY_FILE.removesuffix(".md"))
+        return self._journal.directory / f"{name}.md"
+
+    @functools.cached_property
+    def known(self) -> list[Statement]:
+        """The facts in the file. Raise `JournalError`."""
+        return [Statement.written(one) for one in self._file(self.path.name).facts()]
+
+    @functools.cached_property
+    def entries(self) -> list[SourceEntry]:
+        """The memory to condense. Raise `JournalError`."""
+        selection = self._selection
+        if self._is_all:
+            selection = EntrySelection(since=self.compacted() or self._since)
+        return find_entries(self._project, self._home, self._settings, selection, self._redact)
+
+    def compacted(self) -> str:
+        """Return the day (ISO) of the last compaction of all memory, or ""."""
+        return self._file(self.path.name).compacted or self._file(MEMORY_FILE).compacted
+
+    def plan(self) -> Plan:
+        """Estimate the calls. Raise `JournalError`, `NotConfiguredError`."""
+        entries = sum(one.tokens + ENTRY_TOKENS for one in self.entries)
+        known = sum(one.tokens + ENTRY_TOKENS for one in self.known)
+        calls, material = 1, entries + known
+        if not self.entries:
+            calls = material = 0
+        elif not self._is_one_call:
+            # All new facts are read a second time, together with the known ones.
+            new = round(entries * ANSWER_SHARE)
+            calls = len(batched(self.entries)) + 1 + (known + new) // CALL_TOKENS
+            material += new
+        return self._calls.plan(calls, material, instructions(), self._settings.summarize)
+
+    def check_budget(self, plan: Plan) -> None:
+        """Raise `BudgetReachedError` if `plan` exceeds today's budget: a part of it is useless."""
+        if plan.tokens > plan.left:
+            raise BudgetReachedError(
+                f"condensing takes about {plan.tokens:,} tokens, today's budget has {plan.left:,} left, "
+                "and a part is no use: take less with --since or --path, or raise summarize.daily_tokens"
+            )
+
+    def condense(self) -> FactChange:
+        """Make the calls and return the change of facts, which is false if there is none.
+
+        Raise `CompactionError` if a call fails or the budget is reached: then nothing changes.
         """
-        stem = MEMORY_FILE.removesuffix(".md") if target == MEMORY_FILE else self._today
-        name = f"{self._journal.day_for(stem)}.md"
-        is_all = selection == EntrySelection()
-        if is_all:
-            selection = EntrySelection(since=self.compacted(target) or since)
-        file = FactFile(self._journal.text(name), name)
-        known = tuple(Statement.written(one) for one in file.facts())
-        entries = find_entries(self._project, self._home, self._settings, selection, self._redact)
-        return Work(name, tuple(entries), known, self._today if is_all else "")
-
-    def compacted(self, target: Target) -> str:
-        """The day (ISO) of the last compaction of all memory; "" if there was none."""
-        names = [f"{self._journal.day_for(MEMORY_FILE.removesuffix('.md'))}.md", MEMORY_FILE]
-        if target != MEMORY_FILE:
-            names = [f"{day}.md" for day in reversed(self._journal.days())]
-        days = (FactFile(self._journal.text(name), name).compacted for name in names)
-        return next(filter(None, days), "")
-
-    def plan(self, work: Work, provider: Provider) -> CompactPlan:
-        """What `work` would take."""
-        material = sum(one.tokens + ENTRY_TOKENS for one in work.pieces)
-        calls = 1
-        if not work.is_one_call:
-            # All new facts are read a second time, with the known ones.
-            merged_tokens = round(sum(one.tokens for one in work.entries) * ANSWER_SHARE)
-            material += merged_tokens
-            known = sum(one.tokens + ENTRY_TOKENS for one in work.known)
-            calls = len(work.batches) + 1 + (known + merged_tokens) // CALL_TOKENS
-        read = material + calls * estimate_tokens(instructions())
-        written = round(material * ANSWER_SHARE)
-        chosen = self._settings.summarize
-        return CompactPlan(
-            entries=len(work.entries),
-            facts=len(work.known),
-            calls=calls if work.entries else 0,
-            tokens=read + written if work.entries else 0,
-            usd=price(provider.name, provider.model, TokenUsage(read, written), chosen.base_url),
-            provider=provider.name,
-            model=provider.model,
-            left=max(0, chosen.daily_tokens - self._calls.ledger.today().tokens),
-        )
-
-    def condense(self, work: Work) -> FactChange:
-        """Make the calls; the change of facts they come to, false if there is none.
-
-        Raises `CompactionError` if a call fails or the budget is reached; then there is no part of a
-        change either.
-        """
-        if not work.entries:
+        if not self.entries:
             return FactChange(frozenset(), ())
         try:
-            facts = self._condense(work)
+            facts = self._condense()
         except MemkitError as error:
             raise CompactionError(
                 f"{error}; nothing is changed (calls answered before: {self.asked})"
             ) from error
-        left = {one.fact.id for one in facts}
-        before = {one.fact.id for one in work.known}
-        removed = {one.fact.id for one in work.known if not one.is_own} - left
+        after = {one.fact.id for one in facts}
+        before = {one.fact.id for one in self.known}
+        removed = {one.fact.id for one in self.known if not one.is_own} - after
         added = tuple(one.fact for one in facts if one.fact.id not in before)
-        return FactChange(frozenset(removed), added, work.compacted)
+        return FactChange(frozenset(removed), added, self._today if self._is_all else "")
 
-    def preview(self, work: Work, change: FactChange) -> Iterator[str]:
-        """`change` as the lines of a unified diff of the file as it is now."""
-        before = self._journal.text(work.name)
-        after = change.apply(before, work.name)
-        path = str(self.path(work))
+    def preview(self, change: FactChange) -> Iterator[str]:
+        """Yield `change` as a unified diff of the current file."""
+        before = self._journal.text(self.path.name)
+        after = change.apply(before, self.path.name)
+        path = str(self.path)
         return difflib.unified_diff(
             before.splitlines(), after.splitlines(), path, path, lineterm=""
         )
 
-    def path(self, work: Work) -> Path:
-        """The file that is changed."""
-        return self._journal.directory / work.name
+    def write(self, change: FactChange) -> Path | None:
+        """Apply `change` to the file. Return the copy of its old text, or None if it had none.
 
-    def write(self, work: Work, change: FactChange) -> Path | None:
-        """Make `change` in the file; where its old text is kept, None if it had none.
-
-        Twice is as once. Raises `JournalError`, `ArchiveError`; then the file is as it was.
+        Applying it twice is the same as once. Raise `JournalError` or `ArchiveError` without a change.
         """
+        name = self.path.name
         kept: list[Path | None] = []
 
         def keep(text: str) -> None:
             old = self._redact(text)
-            kept.append(keep_replaced(self._home, self._project, work.name, old, self._today))
+            kept.append(keep_replaced(self._home, self._project, name, old, self._today))
 
         unindexed.mark(self._home, self._project.root)
-        self._journal.change_facts(work.name, change, keep)
+        self._journal.change_facts(name, change, keep)
         return kept[0] if kept else None
 
-    def _condense(self, work: Work) -> list[Statement]:
-        if work.is_one_call:
-            return merged(work.known, self._ask(work.known, work.entries))
+    @property
+    def _is_all(self) -> bool:
+        return self._selection == EVERYTHING
+
+    @property
+    def _is_one_call(self) -> bool:
+        sources: list[Source] = [*self.known, *self.entries]
+        return len(batched(sources)) <= 1
+
+    def _file(self, name: str) -> FactFile:
+        return FactFile(self._journal.text(name), name)
+
+    def _condense(self) -> list[Statement]:
+        if self._is_one_call:
+            return merged(self.known, self._ask(self.known, self.entries))
         made: list[Statement] = []
-        for batch in work.batches:
+        for batch in batched(self.entries):
             made = merged(made, self._ask((), batch))
-        known = list(work.known)
         if not made:
-            return known
-        facts = [*known, *made]
+            return self.known
+        facts = [*self.known, *made]
         new = {one.fact.id for one in made}
-        # The newest known facts first: should they not all fit beside the new ones, the oldest are left.
-        for group in batched([*made, *reversed(known)]):
+        # The newest known facts first: if not all fit next to the new ones, the oldest are left out.
+        for group in batched([*made, *reversed(self.known)]):
             if any(one.fact.id in new for one in group):
                 facts = merged(facts, self._ask(group, ()))
         return facts
 
-    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[FactAnswer]:
-        """One call. Raises `BudgetReachedError`, `ModelError`."""
-        task = make_task(known, entries)
+    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[Statement]:
+        """Make one call. Raise `BudgetReachedError`, `ModelError`."""
+        task = make_facts_task(known, entries)
         chosen = self._settings.summarize
         with self._calls.ask(task, chosen, PURPOSE, self._project.root) as reply:
-            answers = read_answers(reply.value, known, entries, self._redact)
+            facts = read_facts(reply.value, [*known, *entries], self._redact)
         self.asked += 1
-        return answers
+        return facts

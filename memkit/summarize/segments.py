@@ -1,31 +1,45 @@
-"""Segments: the stretches of work that are summarized, cut from the turns of a session.
+"""Segments: stretches of work that are summarized together, cut from a session's turns of one day.
 
-Where they are cut depends on the turns alone, not on when somebody looks, so that captured live and
-imported sessions are cut alike; and a segment that is closed stays as it is when turns are added.
+The cuts depend only on the turns, not on when memkit looks. So sessions captured live and imported ones
+are cut alike, and a closed segment stays the same when turns are added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.errors import ArchiveError
+from memkit.journal.day_file import DayFile, Section
+from memkit.journal.journal import Journal
+from memkit.journal.markup import cut_middle
 from memkit.settings import SummarizeSettings
 from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens
+
+logger = logging.getLogger(__name__)
+
+SHOWN_CHARACTERS = 2_000
+"""The most of a turn's digest that a model sees: the start and the end of a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentTurn:
-    """A turn as it is summarized.
+    """A turn as the model sees it.
 
     Attributes:
         id: as in the journal's anchor.
         time: the heading's local time, `HH:MM`.
-        began: when it began, in local time to the minute.
-        ended: when it ended, as far as the archive tells, else `began`.
-        text: its digest, cut to what a model is shown.
-        is_compacted: whether the client summed the conversation up before the turn that follows.
-        is_under_way: whether the assistant still worked on it when somebody last looked.
+        began: its start in local time, to the minute.
+        ended: its end if the archive knows it, else `began`.
+        text: its digest, cut to `SHOWN_CHARACTERS`.
+        is_compacted: whether Claude Code compacted the conversation before the next turn.
+        is_open: whether the assistant was still working on it when memkit last looked.
     """
 
     id: str
@@ -34,11 +48,11 @@ class SegmentTurn:
     ended: datetime
     text: str
     is_compacted: bool = False
-    is_under_way: bool = False
+    is_open: bool = False
 
     @property
     def tokens(self) -> int:
-        """How long `text` is, about."""
+        """The estimated length of `text`."""
         return estimate_tokens(self.text)
 
 
@@ -46,8 +60,8 @@ class SegmentTurn:
 class Segment:
     """Turns of one session and day that are summarized together.
 
-    `context` is the text of what went before, shown but not summarized. `is_followed` says that other
-    turns of the session stand behind it, so that it cannot grow.
+    `context` is the text just before them, shown but not summarized. A segment that `is_followed` by
+    other turns of the session cannot grow.
     """
 
     session: str
@@ -63,20 +77,102 @@ class Segment:
 
     @property
     def tokens(self) -> int:
-        """How long its text is, with the context, about."""
+        """The estimated length of its text and context."""
         return sum(turn.tokens for turn in self.turns) + estimate_tokens(self.context)
 
     def is_closed(self, now: datetime, settings: SummarizeSettings, *, is_live: bool) -> bool:
-        """Whether no turn can join it: another follows, the session is over, its day is, or a pause is."""
+        """Whether no turn can join it: others follow, or the session, the day, or the work has ended."""
         if self.is_followed or not is_live:
             return True
-        if self.turns[-1].is_under_way:  # written half when the client compacted; its answer comes
+        if self.turns[-1].is_open:  # written while Claude Code compacted; the answer is still to come
             return False
-        if self.day < now.date().isoformat():
-            return True
-        if settings.mode == "turn":
+        if self.day < now.date().isoformat() or settings.mode == "turn":
             return True
         return now - self.turns[-1].ended > timedelta(minutes=settings.silence_minutes)
+
+
+def read_segments(
+    journal: Journal,
+    archive: Archive,
+    session: str,
+    day: str,
+    settings: SummarizeSettings,
+    open_prompts: Collection[str] = (),
+) -> list[Segment]:
+    """Return the segments of a session's day that have no summary yet, including the open one.
+
+    `open_prompts` are the ids of prompts that Claude Code has not reported as answered. Raise
+    `JournalError`.
+    """
+    content = journal.day(day)
+    turns = content.turns_of(session)
+    if all(turn.is_summarized for turn in turns):
+        return []
+    archived = archived_turns(archive, session)
+    compacted = _compacted_turns(archived.values(), {turn.section.pairs["turn"] for turn in turns})
+    read = [
+        _read_turn(content, turn.section, day, archived, compacted, open_prompts) for turn in turns
+    ]
+    segments: list[Segment] = []
+    runs = groupby(range(len(turns)), key=lambda number: turns[number][1:])
+    for (_, is_summarized), numbers in runs:  # a segment never crosses a heading
+        first, *others = numbers
+        if is_summarized:
+            continue
+        end = first + 1 + len(others)
+        found = cut(session, day, read[first:end], read[:first], settings)
+        if end < len(turns):
+            found[-1] = replace(found[-1], is_followed=True)
+        segments += found
+    return segments
+
+
+def archived_turns(archive: Archive, session: str) -> dict[str, ArchivedTurn]:
+    """Return the archived turns of a session by id, or none if they cannot be read: the journal will do."""
+    try:
+        return {turn.id: turn for turn in archive.turns(session)}
+    except ArchiveError as error:
+        logger.warning("%s", error)
+        return {}
+
+
+def _compacted_turns(archived: Iterable[ArchivedTurn], turns: Collection[str]) -> set[str]:
+    """Return those of `turns` that have a compaction between them and the next one of `turns`."""
+    found, current = set(), ""
+    for turn in archived:
+        if turn.id in turns:
+            current = turn.id
+        if turn.compacted:
+            found.add(current)
+    return found
+
+
+def _read_turn(
+    content: DayFile,
+    section: Section,
+    day: str,
+    archived: dict[str, ArchivedTurn],
+    compacted: Collection[str],
+    open_prompts: Collection[str],
+) -> SegmentTurn:
+    turn = section.pairs["turn"]
+    time = section.minute or "00:00"
+    began = ended = datetime.fromisoformat(f"{day[:10]} {time}")
+    known = archived.get(turn)
+    if known and known.time and known.finished:
+        # Its duration, not its end: this machine may be in another time zone now.
+        ended = began + max(timedelta(), known.finished - known.time)
+    heading, _, body = anchors.strip(content.text(section)).partition("\n")
+    text = body.strip() or heading  # the heading repeats the prompt
+    return SegmentTurn(
+        id=turn,
+        time=time,
+        began=began,
+        ended=ended,
+        text=cut_middle(text, SHOWN_CHARACTERS, "the archive"),
+        is_compacted=turn in compacted,
+        is_open=known is not None and known.prompt_id in open_prompts,
+    )
 
 
 def cut(
@@ -86,10 +182,10 @@ def cut(
     earlier: Sequence[SegmentTurn],
     settings: SummarizeSettings,
 ) -> list[Segment]:
-    """The segments of turns that follow one another in `session` on `day`.
+    """Return the segments of consecutive turns.
 
     A segment ends before a pause of `silence_minutes`, before it would exceed `segment_tokens`, and
-    where the client compacted the conversation. `earlier` are the turns before the first, for context.
+    where Claude Code compacted the conversation. `earlier` are the turns before the first, for context.
     """
     groups: list[list[SegmentTurn]] = []
     for turn in turns:
@@ -108,7 +204,7 @@ def cut(
 
 
 def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSettings) -> bool:
-    """Whether the segment that `group` makes ends before `turn`."""
+    """Whether the segment `group` ends before `turn`."""
     if settings.mode == "turn" or group[-1].is_compacted:
         return True
     if turn.began - group[-1].ended > timedelta(minutes=settings.silence_minutes):
@@ -119,10 +215,10 @@ def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSe
 def _context(
     before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings
 ) -> str:
-    """What was said in the last `overlap_minutes`, its end if that is more than `overlap_tokens`."""
+    """Return the turns of the last `overlap_minutes`, or the last `overlap_tokens` of them."""
     since = first.began - timedelta(minutes=settings.overlap_minutes)
     text = "\n\n".join(turn.text for turn in before if turn.ended >= since)
-    room = settings.overlap_tokens * CHARACTERS_PER_TOKEN
-    if len(text) <= room:
+    limit = settings.overlap_tokens * CHARACTERS_PER_TOKEN
+    if len(text) <= limit:
         return text
-    return "… " + text[len(text) - room :].partition(" ")[2] if room else ""
+    return "… " + text[len(text) - limit :].partition(" ")[2] if limit else ""

@@ -1,4 +1,4 @@
-"""Has waiting segments summarized: which are due, in which calls, and what becomes of the answers."""
+"""Summaries of queued segments: which ones to summarize now, in which calls, and how to handle failures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,44 +18,44 @@ from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
-from memkit.llm.calls import BudgetReachedError, Calls
-from memkit.llm.model import ModelError
+from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
+from memkit.llm.errors import ModelError
+from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
+from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.bullets import Bullet, read_bullets
-from memkit.summarize.evidence import evidence_for
-from memkit.summarize.groups import Candidate, grouped, in_order
-from memkit.summarize.prompt import make_task, turn_numbers
-from memkit.summarize.reading import find_segments
-from memkit.summarize.segments import Segment
+from memkit.summarize.bullets import Bullet, read_bullets, read_evidence
+from memkit.summarize.candidates import Candidate, group_into_calls, in_order, sessions_of
+from memkit.summarize.prompt import instructions, make_task, turn_numbers
+from memkit.summarize.segments import Segment, read_segments
 
 logger = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 
 QUIET_SECONDS = 5 * MINUTE
-"""After so long without a turn, in a project without a live session, nothing more is waited for."""
+"""A project without a live session and without a turn for this long gets its summaries at once."""
 
-AGAIN_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
-"""How long after each failure a segment is tried again; after one more it is given up."""
+RETRY_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
+"""The pause after each failure of a segment. After one more failure memkit gives it up."""
 
 LONGEST_PAUSE = 24 * HOUR
-"""However long a provider asks to wait, and however far the clock was ahead when that was noted."""
+"""The longest pause, whatever a provider asks for and however wrong the clock was."""
 
 GONE_SECONDS = 90 * 24 * HOUR
-"""How long a day that is gone from the memory, with its disk or by a checkout, may come back."""
+"""A missing day stays queued this long: its disk may be unplugged, or another branch checked out."""
 
 OUTAGE_SECONDS = 72 * HOUR
-"""How long at least it is tried if the provider as a whole is at fault."""
+"""The least time before memkit gives a segment up if its provider is at fault."""
 
 
 @dataclass(slots=True)
 class SummaryReport:
-    """What a run did: segments that got bullets, how many bullets, model calls, lines for people, the
-    roots of changed projects, and whether the budget ended it.
+    """The result of a round: summarized segments, bullets, model calls, failures as lines for users, and
+    the roots of changed projects.
     """
 
     segments: int = 0
@@ -65,8 +66,28 @@ class SummaryReport:
     is_out_of_budget: bool = False
 
 
+def run_summaries(
+    home: Home,
+    settings_of: Callable[[Project], Settings],
+    find_provider: Callable[[SummarizeSettings], Provider],
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.time,
+) -> SummaryReport:
+    """Make the model calls whose time has come in all projects, or none if another process makes some.
+
+    The caller updates the index of the report's projects.
+    """
+    report = SummaryReport()
+    if SummaryQueue(home):
+        calls = Calls(home, find_provider, clock)
+        with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
+            Summarizer(home, settings_of, calls, clock).run(report, should_stop)
+    return report
+
+
 class Summarizer:
-    """Summarizes for all projects of one memory home. The caller holds the summaries' lock."""
+    """Summarizes the projects of one memory home. The caller of `run` and `summarize` holds `calls_lock`."""
 
     def __init__(
         self,
@@ -78,18 +99,56 @@ class Summarizer:
         self.home = home
         self.settings_of = settings_of
         self.calls = calls
-        self.waiting = SummaryQueue(home)
+        self.queue = SummaryQueue(home)
         self._clock = clock
         self._archive = Archive(home)
 
-    def run_due(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
-        """Make the calls that are due now; what went wrong is in the report."""
-        for root, candidates in self.closed().items():
-            due = self._due(root, candidates)
-            if due:
-                self.summarize(root, due, report, should_stop)
+    def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
+        """Make the calls whose time has come, and put the results and errors into `report`."""
+        for root, candidates in self._queued_candidates().items():
+            ready = self._ready(root, candidates)
+            if ready:
+                self.summarize(root, ready, report, should_stop)
             if report.is_out_of_budget:
                 return
+
+    def select(self, project: Project, since: str) -> list[Candidate]:
+        """Return the closed segments of a project that are queued, oldest first, whatever their attempts.
+
+        With a day `since` (ISO), include all other segments from then on.
+        """
+        settings = self.settings_of(project)
+        if _is_excluded(project, settings):
+            return []
+        known = {one.session: one for one in self.queue if one.root == project.root}
+        wanted = {session: set(one.days) for session, one in known.items()}
+        journal = Journal(project)
+        for day in journal.days() if since else ():
+            if day >= since:
+                for session in journal.day(day).sessions():
+                    wanted.setdefault(session, set()).add(day)
+        live = _live_sessions(self.home)
+        found = []
+        for session, days in wanted.items():
+            tries = known[session].tries if session in known else {}
+            queued = QueuedSession(project.root, session, sorted(days), self._clock(), tries)
+            for day in queued.days:
+                segments = self._segments(journal, session, day, settings)
+                found += self._closed(queued, segments, settings, session in live)
+        return in_order(found)
+
+    def plan(self, candidates: Sequence[Candidate], settings: SummarizeSettings) -> Plan:
+        """Estimate the calls for `candidates`. Raise `NotConfiguredError`, `ConfigError`."""
+        calls = len(list(group_into_calls(candidates, settings)))
+        material = sum(one.segment.tokens for one in candidates)
+        return self.calls.plan(calls, material, instructions(settings), settings)
+
+    def requeue(self, candidates: Sequence[Candidate]) -> None:
+        """Queue the sessions of `candidates` durably, without their earlier attempts."""
+        for queued in sessions_of(candidates):
+            queued.tries.clear()
+            self.queue.add(queued.root, queued.session, queued.days, queued.changed)
+            self.queue.update(queued)
 
     def summarize(
         self,
@@ -98,14 +157,14 @@ class Summarizer:
         report: SummaryReport,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Summarize segments of one project, as many a call as fit."""
+        """Summarize segments of one project, as many per call as fit."""
         settings = self.settings_of(Project(root))
-        groups = list(grouped(candidates, settings.summarize))
+        groups = list(group_into_calls(candidates, settings.summarize))
         for number, group in enumerate(groups):
             if should_stop():
                 return
             try:
-                self._summarize(root, group, settings, report)
+                self._call(root, group, settings, report)
             except BudgetReachedError as error:
                 report.failures.append(str(error))
                 report.is_out_of_budget = True
@@ -117,93 +176,49 @@ class Summarizer:
                     self._note_failure([one for rest in groups[number:] for one in rest], error)
                     return
                 self._note_failure(group, error)
-            except Exception as error:  # or the same call would be made and paid for each minute
+            except Exception as error:  # without a note, each round would pay for the same call again
                 logger.exception("%s: a summary failed", root)
                 report.failures.append(f"{type(error).__name__}: {error}")
                 self._note_failure(group, error)
 
-    def closed(self) -> dict[str, list[Candidate]]:
-        """All closed segments that may be tried now, by project, oldest first; what is done is forgotten."""
-        now = self._clock()
-        live = {one.session for one in LiveSessions(self.home)}
+    def _queued_candidates(self) -> dict[str, list[Candidate]]:
+        """Return the closed segments that may be tried now, oldest first, by project."""
+        live = _live_sessions(self.home)
         found: dict[str, list[Candidate]] = {}
-        for waiting in list(self.waiting):
-            project = Project(waiting.root)
+        for queued in list(self.queue):
+            project = Project(queued.root)
             try:
                 settings = self.settings_of(project)
                 if project.is_off or not settings.summarize.is_on or _is_excluded(project, settings):
                     continue
-                own = self._closed_of(project, waiting, settings, now, waiting.session in live)
-            except (MemkitError, OSError) as error:  # one session's trouble is not another's
-                logger.warning("session %s is not summarized: %s", waiting.session, error)
+                candidates = self._candidates_of(queued, settings, queued.session in live)
+            except (MemkitError, OSError) as error:  # other sessions may be fine
+                logger.warning("session %s is not summarized: %s", queued.session, error)
                 continue
-            if own:
-                found.setdefault(project.root, []).extend(own)
+            if candidates:
+                found.setdefault(project.root, []).extend(candidates)
         return {root: in_order(candidates) for root, candidates in found.items()}
 
-    def asked_for(self, project: Project, since: str) -> list[Candidate]:
-        """The closed segments of one project that wait, whatever became of them so far; with a day
-        `since` (ISO) also all others from then on. Oldest first.
-        """
-        settings = self.settings_of(project)
-        if _is_excluded(project, settings):
-            return []
-        known = {one.session: one for one in self.waiting if one.root == project.root}
-        wanted = {session: set(one.days) for session, one in known.items()}
-        journal = Journal(project)
-        for day in journal.days() if since else ():
-            if day >= since:
-                for session in journal.day(day).sessions():
-                    wanted.setdefault(session, set()).add(day)
-        now = datetime.fromtimestamp(self._clock())
-        live = {one.session for one in LiveSessions(self.home)}
-        found = []
-        for session, days in wanted.items():
-            tries = known[session].tries if session in known else {}
-            waiting = QueuedSession(project.root, session, sorted(days), self._clock(), tries)
-            for day in sorted(days):
-                segments = self._segments(journal, session, day, settings)
-                found += [
-                    Candidate(waiting, one)
-                    for one in segments
-                    if one.is_closed(now, settings.summarize, is_live=session in live)
-                ]
-        return in_order(found)
-
-    def keep(self, candidates: Sequence[Candidate]) -> None:
-        """Remember, durably, that these were asked for, and forget how earlier tries ended."""
-        for waiting in {id(one.waiting): one.waiting for one in candidates}.values():
-            waiting.tries.clear()
-            self.waiting.add(waiting.root, waiting.session, waiting.days, waiting.changed)
-            self.waiting.note(waiting, ())
-
-    def _closed_of(
-        self, project: Project, waiting: QueuedSession, settings: Settings, now: float, is_live: bool
+    def _candidates_of(
+        self, queued: QueuedSession, settings: Settings, is_live: bool
     ) -> list[Candidate]:
-        """The closed segments of one session; its days without any segment left are forgotten.
-
-        One that is gone altogether may be on a disk that is out, or in another checkout.
-        """
-        local = datetime.fromtimestamp(now)
-        journal = Journal(project)
+        """Return the segments of one session that may be tried now. Drop its finished days."""
+        now = self._clock()
+        journal = Journal(Project(queued.root))
         found, finished = [], []
-        for day in waiting.days:
-            segments = self._segments(journal, waiting.session, day, settings)
-            is_gone = not journal.path(day).exists()
-            if not segments and not (is_gone and now - waiting.changed < GONE_SECONDS):
+        for day in queued.days:
+            segments = self._segments(journal, queued.session, day, settings)
+            may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
+            if not segments and not may_return:
                 finished.append(day)
-            found += [
-                Candidate(waiting, segment)
-                for segment in segments
-                if segment.is_closed(local, settings.summarize, is_live=is_live)
-            ]
+            for one in self._closed(queued, segments, settings, is_live):
+                # A pause longer than the longest one comes from a clock that was wrong.
+                is_pausing = now < one.attempt.again <= now + LONGEST_PAUSE
+                if not (one.attempt.given_up or is_pausing):
+                    found.append(one)
         if finished:
-            self.waiting.note(waiting, finished)
-        return [
-            one
-            for one in found
-            if not one.tried.given_up and not now < one.tried.again <= now + LONGEST_PAUSE
-        ]
+            self.queue.update(queued, finished)
+        return found
 
     def _segments(
         self, journal: Journal, session: str, day: str, settings: Settings
@@ -211,32 +226,47 @@ class Summarizer:
         if not settings.memory.shared and journal.is_public(day):
             logger.info("%s gets no bullets: git tracks it, and memory.shared is off", journal.path(day))
             return []
-        unanswered = Sessions(self.home).load(session).prompts
-        return find_segments(
-            journal, self._archive, session, day, settings.summarize, unanswered
+        open_prompts = Sessions(self.home).load(session).prompts
+        return read_segments(
+            journal, self._archive, session, day, settings.summarize, open_prompts
         )
 
-    def _due(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """What is to be summarized now: all, if that has waited long enough or nothing more is to come
-        soon; else what fills whole calls.
+    def _closed(
+        self, queued: QueuedSession, segments: Sequence[Segment], settings: Settings, is_live: bool
+    ) -> list[Candidate]:
+        now = datetime.fromtimestamp(self._clock())
+        return [
+            Candidate(queued, segment)
+            for segment in segments
+            if segment.is_closed(now, settings.summarize, is_live=is_live)
+        ]
+
+    def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return the candidates to summarize now.
+
+        That is all of them after `wait_minutes`, or if no more turns are to come soon. Otherwise only
+        those that fill whole calls.
         """
         settings = self.settings_of(Project(root)).summarize
         now = self._clock()
         wait = 0.0 if settings.mode == "turn" else settings.wait_minutes * MINUTE
-        oldest = min(one.segment.turns[-1].ended for one in candidates)
+        oldest = min(one.segment.turns[-1].ended for one in candidates).timestamp()
+        newest = max(one.queued.changed for one in candidates)
         is_live = any(one.root == root for one in LiveSessions(self.home))
-        newest = max(one.waiting.changed for one in candidates)
-        # A time ahead of now is one of a clock that was wrong.
+        # A time in the future comes from a clock that was wrong.
         is_quiet = not is_live and not 0 <= now - newest < QUIET_SECONDS
-        if is_quiet or not 0 <= now - oldest.timestamp() < wait:
+        if is_quiet or not 0 <= now - oldest < wait:
             return list(candidates)
-        *full, _ = grouped(candidates, settings)
+        *full, _ = group_into_calls(candidates, settings)
         return [one for group in full for one in group]
 
-    def _summarize(
+    def _call(
         self, root: str, group: Sequence[Candidate], settings: Settings, report: SummaryReport
     ) -> None:
-        """One call. Raises `BudgetReachedError`, `ModelError`, `JournalError`."""
+        """Make one call and write its bullets.
+
+        Raise `BudgetReachedError`, `ModelError`, `ConfigError`, `JournalError`.
+        """
         segments = [one.segment for one in group]
         clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(segments, settings.summarize, clean)
@@ -246,14 +276,14 @@ class Summarizer:
             found = read_bullets(
                 reply.value,
                 turn_numbers(segments),
-                evidence_for(journal, self._archive, segments),
+                read_evidence(journal, self._archive, segments),
                 clean,
-                # Small talk deserves no bullet; a model that says so twice is believed.
-                may_be_empty=any(one.tried.count for one in group),
+                # Small talk deserves no bullet: accept that answer the second time.
+                may_be_empty=any(one.attempt.count for one in group),
             )
         unindexed.mark(self.home, root)
-        for place, one in enumerate(group):
-            self._write(journal, one, found.get(place, []), report)
+        for index, one in enumerate(group):
+            self._write(journal, one, found.get(index, []), report)
         report.projects.add(root)
 
     def _write(
@@ -264,28 +294,38 @@ class Summarizer:
         lines = [bullet.line for bullet in bullets if bullet.grip not in forgotten]
         if not journal.summarize(one.segment.day, turns, lines):
             path = journal.path(one.segment.day)
-            self._note_failure([one], JournalError(f"{path} was changed meanwhile; tried again later"))
+            error = JournalError(f"{path} changed during the call; memkit tries again later")
+            self._note_failure([one], error)
             return
         report.segments += 1
         report.bullets += len(lines)
-        if one.waiting.tries.pop(one.segment.id, None) is not None:
-            self.waiting.note(one.waiting, ())
+        if one.queued.tries.pop(one.segment.id, None) is not None:
+            self.queue.update(one.queued)
 
     def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
-        """Say when each of the segments is tried again, or that it is given up."""
+        """Store when memkit tries each of the segments again, or that it gives them up."""
         now = self._clock()
+        is_outage = _concerns_all(error)
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0
-        patience = OUTAGE_SECONDS if _concerns_all(error) else 0.0
         for one in group:
-            count = one.tried.count + 1
-            since = one.tried.since or now
-            is_last = count > len(AGAIN_SECONDS) and now - since >= patience
-            pause = max(asked, AGAIN_SECONDS[min(count, len(AGAIN_SECONDS)) - 1])
-            again = now + min(pause, LONGEST_PAUSE)
-            suspect = one.tried.is_suspect or not _concerns_all(error)
-            one.waiting.tries[one.segment.id] = Attempt(count, since, again, str(error), is_last, suspect)
-        for waiting in {id(one.waiting): one.waiting for one in group}.values():
-            self.waiting.note(waiting, ())
+            count = one.attempt.count + 1
+            since = one.attempt.since or now
+            is_last = count > len(RETRY_SECONDS) and (not is_outage or now - since >= OUTAGE_SECONDS)
+            pause = max(asked, RETRY_SECONDS[min(count, len(RETRY_SECONDS)) - 1])
+            one.queued.tries[one.segment.id] = Attempt(
+                count=count,
+                since=since,
+                again=now + min(pause, LONGEST_PAUSE),
+                reason=str(error),
+                given_up=is_last,
+                is_suspect=one.attempt.is_suspect or not is_outage,
+            )
+        for queued in sessions_of(group):
+            self.queue.update(queued)
+
+
+def _live_sessions(home: Home) -> set[str]:
+    return {one.session for one in LiveSessions(home)}
 
 
 def _is_excluded(project: Project, settings: Settings) -> bool:
@@ -293,5 +333,5 @@ def _is_excluded(project: Project, settings: Settings) -> bool:
 
 
 def _concerns_all(error: Exception) -> bool:
-    """Whether it is no fault of a segment: the provider's, or that of the instructions."""
+    """Whether the provider or the instructions are at fault, not a segment."""
     return error.concerns_all if isinstance(error, ModelError) else isinstance(error, ConfigError)

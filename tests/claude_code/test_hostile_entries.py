@@ -15,7 +15,7 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.transcript import MAX_DEPTH, Transcript
 from memkit.claude_code.turn import read_turns
-from memkit.llm.providers import chat_completions
+from memkit.llm import chat_completions
 from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
@@ -122,5 +122,5 @@ def test_what_is_nested_deeper_than_the_limit_is_left_out(stage: Stage) -> None:
 
 def test_an_answer_of_a_model_server_that_is_nested_too_deep_is_none() -> None:
     answer = httpx.Response(500, content=nested(100_000, "list").encode())
-    assert chat_completions._body(answer) == {}
-    assert chat_completions._said(answer) == "Internal Server Error"
+    assert chat_completions._json(answer) is None
+    assert chat_completions._error_message(answer) == "Internal Server Error"

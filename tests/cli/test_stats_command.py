@@ -40,10 +40,10 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def test_everything_there_is(run: Run, memory: Memory) -> None:
     now = time.time()
     ledger = Ledger(memory.home)
-    ledger.end(
+    ledger.record(
         Call("1", now, "summarize", "anthropic", "m", memory.project.root, 100, 20, 0.5, "ok")
     )
-    ledger.end(Call("2", now, "summarize", "anthropic", "m", "/another", 100, 20, 0.5, "ok"))
+    ledger.record(Call("2", now, "summarize", "anthropic", "m", "/another", 100, 20, 0.5, "ok"))
     usage.note(memory.home, "pointers", ["aaaa"])
     usage.note(memory.home, "expand", ["aaaa"])
     found = run(memory, "stats", "--json").json

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm import providers
+from memkit import llm
+from memkit.llm.errors import UnavailableError
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import UnavailableError
 from memkit.settings.load import Settings
 from tests.cli.conftest import Outcome, Run
 from tests.memory import Memory
@@ -20,7 +20,7 @@ from tests.summarize.stage import ScriptedProvider, bullet
 def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Summaries are on, and this model writes them."""
     provider = ScriptedProvider()
-    monkeypatch.setattr(providers, "find_provider", lambda settings: provider)
+    monkeypatch.setattr(llm, "find_provider", lambda settings: provider)
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "anthropic")
     return provider
 
@@ -37,7 +37,7 @@ def test_off_is_no_error(run: Run, fresh: Memory) -> None:
     for command in ("summarize", "cost", "status"):
         found = run(fresh, command)
         assert (found.status, found.errors) == (0, "")
-    assert "Summaries are off." in run(fresh, "summarize").output
+    assert "Summaries are off" in run(fresh, "summarize").output
     assert run(fresh, "summarize", "--json").json == {"off": True}
     assert run(fresh, "cost").output == "No model was called.\n"
 
@@ -89,7 +89,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     assert f"memkit cite {grip}" in run(fresh, "expand", summary["id"]).output
 
     # Once more there is nothing to do, and nothing is paid.
-    assert "Nothing waits" in summarize(run, fresh, "--yes").output
+    assert "Nothing is waiting" in summarize(run, fresh, "--yes").output
     assert len(model.tasks) == 1
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from memkit import llm
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.llm import providers
 from memkit.llm.calls import calls_lock
 from memkit.llm.ledger import Call, Ledger
 from memkit.privacy.redact import redact
@@ -29,7 +29,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
     stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
     stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1], "decision")]}
     Path(stage.home.root, "config.toml").write_text('[summarize]\nprovider = "anthropic"\n')
-    monkeypatch.setattr(providers, "find_provider", lambda *_, **__: stage.provider)
+    monkeypatch.setattr(llm, "find_provider", lambda *_, **__: stage.provider)
     return stage
 
 
@@ -44,7 +44,7 @@ def test_it_tells_the_price_and_then_does_it(run: Run, memory: Memory, stage: Su
     assert stage.provider.tasks == []
     done = run(memory, "summarize", "--yes")
     assert (done.status, done.output.splitlines()[-1]) == (0, "1 segment summarized: 1 bullet in 1 call.")
-    assert run(memory, "summarize", "--yes").output.startswith("Nothing waits")
+    assert run(memory, "summarize", "--yes").output.startswith("Nothing is waiting")
     assert len(stage.provider.tasks) == 1
 
 
@@ -55,7 +55,7 @@ def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
         stage.add_turn(number, "words " * 330)
     assert "today's budget is reached" not in run(memory, "status").output
     spent = Call("c", time.time(), "summarize", "anthropic", "m", "/p", 193_000, 0, 0.0, "ok")
-    Ledger(stage.home).end(spent)
+    Ledger(stage.home).record(spent)
     assert "today's budget is reached, they go on tomorrow" in run(memory, "status").output
 
 
@@ -91,7 +91,7 @@ def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummarySta
         + f"\n- Found: {ESCAPE}it. <!-- grip:abc{ESCAPE}2 turns:00000000 -->\n"
     )
     call = Call("c", START.timestamp(), "summarize", f"x{ESCAPE}", f"y{ESCAPE}", f"/p{ESCAPE}")
-    Ledger(stage.home).end(call)
+    Ledger(stage.home).record(call)
     (waiting,) = SummaryQueue(stage.home)
     assert waiting.root == stage.project.root
     for command in (
@@ -116,7 +116,7 @@ def test_what_a_round_under_way_does_is_not_paid_for_twice(
         with calls_lock(stage.home):
             held.set()
             may_go.wait(60)
-            stage.summarizer.run_due(SummaryReport(), lambda: False)
+            stage.summarizer.run(SummaryReport(), lambda: False)
 
     thread = threading.Thread(target=round_of_the_service)
     thread.start()

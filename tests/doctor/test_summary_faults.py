@@ -19,7 +19,7 @@ def wait(bare: Patient, tried: Attempt | None = None) -> None:
     if tried is not None:
         (waiting,) = sessions
         tries = {"t1": tried}
-        sessions.note(
+        sessions.update(
             QueuedSession(waiting.root, waiting.session, waiting.days, waiting.changed, tries), ()
         )
 
@@ -44,19 +44,19 @@ def test_no_key(summarized: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unreachable_provider(summarized: Patient) -> None:
-    Ledger(summarized.home).end(call("unavailable"))
+    Ledger(summarized.home).record(call("unavailable"))
     wait(summarized, Attempt(1, time.time(), time.time() + 600, "anthropic is out of reach"))
     assert "anthropic is out of reach" in summarized.finding("summarizer-unreachable").what
-    Ledger(summarized.home).end(call("ok"))
+    Ledger(summarized.home).record(call("ok"))
     assert summarized.findings() == []
 
 
-def test_the_budget_is_reached(summarized: Patient) -> None:
-    Ledger(summarized.home).end(call("ok", 9_500))
+def test_the_budget_is_budget_reached(summarized: Patient) -> None:
+    Ledger(summarized.home).record(call("ok", 9_500))
     finding = summarized.finding("budget-reached")
     assert "9,500 of 10,000 tokens" in finding.what
     assert finding.level == "note"
-    Ledger(summarized.home).end(call("ok", 2_000))
+    Ledger(summarized.home).record(call("ok", 2_000))
     assert summarized.findings() == []
 
 
@@ -67,6 +67,6 @@ def test_given_up(summarized: Patient) -> None:
 
 def test_off_says_nothing(bare: Patient) -> None:
     wait(bare)
-    Ledger(bare.home).end(call("unavailable", 10**9))
+    Ledger(bare.home).record(call("unavailable", 10**9))
     assert bare.findings() == []
     assert Path(bare.home.ledger).exists()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.claude_cli import ClaudeCliProvider
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -16,7 +17,6 @@ from memkit.llm.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.claude_cli import ClaudeCliProvider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.e2e.client import ClaudeHome
@@ -153,7 +153,7 @@ def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
             ModelError,
             "too long",
         ),
-        (Truncated([text(PROSE)]), UnavailableError, "out of order"),
+        (Truncated([text(PROSE)]), UnavailableError, "unavailable"),
         (Stopped([text("")], "refusal"), RefusedError, "declined"),
         (Stopped([text(PROSE)], "max_tokens"), UnusableReplyError, "cut short"),
         ([text("")], UnusableReplyError, "no usable answer"),

@@ -12,9 +12,10 @@ from memkit.index.current import open_chunks
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange
 from memkit.journal.journal import Journal
 from memkit.journal.note import make_note
+from memkit.journal.old_versions import keep_replaced
 from memkit.llm.calls import Calls
 from memkit.privacy.tombstones import Tombstones
-from memkit.summarize.compaction import Compaction, Work
+from memkit.summarize.compaction import Compaction
 from tests.builders import SESSION
 from tests.capture.stage import NOW
 from tests.forget.remembered import WORD, Remembered
@@ -26,14 +27,26 @@ def fact(text: str, **citations: tuple[str, ...]) -> Fact:
     return Fact(text, "fact", Citations(**citations), DAY.isoformat())
 
 
-def compact(remembered: Remembered, *facts: Fact, name: str = MEMORY_FILE) -> None:
-    """Two compactions, so that a version with the facts is kept: one of `facts`, one of something else."""
+def compact(remembered: Remembered, *facts: Fact) -> None:
+    """Make two compactions, so that a version with the facts is kept: first `facts`, then another one."""
     stage = remembered.stage
     calls = Calls(stage.home, lambda _: pytest.fail("no model is asked"))
     compaction = Compaction(stage.project, stage.home, remembered.settings, calls, DAY)
-    work = Work(name, (), (), DAY.isoformat())
     for added in (facts, (fact("The celery is green.", turns=("99999999",)),)):
-        compaction.write(work, FactChange(frozenset(), added, DAY.isoformat()))
+        compaction.write(FactChange(frozenset(), added, DAY.isoformat()))
+    remembered.sync()
+
+
+def write_into_day(remembered: Remembered, name: str, *facts: Fact) -> None:
+    """Add facts to the page of a day, and keep an old version of it, as earlier versions of memkit did."""
+    stage, path = remembered.stage, remembered.journal.directory / name
+    text = path.read_text() if path.exists() else f"# {name.removesuffix('.md')}\n"
+    celery = fact("The celery is green.", turns=("99999999",))
+    lines = "\n".join(one.line for one in (*facts, celery))
+    section = f"## Facts <!-- compacted:{DAY.isoformat()} -->\n\n{lines}\n"
+    first, separator, rest = text.partition("\n## ")
+    path.write_text(f"{first}\n{section}{separator}{rest}")
+    keep_replaced(stage.home, stage.project, name, path.read_text(), DAY.isoformat())
     remembered.sync()
 
 
@@ -46,7 +59,10 @@ def memory(remembered: Remembered, name: str = MEMORY_FILE) -> str:
 def test_a_fact_goes_with_the_turn_it_rests_on(remembered: Remembered, name: str) -> None:
     first, second, _ = remembered.turns
     mine, other = fact("The carrot is orange.", turns=(first,)), fact(f"A {WORD}.", turns=(first, second))
-    compact(remembered, mine, other, name=name)
+    if name == MEMORY_FILE:
+        compact(remembered, mine, other)
+    else:
+        write_into_day(remembered, name, mine, other)
     assert any("replaced" in path for path in remembered.holders())
     selection = remembered.select(second)
     assert [set(one.facts) for one in remembered.find(selection).facts] == [{other.id}]

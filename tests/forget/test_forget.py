@@ -133,7 +133,7 @@ def test_what_waits_or_failed_is_forgotten_too(remembered: Remembered) -> None:
     SummaryQueue(stage.home).add(stage.project.root, SESSION, ["2026-03-04"], NOW)
     (waiting,) = SummaryQueue(stage.home)
     waiting.tries[second] = Attempt(1)
-    SummaryQueue(stage.home).note(waiting, ())
+    SummaryQueue(stage.home).update(waiting, ())
 
     remembered.forget(remembered.select(second))
     assert remembered.holders() == []

@@ -1,4 +1,4 @@
-"""A stand-in for an endpoint of chat completions, on the loopback."""
+"""A fake endpoint for chat completions on loopback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USAGE = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answers with: an object or raw bytes, of which `share` is sent."""
+    """An answer of the server: an object or raw bytes. Only `share` of it is sent."""
 
     body: Any
     status: int = 200
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Received:
-    """What came in; header names in lower case."""
+    """A received request, with header names in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -54,7 +54,7 @@ def called(arguments: Any, name: str = TOOL) -> dict[str, Any]:
 
 
 class ChatServer(ThreadingHTTPServer):
-    """Answers `POST` with what `script` says."""
+    """Answers each `POST` with the result of `script`."""
 
     daemon_threads = True
 
@@ -68,7 +68,7 @@ class ChatServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no error of the server."""
+        """Ignore clients that close the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):

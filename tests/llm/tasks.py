@@ -1,4 +1,4 @@
-"""What providers are asked for in tests."""
+"""Tasks for providers in tests."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ SCHEMA: dict[str, Any] = {
 BULLETS = {"bullets": ["The gateway listens on 7443."]}
 MATERIAL = "Which port? 7443. A lone surrogate: \udc80."
 PROSE = "Sure, I can help you with the gateway!"
-"""How a model answers that takes the transcript for a conversation with itself."""
+"""An answer of a model that joins the conversation instead of summarizing it."""
 
 TASK = Task("Tell what was decided.", MATERIAL, TOOL, SCHEMA, max_tokens=1234)

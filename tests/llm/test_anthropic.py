@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.anthropic import AnthropicProvider
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -17,7 +18,6 @@ from memkit.llm.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.anthropic import AnthropicProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
@@ -34,8 +34,10 @@ def api() -> Iterator[MessagesApi]:
 
 
 def provider(api: MessagesApi, **options: Any) -> AnthropicProvider:
-    options = {"key": KEY, "base_url": api.url, "timeout": 30.0, **options}
-    return AnthropicProvider("claude-haiku-4-5", **options)
+    settings = SummarizeSettings(
+        base_url=options.pop("base_url", api.url), timeout_seconds=options.pop("timeout", 30.0)
+    )
+    return AnthropicProvider(settings, {"ANTHROPIC_API_KEY": KEY}, **options)
 
 
 def failed(api: MessagesApi, *replies: Reply, **options: Any) -> ModelError:
@@ -77,7 +79,7 @@ def test_answer(api: MessagesApi) -> None:
 
 
 def test_rate_limit(api: MessagesApi) -> None:
-    """The SDK tries again as soon as it is told to; a long wait is left to the caller."""
+    """The SDK retries after a short wait; a long wait is left to the caller."""
     error = failed(api, Failure(429, "rate_limit_error", "Slow down.", SOON))
     assert isinstance(error, RateLimitedError)
     assert error.retry_after == 0.01
@@ -90,7 +92,7 @@ def test_rate_limit(api: MessagesApi) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 529])
-def test_out_of_order(api: MessagesApi, status: int) -> None:
+def test_server_error(api: MessagesApi, status: int) -> None:
     error = failed(api, Failure(status, "api_error", "Overloaded", SOON))
     assert type(error) is UnavailableError
     assert "Overloaded" in str(error)
@@ -103,7 +105,7 @@ def test_another_try_succeeds(api: MessagesApi) -> None:
     assert provider(api).ask(TASK).value == BULLETS
 
 
-def test_no_answer_in_time(api: MessagesApi) -> None:
+def test_timeout(api: MessagesApi) -> None:
     is_over = threading.Event()
 
     def wait(request: Request) -> Reply:
@@ -119,7 +121,7 @@ def test_no_answer_in_time(api: MessagesApi) -> None:
         is_over.set()
 
 
-def test_nobody_listens(api: MessagesApi) -> None:
+def test_unreachable(api: MessagesApi) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     with pytest.raises(UnavailableError, match="cannot be reached"):
@@ -151,8 +153,8 @@ def test_no_credit(api: MessagesApi) -> None:
     assert "no credit left" in str(error)
 
 
-def test_request_is_not_taken(api: MessagesApi) -> None:
-    """That of another segment may be."""
+def test_rejected_request(api: MessagesApi) -> None:
+    """The request for another segment may be accepted."""
     error = failed(api, Failure(400, "invalid_request_error", f"prompt is too long {KEY}\nsecond"))
     assert type(error) is ModelError
     assert not error.concerns_all
@@ -187,7 +189,7 @@ def test_request_is_not_taken(api: MessagesApi) -> None:
     ],
 )
 def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError]) -> None:
-    """It has been paid for all the same."""
+    """It costs tokens like any other answer."""
     error = failed(api, reply)
     assert type(error) is kind
     assert not error.concerns_all
@@ -198,13 +200,13 @@ def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError])
 def test_settings(api: MessagesApi) -> None:
     api.script = lambda request: CALL
     environ = {"ANTHROPIC_AUTH_TOKEN": "a-token", "ANTHROPIC_BASE_URL": api.url}
-    chosen = AnthropicProvider.configured(SummarizeSettings(provider="anthropic"), environ)
+    chosen = AnthropicProvider(SummarizeSettings(provider="anthropic"), environ)
     assert (chosen.name, chosen.model) == ("anthropic", "claude-haiku-4-5")
     chosen.ask(TASK)
     assert sent_key(api.requests[-1]) == "a-token"
 
     settings = SummarizeSettings(provider="anthropic", model="claude-sonnet-5", base_url=api.url)
     environ = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
-    AnthropicProvider.configured(settings, environ).ask(TASK)
+    AnthropicProvider(settings, environ).ask(TASK)
     assert sent_key(api.requests[-1]) == KEY
     assert api.requests[-1].body["model"] == "claude-sonnet-5"

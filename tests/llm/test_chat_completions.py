@@ -1,4 +1,4 @@
-"""Chat completions against a stand-in on the loopback."""
+"""Chat completions against a fake server on loopback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -20,7 +21,6 @@ from memkit.llm.model import (
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.chat_completions import SERVICES, ChatCompletionsProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.chat_server import (
     Answer,
@@ -44,9 +44,13 @@ def server() -> Iterator[ChatServer]:
 
 
 def provider(server: ChatServer, name: str = "openai", **options: Any) -> ChatCompletionsProvider:
-    options = {"key": KEY, "timeout": 30.0, "pause": 0.0, **options}
-    url = options.pop("url", server.url)
-    return ChatCompletionsProvider(SERVICES[name], url, "a-model", **options)
+    settings = SummarizeSettings(
+        model="a-model",
+        base_url=options.pop("url", server.url),
+        timeout_seconds=options.pop("timeout", 30.0),
+    )
+    environ = dict.fromkeys(SERVICES[name].keys, KEY)
+    return ChatCompletionsProvider(SERVICES[name], settings, environ, pause=0.0, **options)
 
 
 def failed(server: ChatServer, *answers: Answer, **options: Any) -> ModelError:
@@ -88,12 +92,12 @@ def test_answer(server: ChatServer) -> None:
     "content", [json.dumps(BULLETS), f"```json\n{json.dumps(BULLETS, indent=1)}\n```\n"]
 )
 def test_json_in_place_of_a_call(server: ChatServer, content: str) -> None:
-    """Servers that know no functions answer like this."""
+    """Servers without function calls answer like this."""
     server.script = lambda received: completion({"content": content})
     assert provider(server, "ollama").ask(TASK).value == BULLETS
 
 
-def test_thoughts_are_written_tokens(server: ChatServer) -> None:
+def test_thoughts_count_as_output_tokens(server: ChatServer) -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 620}
     server.script = lambda received: completion(called(BULLETS), usage=usage)
     assert provider(server, "google").ask(TASK).usage.tokens_out == 520
@@ -110,14 +114,14 @@ def test_rate_limit(server: ChatServer) -> None:
     assert len(server.requests) == 4
 
 
-def test_wait_until_a_date(server: ChatServer) -> None:
+def test_retry_after_as_a_date(server: ChatServer) -> None:
     past = Answer({}, 503, {"retry-after": formatdate(0, usegmt=True)})
     assert failed(server, past).retry_after == 0
     assert failed(server, Answer({}, 503, {"retry-after": "soon"})).retry_after is None
 
 
 @pytest.mark.parametrize("status", [500, 529])
-def test_out_of_order(server: ChatServer, status: int) -> None:
+def test_server_error(server: ChatServer, status: int) -> None:
     found = failed(server, error(status, "Overloaded"))
     assert type(found) is UnavailableError
     assert "Overloaded" in str(found)
@@ -130,7 +134,7 @@ def test_another_try_succeeds(server: ChatServer) -> None:
     assert provider(server).ask(TASK).value == BULLETS
 
 
-def test_no_answer_in_time(server: ChatServer) -> None:
+def test_timeout(server: ChatServer) -> None:
     is_over = threading.Event()
 
     def wait(received: Received) -> Answer:
@@ -145,7 +149,7 @@ def test_no_answer_in_time(server: ChatServer) -> None:
         is_over.set()
 
 
-def test_nobody_listens(server: ChatServer) -> None:
+def test_unreachable(server: ChatServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://someone:{KEY}@127.0.0.1:{closed.getsockname()[1]}/v1"
     found = failed(server, CALL, url=url)
@@ -179,13 +183,13 @@ def test_truncated(server: ChatServer) -> None:
     ],
     ids=["401", "403", "400 of Google", "404", "429 for good", "402", "307"],
 )
-def test_somebody_has_to_act(server: ChatServer, answer: Answer, advice: str) -> None:
+def test_errors_that_the_user_must_fix(server: ChatServer, answer: Answer, advice: str) -> None:
     found = failed(server, answer)
     assert type(found) is NotConfiguredError
     assert advice in str(found)
 
 
-def test_request_is_not_taken(server: ChatServer) -> None:
+def test_rejected_request(server: ChatServer) -> None:
     found = failed(server, error(400, f"context length\nexceeded {KEY} " + "x" * 1000))
     assert type(found) is ModelError
     assert "context length exceeded [redacted:key]" in str(found)
@@ -221,7 +225,7 @@ def test_request_is_not_taken(server: ChatServer) -> None:
     ],
 )
 def test_unusable_answer(server: ChatServer, answer: Answer, kind: type[ModelError]) -> None:
-    """It has been paid for all the same."""
+    """It costs tokens like any other answer."""
     found = failed(server, answer)
     assert type(found) is kind
     assert found.usage.tokens_in == 100
@@ -235,16 +239,16 @@ def test_unreadable_answer(server: ChatServer) -> None:
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
 def test_services(name: str) -> None:
-    """What each is asked for at its own address, where no test can go."""
+    """The request of each service to its default address, which no test can reach."""
     service = SERVICES[name]
     environ = dict.fromkeys(service.keys, KEY)
-    found = ChatCompletionsProvider.configured(service, SummarizeSettings(), environ)
+    found = ChatCompletionsProvider(service, SummarizeSettings(), environ)
     assert (found.name, found.model) == (name, service.model)
     request = found._request(TASK)
     assert request[service.limit] == TASK.max_tokens
     assert request.get("reasoning_effort") == service.extra.get("reasoning_effort")
     other = SummarizeSettings(model="another")
-    found = ChatCompletionsProvider.configured(service, other, environ)
+    found = ChatCompletionsProvider(service, other, environ)
     assert found.model == "another"
     assert "reasoning_effort" not in found._request(TASK)
 
@@ -253,16 +257,16 @@ def test_key_is_needed_only_at_the_usual_address(server: ChatServer) -> None:
     server.script = lambda received: CALL
     service = SERVICES["openai"]
     with pytest.raises(NotConfiguredError, match="set the environment variable OPENAI_API_KEY"):
-        ChatCompletionsProvider.configured(service, SummarizeSettings(), {"OPENAI_API_KEY": " "})
+        ChatCompletionsProvider(service, SummarizeSettings(), {"OPENAI_API_KEY": " "})
     with pytest.raises(NotConfiguredError, match="more than a key"):
-        ChatCompletionsProvider.configured(service, SummarizeSettings(), {"OPENAI_API_KEY": "a b"})
+        ChatCompletionsProvider(service, SummarizeSettings(), {"OPENAI_API_KEY": "a b"})
     settings = SummarizeSettings(base_url=server.url + "/")
-    ChatCompletionsProvider.configured(service, settings, {}).ask(TASK)
+    ChatCompletionsProvider(service, settings, {}).ask(TASK)
     assert "authorization" not in server.requests[-1].headers
 
 
-def test_ollama_is_where_its_own_variable_says(server: ChatServer) -> None:
+def test_ollama_host_variable(server: ChatServer) -> None:
     server.script = lambda received: CALL
     environ = {"OLLAMA_HOST": server.url.removeprefix("http://").removesuffix("/v1")}
-    found = ChatCompletionsProvider.configured(SERVICES["ollama"], SummarizeSettings(), environ)
+    found = ChatCompletionsProvider(SERVICES["ollama"], SummarizeSettings(), environ)
     assert found.ask(TASK).value == BULLETS

@@ -1,24 +1,24 @@
-"""What the client prints, of versions that are not at hand: the real one is run in `tests/e2e`."""
+"""The output of Claude Code, also of old versions; `tests/e2e` runs the real one."""
 
 from __future__ import annotations
 
 import json
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from memkit.llm.model import (
+from memkit.llm.claude_cli import read_result
+from memkit.llm.errors import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
-    Reply,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.providers.claude_result import read_result
-from memkit.llm.providers.program import Ended
+from memkit.llm.model import Reply
 from tests.llm.tasks import BULLETS, PROSE, SCHEMA
 
 USAGE = {
@@ -29,10 +29,14 @@ USAGE = {
 }
 
 
+def ended(output: str, errors: str = "", status: int = 0) -> CompletedProcess[str]:
+    return CompletedProcess(["claude"], status, output, errors)
+
+
 def read(**result: Any) -> Reply:
     printed = {"type": "result", "subtype": "success", "is_error": False, "usage": USAGE}
     printed |= {"total_cost_usd": 0.0125, **result}
-    return read_result(Ended(0, json.dumps(printed), ""), SCHEMA, "haiku")
+    return read_result(ended(json.dumps(printed)), SCHEMA, "haiku")
 
 
 def failed(**result: Any) -> ModelError:
@@ -58,7 +62,7 @@ def test_json_in_the_text_of_versions_without_schemas() -> None:
 def test_verbose_output_is_a_list_of_events() -> None:
     result = {"type": "result", "structured_output": BULLETS}
     printed = json.dumps([{"type": "system"}, {"type": "assistant"}, result])
-    assert read_result(Ended(0, printed, ""), SCHEMA, "haiku").value == BULLETS
+    assert read_result(ended(printed), SCHEMA, "haiku").value == BULLETS
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_verbose_output_is_a_list_of_events() -> None:
 )
 @pytest.mark.parametrize("is_error", [True, False])
 def test_error_texts(text: str, kind: type[ModelError], is_error: bool) -> None:
-    """Some versions give them as answers."""
+    """Some versions report them as answers."""
     error = failed(result=text, is_error=is_error)
     assert type(error) is kind
     assert text.split("|")[0].split("{")[0].strip()[:20] in str(error)
@@ -107,4 +111,4 @@ def test_no_answer(result: dict[str, Any], kind: type[ModelError]) -> None:
 @pytest.mark.parametrize("output", ["", "Execution error", "null", "[]", "3", '{"type": "system"}'])
 def test_no_result(output: str) -> None:
     with pytest.raises(UnavailableError, match="without a result"):
-        read_result(Ended(1, output, "Segmentation fault\n"), SCHEMA, "haiku")
+        read_result(ended(output, "Segmentation fault\n", 1), SCHEMA, "haiku")

@@ -1,4 +1,4 @@
-"""Which provider the settings come to."""
+"""The provider that the settings select."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm.model import ModelError, NotConfiguredError, Provider
-from memkit.llm.providers import claude_cli, find_provider
+from memkit.llm import claude_cli, find_provider
+from memkit.llm.errors import ModelError, NotConfiguredError
+from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import TASK
@@ -16,8 +17,8 @@ from tests.llm.tasks import TASK
 
 @pytest.fixture(autouse=True)
 def no_program_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine may have Claude Code."""
-    monkeypatch.setattr(claude_cli, "_PLACES_FOR_ALL", ())
+    """Hide a Claude Code that is installed on this machine."""
+    monkeypatch.setattr(claude_cli, "_SYSTEM_PROGRAMS", ())
 
 
 def find(name: str, home: Path, model: str = "", **environ: str) -> Provider:
@@ -62,7 +63,7 @@ def test_by_name(tmp_path: Path) -> None:
         ("claude-cli", "the program claude is not found"),
     ],
 )
-def test_not_there(tmp_path: Path, name: str, missing: str) -> None:
+def test_missing_key_or_program(tmp_path: Path, name: str, missing: str) -> None:
     with pytest.raises(NotConfiguredError, match=missing):
         find(name, tmp_path)
 
@@ -83,8 +84,8 @@ def test_program_that_cannot_be_used(tmp_path: Path, program: str, said: str) ->
         provider.ask(TASK)
 
 
-def test_version_that_knows_little(tmp_path: Path) -> None:
-    """It is given no option it does not name, and asked once for those; its text may be JSON."""
+def test_old_version_with_few_options(tmp_path: Path) -> None:
+    """memkit asks for its options once and uses only those; the answer may be JSON in the text."""
     program = (
         "#!/bin/sh\n"
         f"cd {tmp_path}\n"
@@ -109,7 +110,7 @@ def test_version_that_knows_little(tmp_path: Path) -> None:
     assert list((tmp_path / "memkit" / "run" / "nowhere").iterdir()) == []
 
 
-def test_instructions_that_are_no_argument(tmp_path: Path) -> None:
+def test_instructions_that_do_not_fit_an_argument(tmp_path: Path) -> None:
     options = "--output-format --tools --no-session-persistence --system-prompt"
     put_program(tmp_path / "bin" / "claude", f"#!/bin/sh\necho '{options}'\n")
     provider = find("claude-cli", tmp_path)

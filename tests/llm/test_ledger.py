@@ -1,4 +1,4 @@
-"""The ledger: durable, readable after an accident, and added up."""
+"""The ledger: durable records, damaged lines, and sums."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(Home(str(tmp_path / "home")))
 
 
-def test_the_end_takes_the_place_of_the_estimate(ledger: Ledger) -> None:
-    ledger.begin(CALL)
+def test_the_end_of_a_call_replaces_its_estimate(ledger: Ledger) -> None:
+    ledger.record(CALL)
     assert ledger.today(NOW).tokens == 5000
-    ledger.end(replace(CALL, tokens_out=300, usd=0.0025, outcome="ok", seconds=1.5))
+    ledger.record(replace(CALL, tokens_out=300, usd=0.0025, outcome="ok", seconds=1.5))
     assert [call.tokens for call in ledger.calls()] == [1300]
     assert ledger.today(NOW).failed == 0
     assert ledger.today(NOW + 86_400).calls == 0
     assert ledger.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_unknown_price_is_not_nothing(ledger: Ledger) -> None:
-    ledger.end(replace(CALL, usd=None))
-    ledger.end(replace(CALL, id="c2", usd=0.5))
+def test_an_unknown_price_is_not_zero(ledger: Ledger) -> None:
+    ledger.record(replace(CALL, usd=None))
+    ledger.record(replace(CALL, id="c2", usd=0.5))
     added = total(ledger.calls())
     assert (added.usd, added.unpriced, added.calls) == (0.5, 1, 2)
 
 
 @pytest.mark.parametrize("damage", [b"{half a line", b"\xff\xfe\n", b"[1, 2]\n", b'{"id": 7}\n', b"\n\n"])
-def test_a_damaged_line_costs_that_line_alone(ledger: Ledger, damage: bytes) -> None:
-    ledger.begin(CALL)
+def test_a_damaged_line_loses_only_that_line(ledger: Ledger, damage: bytes) -> None:
+    ledger.record(CALL)
     with ledger.path.open("ab") as file:
         file.write(damage)
-    ledger.begin(replace(CALL, id="c2"))
+    ledger.record(replace(CALL, id="c2"))
     assert [call.id for call in ledger.calls()] == ["c1", "c2"]
 
 
 def test_calls_since_a_day(ledger: Ledger) -> None:
     for days in range(3):
-        ledger.begin(replace(CALL, id=f"c{days}", time=NOW + days * 86_400))
+        ledger.record(replace(CALL, id=f"c{days}", time=NOW + days * 86_400))
     assert [call.id for call in ledger.calls("2026-11-21")] == ["c1", "c2"]

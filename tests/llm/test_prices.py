@@ -1,4 +1,4 @@
-"""What calls cost."""
+"""Prices of calls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from memkit.llm.model import TokenUsage
-from memkit.llm.prices import _table, price, prices_as_of
-from memkit.llm.providers.anthropic import USUAL_MODEL
-from memkit.llm.providers.chat_completions import SERVICES
+from memkit.llm.anthropic import DEFAULT_MODEL
+from memkit.llm.chat_completions import SERVICES
+from memkit.llm.errors import TokenUsage
+from memkit.llm.ledger import _prices, price, prices_as_of
 from memkit.settings import SummarizeSettings
 
 MILLION = 1_000_000
@@ -39,7 +39,7 @@ def test_price(provider: str, model: str, dollars: float | None) -> None:
     assert price(provider, model, BOTH) == pytest.approx(dollars)
 
 
-def test_what_a_cache_held_costs_less() -> None:
+def test_cached_tokens_cost_less() -> None:
     usage = TokenUsage(tokens_in=10 * MILLION, cache_read=4 * MILLION, cache_written=2 * MILLION)
     dollars = price("anthropic", "claude-haiku-4-5", usage)
     assert dollars == pytest.approx(4 * 1.0 + 4 * 0.1 + 2 * 1.25)
@@ -47,7 +47,7 @@ def test_what_a_cache_held_costs_less() -> None:
     assert price("openai", "gpt-4o", read) == pytest.approx(1.25)
 
 
-def test_what_the_provider_says_counts() -> None:
+def test_the_price_of_the_provider_counts() -> None:
     usage = TokenUsage(tokens_in=MILLION, usd=0.25)
     assert price("claude-cli", "claude-haiku-4-5", usage) == 0.25
     assert price("openai", "no such model", usage) == 0.25
@@ -68,17 +68,17 @@ def test_other_addresses(url: str, dollars: float | None) -> None:
     assert price("openai", "gpt-5-mini", BOTH, url) == dollars
 
 
-def test_usual_models_have_a_price() -> None:
-    assert price("anthropic", USUAL_MODEL, BOTH) is not None
+def test_default_models_have_a_price() -> None:
+    assert price("anthropic", DEFAULT_MODEL, BOTH) is not None
     for service in SERVICES.values():
         assert price(service.name, service.model, BOTH) is not None
 
 
-def test_table() -> None:
-    """Every entry is whole, of a provider there is, and no cheaper to write than to read."""
+def test_prices() -> None:
+    """Every entry is complete, names a known provider, and costs at least as much to write as to read."""
     assert prices_as_of() > date(2026, 1, 1)
     (names, _) = get_args(get_type_hints(SummarizeSettings, include_extras=True)["provider"])
-    for provider, table in _table().items():
+    for provider, table in _prices().items():
         if provider == "as_of":
             continue
         assert provider in get_args(names)

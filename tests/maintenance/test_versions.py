@@ -84,7 +84,7 @@ def test_a_session_that_waits_for_its_summary(home: Home) -> None:
 
 def test_the_ledger(home: Home) -> None:
     ledger = Ledger(home)
-    ledger.begin(Call("1", 1.0, "summary", "p", "m", "/r"))
+    ledger.record(Call("1", 1.0, "summary", "p", "m", "/r"))
     with ledger.path.open("a") as file:
         file.write('{"version": 2, "id": "2"}\n')
     with pytest.raises(NewerFileError, match="update memkit"):
@@ -219,7 +219,7 @@ def test_this_version_goes_on_with_what_released_ones_wrote(released: Path) -> N
     (session,) = Sessions(home)
     Sessions(home).save(session)
     assert list(Sessions(home)) == [session]
-    Ledger(home).begin(Call("call-2", WHEN.timestamp() + 1, "summary", "anthropic", "small", ROOT))
+    Ledger(home).record(Call("call-2", WHEN.timestamp() + 1, "summary", "anthropic", "small", ROOT))
     assert [one.id for one in Ledger(home).calls()] == ["call-1", "call-2"]
     assert Archive(home).append(SESSION, [*Archive(home).turns(SESSION), ArchivedTurn("b", ())]) == 1
     JobBook(home).pause("tidy", False)

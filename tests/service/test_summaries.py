@@ -1,4 +1,4 @@
-"""Rounds of summaries in the service: when it looks, and when it rests."""
+"""Rounds of summaries in the service: when they start, and the pauses."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from memkit.llm import providers
+from memkit import llm
 from memkit.service import summaries
 from memkit.service.summaries import Summaries
 from tests.summarize.stage import SummaryStage
 
 
 class Service:
-    """What the service does every few seconds; `now` is its clock, `effort` what a round works."""
+    """A fake service; `now` is its clock, `effort` the CPU seconds of a round."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
         self.stage = SummaryStage(root, **settings)
@@ -29,7 +29,7 @@ class Service:
         )
 
     def look(self, after: float) -> int:
-        """Look so many seconds later; how many calls were made by then."""
+        """Call `look` after some seconds, and return the number of calls so far."""
         self.now += after
         self.summaries.look(600)
         thread = self.summaries._thread
@@ -43,7 +43,7 @@ class Service:
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(**settings: Any) -> Service:
         service = Service(tmp_path, **settings)
-        monkeypatch.setattr(providers, "find_provider", lambda *_, **__: service.stage.provider)
+        monkeypatch.setattr(llm, "find_provider", lambda *_, **__: service.stage.provider)
 
         def thread_time() -> float:
             service.worked += service.effort
@@ -56,14 +56,14 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return make
 
 
-def test_what_waits_is_summarized_and_indexed(make: Any) -> None:
+def test_queued_turns_are_summarized_and_indexed(make: Any) -> None:
     service = make()
     assert service.look(0) == 1
     assert service.indexed == [service.stage.project.root]
     assert len(service.stage.bullets) == 1
 
 
-def test_a_spent_budget_is_said_once_in_a_quarter_of_an_hour(make: Any) -> None:
+def test_a_spent_budget_is_reported_every_quarter_of_an_hour(make: Any) -> None:
     service = make(daily_tokens=3000)
     for _ in range(10):
         assert service.look(61) == 0
@@ -72,7 +72,7 @@ def test_a_spent_budget_is_said_once_in_a_quarter_of_an_hour(make: Any) -> None:
     assert service.look(400) == 1
 
 
-def test_it_rests_in_proportion_to_what_looking_costs(make: Any) -> None:
+def test_the_pause_grows_with_the_cpu_time_of_a_round(make: Any) -> None:
     service = make(provider="none")
     service.effort = 30.0  # very many sessions wait
     service.look(0)
@@ -81,7 +81,7 @@ def test_it_rests_in_proportion_to_what_looking_costs(make: Any) -> None:
     assert service.look(11) == 1
 
 
-def test_once_it_stops_no_round_begins(make: Any) -> None:
+def test_no_round_begins_after_stop(make: Any) -> None:
     service = make()
     service.summaries.stop()
     assert service.look(100) == 0

@@ -1,4 +1,4 @@
-"""A memory home with turns to summarize, a clock that is set, and a model whose answers are scripted."""
+"""A memory home with turns to summarize, a fake clock, and a model with scripted answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from memkit.hook.project import Project
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
 from memkit.llm.calls import Calls, calls_lock
-from memkit.llm.model import ModelError, Reply, Task, TokenUsage
+from memkit.llm.errors import ModelError, TokenUsage
+from memkit.llm.model import Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
@@ -38,13 +39,13 @@ def numbers_in(task: Task) -> list[int]:
 
 
 def bullet_for_each(task: Task) -> dict[str, Any]:
-    """A bullet a turn."""
+    """Answer with one bullet per turn."""
     return {"bullets": [bullet("The person asked for something.", [n]) for n in numbers_in(task)]}
 
 
 @dataclass
 class ScriptedProvider:
-    """Answers with `answer`, or raises it; counts what it was asked, as a provider would."""
+    """Answers with `answer` or raises it, and records its tasks and usage."""
 
     answer: Answer = bullet_for_each
     name: str = "anthropic"
@@ -63,7 +64,7 @@ class ScriptedProvider:
 
 
 class SummaryStage:
-    """One project; `now` is the time that memkit sees."""
+    """One project; `now` is the current time for memkit."""
 
     def __init__(self, root: Path, **summarize: Any) -> None:
         self.home = Home(str(root / "home"))
@@ -77,7 +78,7 @@ class SummaryStage:
     def add_turn(
         self, minutes: float, text: str = "What is it?", answer: str = "It is that.", **fields: Any
     ) -> str:
-        """A turn that began so many minutes after the start; see `add`. Returns its id."""
+        """Add a turn that began some minutes after the start, and return its id; see `add`."""
         session = fields.pop("session", SESSION)
         is_live = fields.pop("is_live", True)
         turn, archived = self.turn(minutes, text, answer, session=session, **fields)
@@ -95,7 +96,7 @@ class SummaryStage:
         lasts: float = 0,
         compacted: bool = False,
     ) -> tuple[Turn, ArchivedTurn]:
-        """A turn, and as it is archived."""
+        """Return a turn and its archived form."""
         began = (START + timedelta(minutes=minutes)).astimezone()
         turn = Turn(
             id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer,
@@ -140,11 +141,11 @@ class SummaryStage:
         return Summarizer(self.home, lambda project: self.settings, calls, lambda: self.now.timestamp())
 
     def run(self, minutes: float) -> SummaryReport:
-        """A round of summaries, so many minutes after the start."""
+        """Run a round of summaries some minutes after the start."""
         self.now = START + timedelta(minutes=minutes)
         report = SummaryReport()
         with calls_lock(self.home):
-            self.summarizer.run_due(report, lambda: False)
+            self.summarizer.run(report, lambda: False)
         return report
 
     @property
@@ -157,7 +158,7 @@ class SummaryStage:
         return [line for line in self.text.splitlines() if "grip:" in line]
 
     def change(self, **summarize: Any) -> None:
-        """Other settings."""
+        """Change some settings."""
         before = msgspec.structs.asdict(self.settings.summarize)
         self.settings = Settings(summarize=SummarizeSettings(**{**before, **summarize}))
 

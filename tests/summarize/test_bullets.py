@@ -1,4 +1,4 @@
-"""What a model wrote, held against the turns it named."""
+"""Bullets of a model, checked against the turns they name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.llm.model import UnusableReplyError
+from memkit.llm.errors import UnusableReplyError
 from memkit.privacy.redact import redact
 from memkit.summarize.bullets import Bullet, claims, is_proved, read_bullets
 from tests.summarize.stage import bullet
@@ -17,12 +17,13 @@ from tests.summarize.stage import bullet
 TURNS = {
     "t1": "The gateway listens on 7443, see deploy/gateway.yaml. Commit 3fa9c1d. It took 1.5 s.",
     "t2": "We agreed: `pytest -q tests/unit` must pass; ERR_404 came from PolicyController.",
+    "t3": "",
 }
 NUMBERS = {1: (0, "t1"), 2: (0, "t2"), 3: (1, "t3")}
 
 
 def read(*bullets: Any) -> dict[int, list[Bullet]]:
-    return read_bullets({"bullets": list(bullets)}, NUMBERS, lambda turn: TURNS.get(turn, ""), redact)
+    return read_bullets({"bullets": list(bullets)}, NUMBERS, TURNS, redact)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def read(*bullets: Any) -> dict[int, list[Bullet]]:
         ("He said “it is fine”.", False),
     ],
 )
-def test_what_a_bullet_says_must_stand_in_its_turns(text: str, proved: bool) -> None:
+def test_a_bullet_is_proved_only_by_its_turns(text: str, proved: bool) -> None:
     assert is_proved(text, [TURNS["t1"]]) is proved
 
 
@@ -71,28 +72,28 @@ def test_bullets_go_to_the_segment_of_their_turns() -> None:
         None,
     ],
 )
-def test_what_rests_on_nothing_is_dropped(item: Any) -> None:
+def test_a_bullet_without_a_valid_turn_is_dropped(item: Any) -> None:
     with pytest.raises(UnusableReplyError):
         read(item)
     assert [one.text for one in read(item, bullet("Kept.", [1]))[0]] == ["Kept."]
 
 
 @pytest.mark.parametrize("value", [{}, {"bullets": "none"}, {"bullets": []}, {"bullets": None}])
-def test_an_answer_of_another_form(value: dict[str, Any]) -> None:
+def test_an_answer_of_the_wrong_form_is_unusable(value: dict[str, Any]) -> None:
     with pytest.raises(UnusableReplyError):
-        read_bullets(value, NUMBERS, TURNS.__getitem__, redact)
+        read_bullets(value, NUMBERS, TURNS, redact)
 
 
-def test_a_bullet_said_twice_stands_once() -> None:
+def test_a_duplicate_bullet_is_dropped() -> None:
     assert len(read(bullet("Same.", [1]), bullet("Same.", [1]))[0]) == 1
 
 
-def test_signs_and_labels_of_the_models_own_are_taken_off() -> None:
+def test_bullet_signs_and_labels_of_the_model_are_removed() -> None:
     (one,) = read(bullet("- Decided: port 7443.", [1], "decision"))[0]
     assert one.line.startswith("- Decided: port 7443. <!-- grip:")
 
 
-def test_secrets_do_not_come_back() -> None:
+def test_secrets_in_an_answer_are_redacted() -> None:
     key = "sk-ant-" + "api03-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM5oQ7sU9wY1"
     (one,) = read(bullet(f"The key is {key}.", [1]))[0]
     assert key not in one.line
@@ -100,7 +101,7 @@ def test_secrets_do_not_come_back() -> None:
 
 
 @given(st.text(), st.sampled_from(["decision", "open"]), st.booleans())
-def test_no_text_breaks_the_line(text: str, kind: str, verified: bool) -> None:
+def test_any_text_becomes_one_line(text: str, kind: str, verified: bool) -> None:
     try:
         found = read(bullet(text, [1], kind))
     except UnusableReplyError:

@@ -1,4 +1,4 @@
-"""`memkit compact`: what it says, when it asks, and what it leaves alone."""
+"""`memkit compact`: its output, its questions, and the files it leaves alone."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from memkit import anchors, cli
+from memkit import anchors, cli, llm
 from memkit.index.current import open_chunks
-from memkit.llm import providers
 from tests.cli.conftest import Outcome, clean_environment
 from tests.summarize.stage import SummaryStage
 
@@ -19,7 +18,7 @@ __all__ = ["clean_environment"]
 
 
 class Terminal(io.StringIO):
-    """A stdin with somebody at it."""
+    """A stdin that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -37,7 +36,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
         "MEMKIT_EMBEDDING_PROVIDER": "none",
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(providers, "find_provider", lambda settings: made.provider)
+    monkeypatch.setattr(llm, "find_provider", lambda settings: made.provider)
     monkeypatch.chdir(made.project.root)
     return made
 
@@ -56,14 +55,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sta
     return run_here
 
 
-def test_off_is_a_line_and_no_error(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_prints_a_line_and_is_no_error(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
     done = run()
     assert (done.status, done.output.count("\n"), done.errors) == (0, 1, "")
     assert run("--json").json == {"off": True}
 
 
-def test_count_and_price_come_first(run: Any, stage: SummaryStage) -> None:
+def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -> None:
     told = run("--dry-run")
     assert told.status == 0
     assert told.output.startswith("1 entry and 0 known facts: about ")
@@ -74,7 +73,7 @@ def test_count_and_price_come_first(run: Any, stage: SummaryStage) -> None:
     assert stage.provider.tasks == []
 
 
-def test_a_change_is_shown_and_written_when_it_is_wanted(run: Any, stage: SummaryStage) -> None:
+def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) -> None:
     path = Path(stage.project.memory, "MEMORY.md")
     declined = run(typed="y\nn\n")
     assert "+- Decided: The port is 7443. (2026-11-20) <!-- fact:" in declined.output
@@ -83,7 +82,7 @@ def test_a_change_is_shown_and_written_when_it_is_wanted(run: Any, stage: Summar
     assert run(typed="n\n").status == 130
     assert len(stage.provider.tasks) == 1
     agreed = run(typed="y\ny\n")
-    assert agreed.output.endswith("1 fact added, 0 taken out, in 1 call.\n")
+    assert agreed.output.endswith("1 fact added, 0 removed, in 1 call.\n")
     assert anchors.strip(path.read_text()).endswith("- Decided: The port is 7443. (2026-11-20)\n")
     chunks = open_chunks(stage.project, stage.home, stage.settings)
     assert chunks is not None
@@ -104,17 +103,17 @@ def test_json(run: Any, stage: SummaryStage) -> None:
     assert (again["written"], again["diff"]) == (False, [])
 
 
-def test_more_than_the_budget_has_is_not_begun(
+def test_a_plan_over_budget_makes_no_call(
     run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "500")
     refused = run("--yes")
     assert refused.status == 1
-    assert "of today's budget 500 are left" in refused.errors
+    assert "today's budget has 500 left" in refused.errors
     assert stage.provider.tasks == []
 
 
 def test_nothing_selected(run: Any, stage: SummaryStage) -> None:
     assert run("--since", "2026-11-21", "--yes").output.startswith("Nothing new to condense")
     assert run("--path", "docs", "--yes", "--json").json["entries"] == 0
-    assert run("--into", "elsewhere").status == 2
+    assert run("--into", "journal").status == 2

@@ -1,4 +1,4 @@
-"""Compactions: what is shown to the model, what becomes of its answers, and that nothing else changes."""
+"""Compactions: the material for the model, its answers, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from typing import Any
 
 import pytest
 
-from memkit import anchors
+from memkit import anchors, llm
 from memkit.errors import ArchiveError, JournalError
 from memkit.forget.audit_places import look_through, state_places
 from memkit.forget.findings import SecretFinder
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.journal import old_versions as replaced
-from memkit.journal.facts import FactChange, FactFile
-from memkit.llm import providers
+from memkit.journal.facts import Citations, Fact, FactChange, FactFile
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
+from memkit.llm.errors import RefusedError, UnavailableError, UnusableReplyError
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import RefusedError, Task, UnavailableError, UnusableReplyError
+from memkit.llm.model import Task
 from memkit.service.summaries import Summaries
-from memkit.summarize import compact_due as due
 from memkit.summarize import compaction as compaction_module
-from memkit.summarize.compaction import Compaction, CompactionError, Target, Work
-from memkit.summarize.entries import EntrySelection
+from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
+from memkit.summarize.facts import EVERYTHING, EntrySelection
 from tests.summarize.stage import START, SummaryStage, bullet
 
 DAY = "2026-11-20"
@@ -44,21 +43,18 @@ def git(directory: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def compaction(stage: SummaryStage) -> Compaction:
+def compaction(stage: SummaryStage, selection: EntrySelection = EVERYTHING) -> Compaction:
     calls = Calls(stage.home, lambda settings: stage.provider, lambda: stage.now.timestamp())
-    return Compaction(stage.project, stage.home, stage.settings, calls, stage.now.date())
+    return Compaction(stage.project, stage.home, stage.settings, calls, stage.now.date(), selection)
 
 
-def compact(
-    stage: SummaryStage, selection: EntrySelection | None = None, into: Target = "MEMORY.md"
-) -> FactChange:
-    """A compaction as the command makes it, all agreed to."""
-    one = compaction(stage)
-    work = one.find_work(into, selection or EntrySelection())
+def compact(stage: SummaryStage, selection: EntrySelection = EVERYTHING) -> FactChange:
+    """Make a compaction like the command, with every question answered yes."""
+    one = compaction(stage, selection)
     with calls_lock(stage.home):
-        change = one.condense(work)
+        change = one.condense()
     if change:
-        one.write(work, change)
+        one.write(change)
     return change
 
 
@@ -71,13 +67,13 @@ def answers(*facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def number_of(task: Task, words: str) -> int:
-    """The number under which the model is shown what holds these words; facts come before entries."""
+    """Return the number of the fact or entry with these words in the prompt."""
     pieces = re.findall(r'<(?:entry|fact) number="(\d+)"[^>]*>\n(.*?)\n</(?:entry|fact)>', task.material, re.DOTALL)
     return next(int(number) for number, text in pieces if words in text)
 
 
 def said(words: str, text: str, kind: str = "fact", *replaced: str) -> Callable[[Task], dict[str, Any]]:
-    """An answer of one fact that rests on what holds `words`, in the place of what holds `replaced`."""
+    """Answer with one fact that cites the source with `words` and replaces those with `replaced`."""
     return lambda task: answers(
         fact(text, [number_of(task, words)], kind, tuple(number_of(task, one) for one in replaced))
     )
@@ -93,7 +89,7 @@ def facts(stage: SummaryStage) -> list[str]:
 
 
 def snapshot(stage: SummaryStage) -> dict[str, bytes]:
-    """All memory files, and what is kept of replaced ones."""
+    """Return all memory files and the kept copies of replaced ones."""
     roots = (Path(stage.project.memory), Path(stage.home.replaced))
     return {str(path): path.read_bytes() for root in roots for path in root.rglob("*.md")}
 
@@ -118,29 +114,26 @@ def test_a_fact_cites_the_turn_it_rests_on(stage: SummaryStage) -> None:
     assert (call.purpose, call.project, call.outcome) == ("compact", stage.project.root, "ok")
 
 
-@pytest.mark.parametrize("into", ["MEMORY.md", "journal"])
-def test_a_file_that_git_tracks_gets_no_facts(stage: SummaryStage, into: Target) -> None:
-    name = MEMORY if into == MEMORY else f"{DAY}.md"
+def test_a_file_that_git_tracks_gets_no_facts(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "The gateway takes port 7443, since 443 is taken.")
-    theirs = stage.journal.directory / name
-    if into == MEMORY:
-        theirs.write_text("# Memory\n\nTheirs.\n")
+    theirs = stage.journal.directory / MEMORY
+    theirs.write_text("# Memory\n\nTheirs.\n")
     git(stage.project.root, "init", "-q")
     git(stage.project.root, "add", "-f", str(theirs))
     before = theirs.read_text()
     stage.provider.answer = said("port 7443", "The gateway listens on 7443, because 443 is taken.")
-    compact(stage, into=into)
+    compact(stage)
     assert theirs.read_text() == before
-    local = theirs.with_name(name.replace(".md", ".local.md"))
+    local = theirs.with_name("MEMORY.local.md")
     assert "listens on 7443" in local.read_text()
-    assert local.read_text().startswith("# Memory\n" if into == MEMORY else f"# {DAY}\n")
-    assert compaction(stage).compacted(into) == DAY
-    assert len(compaction(stage).find_work(into, EntrySelection()).known) == 1
+    assert local.read_text().startswith("# Memory\n")
+    assert compaction(stage).compacted() == DAY
+    assert len(compaction(stage).known) == 1
     git(stage.project.root, "add", "-A")
     assert "7443, because" not in git(stage.project.root, "diff", "--cached")
 
 
-def test_bullets_stand_for_their_turns_and_lend_their_grips(stage: SummaryStage) -> None:
+def test_bullets_replace_their_turns_and_give_their_grips(stage: SummaryStage) -> None:
     turn = stage.add_turn(0, "Which port?", "Long talk about ports.")
     stage.provider.answer = {"bullets": [bullet("The gateway's port was chosen.", [1], "decision")]}
     stage.run(10)
@@ -164,7 +157,7 @@ def test_other_text_is_cited_by_its_chunk(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Prefers: Releases go out on Tuesdays."]
 
 
-def test_facts_are_found_each_by_itself(stage: SummaryStage) -> None:
+def test_each_fact_is_its_own_chunk(stage: SummaryStage) -> None:
     turn = stage.add_turn(0, "Which port?", "Port 7443 it is.")
     stage.provider.answer = lambda task: answers(
         fact("The gateway listens on 7443.", [1]), fact("The gateway was moved to 8443.", [1])
@@ -174,7 +167,7 @@ def test_facts_are_found_each_by_itself(stage: SummaryStage) -> None:
     assert [(one.kind, one.turns) for one in chunks if one.turns] == [("fact", (turn,)), ("unverified", (turn,))]
 
 
-def test_what_no_source_proves_is_dropped_or_marked(stage: SummaryStage) -> None:
+def test_an_unproved_fact_is_dropped_or_marked(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "Port 7443, in `deploy/gateway.yaml`.")
     stage.provider.answer = answers(
         fact("The gateway listens on 7443.", [1]),
@@ -194,7 +187,7 @@ def test_what_no_source_proves_is_dropped_or_marked(stage: SummaryStage) -> None
     ]
 
 
-def test_what_is_itself_not_proved_proves_nothing(stage: SummaryStage) -> None:
+def test_an_unverified_source_proves_nothing(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "That one.")
     stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1])]}
     stage.run(10)
@@ -230,12 +223,11 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
 
     stage.provider.answer = answer
     one = compaction(stage)
-    work = one.find_work("MEMORY.md", EntrySelection())
     with calls_lock(stage.home):
-        change = one.condense(work)
-    diff = list(one.preview(work, change))
+        change = one.condense()
+    diff = list(one.preview(change))
     assert memory(stage) == first
-    path = one.write(work, change)
+    path = one.write(change)
     assert facts(stage) == [
         "- Prefers: Releases are on Tuesdays. (2026-11-20)",
         "- Decided: The gateway listens on 7443. (2026-11-21)",
@@ -250,12 +242,12 @@ def test_known_facts_are_kept_changed_and_superseded(stage: SummaryStage) -> Non
     )
     assert path is not None and path.read_text() == first
     assert [oct(p.stat().st_mode & 0o777) for p in (path, path.parent)] == ["0o600", "0o700"]
-    one.write(work, change)
+    one.write(change)
     assert len(facts(stage)) == 4
     assert len(kept(stage)) == 1
 
 
-def test_a_persons_lines_stay_whatever_the_model_says(stage: SummaryStage) -> None:
+def test_lines_of_the_user_stay_whatever_the_model_answers(stage: SummaryStage) -> None:
     stage.add_turn(0, "Ports?", "The gateway is on 443. Tests run with `bin/test`.")
     stage.provider.answer = answers(
         fact("The gateway listens on 443.", [1]), fact("Tests run with `bin/test`.", [1])
@@ -286,7 +278,7 @@ def test_a_persons_lines_stay_whatever_the_model_says(stage: SummaryStage) -> No
     assert len(facts(stage)) == 2
 
 
-def test_one_answer_cannot_sweep_the_facts_away(stage: SummaryStage) -> None:
+def test_one_fact_cannot_replace_all_others(stage: SummaryStage) -> None:
     stage.add_turn(0, "What?", "Everything about alpha.")
     stage.provider.answer = lambda task: answers(*(fact(f"Alpha has property {w}.", [1]) for w in "abcdefghij"))
     compact(stage)
@@ -327,8 +319,8 @@ def test_secrets_in_an_answer_and_in_the_old_text_are_hidden(stage: SummaryStage
 
 
 def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
-    one, work, change = prepared(stage)
-    one.write(work, change)
+    one, change = prepared(stage)
+    one.write(change)
     (copy,) = kept(stage)
     copy.write_text("Of mine: hunter-0042\n")  # a pattern that the person thought of later
     for roots, expected in ((None, 1), ({stage.project.root}, 1), ({"/elsewhere"}, 0)):
@@ -390,8 +382,7 @@ def test_long_memory_goes_in_batches_and_is_merged(stage: SummaryStage) -> None:
 
     stage.provider.answer = answer
     one = compaction(stage)
-    work = one.find_work("MEMORY.md", EntrySelection())
-    plan = one.plan(work, stage.provider)
+    plan = one.plan()
     compact(stage)
     assert len(merges) == 1
     assert len(stage.provider.tasks) == plan.calls >= 4
@@ -411,7 +402,7 @@ def test_more_facts_than_a_call_takes_are_merged_in_parts(
     stage.provider.answer = lambda task: answers(
         *(fact(f"{n} " + "lorem ipsum dolor " * 25, [1]) for n in ("Some thing is so", "It is"))
     )
-    calls = len(compaction(stage).find_work("MEMORY.md", EntrySelection()).batches)
+    calls = len(batched(compaction(stage).entries))
     compact(stage)
     assert calls < len(stage.provider.tasks) < 3 * calls
 
@@ -438,7 +429,7 @@ def test_the_budget_holds_and_a_part_is_not_written(stage: SummaryStage) -> None
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
     one = compaction(stage)
     with pytest.raises(BudgetReachedError, match="a part is no use"):
-        one.plan(one.find_work("MEMORY.md", EntrySelection()), stage.provider).check_budget()
+        one.check_budget(one.plan())
     before = snapshot(stage)
     with pytest.raises(CompactionError, match=r"daily budget of 30,000 tokens.*nothing is changed .*: [12]\)"):
         compact(stage)
@@ -446,19 +437,18 @@ def test_the_budget_holds_and_a_part_is_not_written(stage: SummaryStage) -> None
     assert Ledger(stage.home).today(stage.now.timestamp()).tokens <= 30_000
 
 
-def prepared(stage: SummaryStage) -> tuple[Compaction, Work, FactChange]:
-    """A compaction that has only to be written."""
+def prepared(stage: SummaryStage) -> tuple[Compaction, FactChange]:
+    """Return a compaction that only needs to be written."""
     stage.add_turn(0, "Which port?", "Port 7443.")
     (stage.journal.directory / MEMORY).write_text("# Memory\n\nMy own text.\n")
     stage.provider.answer = said("7443", "The port is 7443.")
     one = compaction(stage)
-    work = one.find_work("MEMORY.md", EntrySelection())
     with calls_lock(stage.home):
-        return one, work, one.condense(work)
+        return one, one.condense()
 
 
 def test_killed_between_keeping_and_writing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, work, change = prepared(stage)
+    one, change = prepared(stage)
     before = memory(stage)
     real = compaction_module.keep_replaced
 
@@ -468,19 +458,19 @@ def test_killed_between_keeping_and_writing(stage: SummaryStage, monkeypatch: py
 
     monkeypatch.setattr(compaction_module, "keep_replaced", killed)
     with pytest.raises(KeyboardInterrupt):
-        one.write(work, change)
+        one.write(change)
     assert memory(stage) == before
     assert [path.read_text() for path in kept(stage)] == [before]
     monkeypatch.undo()
-    one.write(work, change)
+    one.write(change)
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
     assert [path.read_text() for path in kept(stage)] == [before]
 
 
-def test_what_cannot_be_kept_or_written_changes_nothing(
+def test_a_full_disk_changes_nothing(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, work, change = prepared(stage)
+    one, change = prepared(stage)
     before = memory(stage)
 
     def full(*arguments: Any) -> None:
@@ -488,43 +478,36 @@ def test_what_cannot_be_kept_or_written_changes_nothing(
 
     with monkeypatch.context() as patch, pytest.raises(ArchiveError, match="No space"):
         patch.setattr(replaced, "write_durably", full)
-        one.write(work, change)
+        one.write(change)
     with monkeypatch.context() as patch, pytest.raises(JournalError, match="No space"):
         patch.setattr("memkit.journal.files.write_durably", full)
-        one.write(work, change)
+        one.write(change)
     assert memory(stage) == before
 
 
-def test_what_a_person_wrote_meanwhile_stays(stage: SummaryStage) -> None:
-    one, work, change = prepared(stage)
+def test_an_edit_during_the_calls_stays(stage: SummaryStage) -> None:
+    one, change = prepared(stage)
     path = stage.journal.directory / MEMORY
     path.write_text("# Memory\n\nMy own text, said better.\n")
-    one.write(work, change)
+    one.write(change)
     assert path.read_text().startswith("# Memory\n\nMy own text, said better.\n\n## Facts <!--")
 
 
-def test_into_the_journal(stage: SummaryStage) -> None:
+def test_facts_in_a_day_stay_and_are_not_condensed_again(stage: SummaryStage) -> None:
+    """Earlier versions could write facts into the page of a day."""
     stage.add_turn(0, "Which port?", "Port 7443.")
-    before = stage.journal.text(f"{DAY}.md")
+    name = f"{DAY}.md"
+    old = Fact("The old port was 443.", "fact", Citations(turns=("00000000",)), DAY)
+    section = f"## Facts <!-- compacted:{DAY} -->\n\n{old.line}\n\n"
+    path = stage.journal.directory / name
+    path.write_text(path.read_text().replace("## 09:00", f"{section}## 09:00", 1))
+    before = path.read_text()
     stage.provider.answer = said("7443", "The port is 7443.")
-    compact(stage, into="journal")
-    text = stage.journal.text(f"{DAY}.md")
-    file = FactFile(text, f"{DAY}.md")
-    (found,) = file.facts()
-    section = f"## Facts <!-- compacted:{DAY} -->\n\n{found.fact.line}\n\n"
-    assert text == before.replace("## 09:00", f"{section}## 09:00", 1)
-    assert memory(stage) == ""
-    turn = stage.add_turn(30, "And later?", "Later too.")  # the session goes on below
-    assert stage.turns() == ["00000000", turn]
-    stage.provider.answer = said("Later too", "It is so later, too.")
-    compact(stage, into="journal")
-    assert "The port is 7443." in stage.provider.tasks[-1].material.split("<entry")[0]
-    assert [one.fact.text for one in FactFile(stage.journal.text(f"{DAY}.md"), "").facts()] == [
-        "The port is 7443.", "It is so later, too.",
-    ]  # fmt: skip
-    stage.now += timedelta(days=3)
-    assert compaction(stage).compacted("journal") == DAY
-    assert compaction(stage).compacted("MEMORY.md") == ""
+    compact(stage)
+    assert path.read_text() == before
+    assert [one.fact for one in FactFile(before, name).facts()] == [old]
+    assert "old port" not in stage.provider.tasks[-1].material
+    assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
 def test_selection(stage: SummaryStage) -> None:
@@ -534,8 +517,7 @@ def test_selection(stage: SummaryStage) -> None:
     (stage.journal.directory / MEMORY).write_text("My own memory, which is not condensed again.\n")
 
     def shown(selection: EntrySelection) -> list[str]:
-        entries = compaction(stage).find_work("MEMORY.md", selection).entries
-        return [entry.date for entry in entries]
+        return [entry.date for entry in compaction(stage, selection).entries]
 
     assert shown(EntrySelection()) == ["", DAY, "2026-11-21"]
     assert shown(EntrySelection(since="2026-11-21")) == ["2026-11-21"]
@@ -547,7 +529,7 @@ def test_selection(stage: SummaryStage) -> None:
     assert shown(EntrySelection()) == ["", DAY, "2026-11-21"]
     stage.now += timedelta(days=1)
     compact(stage)
-    assert compaction(stage).compacted("MEMORY.md") == ""  # the same fact again: nothing was written
+    assert compaction(stage).compacted() == ""  # the same fact again: nothing was written
     stage.provider.answer = answers(fact("Something else is so.", [2]))
     compact(stage)
     assert shown(EntrySelection()) == ["2026-11-21"]
@@ -555,45 +537,45 @@ def test_selection(stage: SummaryStage) -> None:
     assert shown(EntrySelection()) == ["2026-11-21"]
 
 
-def test_nothing_selected_calls_nobody(stage: SummaryStage) -> None:
+def test_an_empty_selection_makes_no_call(stage: SummaryStage) -> None:
     assert not compact(stage)
     assert stage.provider.tasks == []
 
 
-def run_due(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(due, "known_projects", lambda home: [stage.project])
-    return due.compact_due(
+def compact_all(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(compaction_module, "known_projects", lambda home: [stage.project])
+    return run_compactions(
         stage.home, lambda project: stage.settings, lambda settings: stage.provider,
         clock=lambda: stage.now.timestamp(),
     )  # fmt: skip
 
 
-def test_by_itself_only_where_it_was_asked_for(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_automatic_compaction_only_with_compact_days(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add_turn(-40 * 24 * 60, "Long ago?", "Imported from long ago.", name="aaaaaaaa")
     stage.add_turn(0, "Which port?", "Port 7443.")
-    assert not run_due(stage, monkeypatch).projects
+    assert not compact_all(stage, monkeypatch).projects
     stage.change(compact_days=7)
     stage.provider.answer = RefusedError("no")
-    assert run_due(stage, monkeypatch).failures == [
+    assert compact_all(stage, monkeypatch).failures == [
         f"{stage.project.root}: no; nothing is changed (calls answered before: 0)"
     ]
     stage.provider.answer = said("7443", "The port is 7443.")
-    assert run_due(stage, monkeypatch).calls == 0  # not again on the same day
+    assert compact_all(stage, monkeypatch).calls == 0  # not again on the same day
     stage.now += timedelta(days=1, minutes=1)
-    report = run_due(stage, monkeypatch)
+    report = compact_all(stage, monkeypatch)
     assert (report.calls, report.projects) == (1, {stage.project.root})
     assert "long ago" not in stage.provider.tasks[-1].material
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
     stage.add_turn(6 * 24 * 60, "New?", "New it is.")
     stage.now += timedelta(days=6)
-    assert run_due(stage, monkeypatch).calls == 0
+    assert compact_all(stage, monkeypatch).calls == 0
     stage.now += timedelta(days=2)
     stage.provider.answer = said("New it is", "It is new.")
-    assert run_due(stage, monkeypatch).calls == 1
+    assert compact_all(stage, monkeypatch).calls == 1
     assert len(facts(stage)) == 2
 
 
-def test_said_again_it_is_not_written_again(stage: SummaryStage) -> None:
+def test_a_repeated_fact_is_not_written_again(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?", "Port 7443.")
     stage.provider.answer = said("Port 7443", "The port is 7443.")
     compact(stage)
@@ -603,15 +585,15 @@ def test_said_again_it_is_not_written_again(stage: SummaryStage) -> None:
     assert facts(stage) == ["- Fact: The port is 7443. (2026-11-20)"]
 
 
-def test_the_service_condenses_in_its_thread_for_summaries(
+def test_the_service_runs_compactions(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     when = datetime.now() - START
     turn = stage.add_turn(when.total_seconds() / 60, "Which port?", "Port 7443.", is_live=False)
     stage.change(compact_days=3)
     stage.provider.answer = said("7443", "The port is 7443.")
-    monkeypatch.setattr(due, "known_projects", lambda home: [stage.project])
-    monkeypatch.setattr(providers, "find_provider", lambda settings: stage.provider)
+    monkeypatch.setattr(compaction_module, "known_projects", lambda home: [stage.project])
+    monkeypatch.setattr(llm, "find_provider", lambda settings: stage.provider)
     indexed: list[str] = []
     errors: list[str] = []
     summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append)
@@ -622,10 +604,10 @@ def test_the_service_condenses_in_its_thread_for_summaries(
     assert f"turns:{turn} -->" in memory(stage)
 
 
-def test_by_itself_never_without_room_in_the_budget(
+def test_automatic_compaction_stays_within_the_budget(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long_memory(stage)
     stage.change(compact_days=7, daily_tokens=30_000)
-    assert "a part is no use" in run_due(stage, monkeypatch).failures[0]
+    assert "a part is no use" in compact_all(stage, monkeypatch).failures[0]
     assert stage.provider.tasks == []

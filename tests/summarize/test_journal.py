@@ -1,4 +1,4 @@
-"""Bullets in the day file: above their turns, once, and nothing else touched."""
+"""Bullets in the day file: above their turns, only once, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where segments are cut, and that the cuts depend on the turns alone."""
+"""The cuts between segments depend only on the turns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_pause_ends_a_segment() -> None:
     assert cuts([turn(1, 0), turn(2, 30), turn(3, 61)]) == [["t1", "t2"], ["t3"]]
 
 
-def test_work_is_no_pause() -> None:
+def test_a_long_turn_is_not_a_pause() -> None:
     assert cuts([turn(1, 0, lasts=50), turn(2, 70)]) == [["t1", "t2"]]
 
 

@@ -1,4 +1,4 @@
-"""Rounds of summaries: what is due, what comes of answers and failures, and what it costs."""
+"""Rounds of summaries: the due segments, answers, failures, and costs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
-from memkit.llm.ledger import Ledger, total
-from memkit.llm.model import (
+from memkit.llm.errors import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
-    Task,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.summarize.summarizer import AGAIN_SECONDS
+from memkit.llm.ledger import Ledger, total
+from memkit.llm.model import Task
+from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
 
 HOURS = 60
@@ -61,7 +61,7 @@ def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
 
 
 def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
-    """Nobody pays for bullets that could only be written into a file of the repository."""
+    """A summary that could only go into a file of the repository costs nothing."""
     turn = stage.add_turn(0)
     git(stage.project.root, "init", "-q")
     git(stage.project.root, "add", "-f", str(stage.journal.path("2026-11-20")))
@@ -74,12 +74,12 @@ def test_a_day_that_git_tracks_gets_no_bullets(stage: SummaryStage) -> None:
     assert stage.text == before
 
 
-def test_what_was_imported_waits_for_a_persons_word(stage: SummaryStage) -> None:
+def test_imported_turns_wait_for_the_command(stage: SummaryStage) -> None:
     stage.add_turn(0, is_live=False)
     assert stage.run(3 * 24 * HOURS).calls == 0
-    assert [len(one.segment.turns) for one in stage.summarizer.asked_for(stage.project, "2026-11-20")] == [1]
-    assert stage.summarizer.asked_for(stage.project, "2026-11-21") == []
-    assert stage.summarizer.asked_for(stage.project, "") == []
+    assert [len(one.segment.turns) for one in stage.summarizer.select(stage.project, "2026-11-20")] == [1]
+    assert stage.summarizer.select(stage.project, "2026-11-21") == []
+    assert stage.summarizer.select(stage.project, "") == []
 
 
 def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
@@ -108,7 +108,7 @@ def test_later_segments_get_a_heading_of_their_own(stage: SummaryStage) -> None:
         UnusableReplyError("empty", TokenUsage(100, 5)),
     ],
 )
-def test_a_failure_never_becomes_memory_and_is_tried_again(
+def test_a_failure_writes_nothing_and_is_retried(
     stage: SummaryStage, error: Exception
 ) -> None:
     stage.add_turn(0)
@@ -116,15 +116,15 @@ def test_a_failure_never_becomes_memory_and_is_tried_again(
     stage.provider.answer = error  # type: ignore[assignment]
     assert stage.run(10).failures == [str(error)]
     assert stage.text == before
-    assert stage.run(10 + AGAIN_SECONDS[0] / 60 - 1).calls == 0
+    assert stage.run(10 + RETRY_SECONDS[0] / 60 - 1).calls == 0
     stage.provider.answer = bullet_for_each
-    assert stage.run(10 + AGAIN_SECONDS[0] / 60 + 1).segments == 1
+    assert stage.run(10 + RETRY_SECONDS[0] / 60 + 1).segments == 1
     assert len(stage.bullets) == 1
     outcomes = [call.outcome for call in Ledger(stage.home).calls()]
     assert outcomes == [error.outcome, "ok"]  # type: ignore[attr-defined]
 
 
-def test_a_provider_that_asks_for_time_gets_it(stage: SummaryStage) -> None:
+def test_retry_after_is_respected(stage: SummaryStage) -> None:
     stage.add_turn(0)
     stage.provider.answer = RateLimitedError("too many", retry_after=7200)
     stage.run(10)
@@ -132,11 +132,11 @@ def test_a_provider_that_asks_for_time_gets_it(stage: SummaryStage) -> None:
     assert stage.run(10 + 121).calls == 1
 
 
-def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> None:
+def test_a_segment_is_given_up_after_five_failures(stage: SummaryStage) -> None:
     stage.add_turn(0)
     stage.provider.answer = RefusedError("no")
     minutes = 10.0
-    for pause in (*AGAIN_SECONDS, 0.0):
+    for pause in (*RETRY_SECONDS, 0.0):
         assert stage.run(minutes).calls == 1
         minutes += pause / 60 + 1
     assert stage.run(minutes + 48 * HOURS).calls == 0
@@ -146,15 +146,15 @@ def test_what_fails_again_and_again_is_given_up_visibly(stage: SummaryStage) -> 
     assert tried.reason == "no"
     # Asked for by a person it is tried once more, and nothing is left of the mark.
     summarizer = stage.summarizer
-    candidates = summarizer.asked_for(stage.project, "")
-    summarizer.keep(candidates)
+    candidates = summarizer.select(stage.project, "")
+    summarizer.requeue(candidates)
     stage.provider.answer = bullet_for_each
     assert stage.run(minutes + 48 * HOURS).segments == 1
     stage.run(minutes + 49 * HOURS)
     assert not SummaryQueue(stage.home)
 
 
-def test_a_day_without_the_provider_gives_nothing_up(stage: SummaryStage) -> None:
+def test_a_one_day_outage_gives_nothing_up(stage: SummaryStage) -> None:
     stage.add_turn(0)
     stage.provider.answer = UnavailableError("out of reach")
     minutes = 10.0
@@ -212,7 +212,7 @@ def test_a_section_that_a_person_changed_is_kept(stage: SummaryStage) -> None:
     assert without.split() == text.replace(" -->\n\n### 09:00", " summary:00000001 -->\n\n### 09:00").split()
 
 
-def test_turns_a_person_removed_are_not_summarized(stage: SummaryStage) -> None:
+def test_turns_removed_by_the_user_are_not_summarized(stage: SummaryStage) -> None:
     stage.add_turn(0, "Secret matter")
     stage.add_turn(60, "Open matter")
     day = Path(stage.project.memory) / "2026-11-20.md"
@@ -225,7 +225,7 @@ def test_turns_a_person_removed_are_not_summarized(stage: SummaryStage) -> None:
     assert len(stage.bullets) == 1
 
 
-def test_the_daily_budget_holds_and_the_rest_goes_on_tomorrow(stage: SummaryStage) -> None:
+def test_the_daily_budget_holds_and_the_rest_follows_tomorrow(stage: SummaryStage) -> None:
     stage.change(daily_tokens=20_000)
     for number in range(60):
         stage.add_turn(number, "words " * 320)
@@ -275,7 +275,7 @@ def test_a_thousand_turns_of_a_day_cost_few_calls(stage: SummaryStage) -> None:
     assert calls.tokens_out == sum(usage.tokens_out for usage in stage.provider.used)
 
 
-def test_live_and_at_once_are_cut_alike(tmp_path: Path) -> None:
+def test_live_and_imported_sessions_are_cut_alike(tmp_path: Path) -> None:
     live, at_once = SummaryStage(tmp_path / "live"), SummaryStage(tmp_path / "once")
     minutes = [0, 3, 9, 50, 52, 55, 130, 131, 300]
     LiveSessions(live.home).begin(SESSION, live.project.root, os.getpid())
@@ -289,7 +289,7 @@ def test_live_and_at_once_are_cut_alike(tmp_path: Path) -> None:
     assert live.text == at_once.text
 
 
-def test_an_older_calls_estimate_counts_when_its_end_is_missing(stage: SummaryStage) -> None:
+def test_a_killed_call_counts_as_estimated(stage: SummaryStage) -> None:
     stage.add_turn(0)
 
     def die(task: Task) -> dict[str, object]:
@@ -306,7 +306,7 @@ def test_an_older_calls_estimate_counts_when_its_end_is_missing(stage: SummarySt
     assert stage.run(31).segments == 1
 
 
-def test_off_calls_nobody(stage: SummaryStage) -> None:
+def test_no_call_while_summaries_are_off(stage: SummaryStage) -> None:
     stage.add_turn(0)
     for settings in ({"provider": "none"}, {"provider": "anthropic", "mode": "off"}):
         stage.change(**settings)

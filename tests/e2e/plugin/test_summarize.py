@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from memkit.llm.providers import find_provider
+from memkit.llm import find_provider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.e2e.plugin.user import MemkitUser

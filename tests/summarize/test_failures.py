@@ -1,4 +1,4 @@
-"""Rounds of summaries where something is amiss: no call is made in vain again and again, nothing is forgotten."""
+"""Summaries after failures: no endless useless calls, and no turn is forgotten."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
+from memkit.llm.errors import RateLimitedError, UnavailableError, timeout_error
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import RateLimitedError, UnavailableError
-from memkit.llm.providers.failures import too_slow
 from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
@@ -34,7 +33,7 @@ def day_of(stage: SummaryStage) -> Path:
     return Path(stage.project.memory) / "2026-11-20.md"
 
 
-def test_what_waits_on_a_disk_that_is_out_waits_until_it_is_in(
+def test_turns_on_an_unplugged_disk_wait_for_it(
     stage: SummaryStage, tmp_path: Path
 ) -> None:
     stage.add_turn(0)
@@ -45,7 +44,7 @@ def test_what_waits_on_a_disk_that_is_out_waits_until_it_is_in(
     assert stage.run(4 * HOURS).segments == 1
 
 
-def test_a_project_that_is_gone_for_good_is_forgotten(stage: SummaryStage) -> None:
+def test_a_deleted_project_leaves_the_queue_after_90_days(stage: SummaryStage) -> None:
     stage.add_turn(0)
     shutil.rmtree(stage.project.root)
     stage.run(89 * 24 * HOURS)
@@ -54,14 +53,14 @@ def test_a_project_that_is_gone_for_good_is_forgotten(stage: SummaryStage) -> No
     assert not SummaryQueue(stage.home)
 
 
-def test_half_a_letter_in_an_answer_is_no_reason_to_ask_again(stage: SummaryStage) -> None:
+def test_a_lone_surrogate_in_an_answer_is_replaced(stage: SummaryStage) -> None:
     stage.add_turn(0)
     stage.provider.answer = {"bullets": [bullet("It was \ud83d good.", [1])]}
     assert stage.run(10).segments == 1
     assert "- Found: It was ? good. <!-- grip:" in stage.text
 
 
-def test_an_error_nobody_foresaw_is_followed_by_a_pause(stage: SummaryStage) -> None:
+def test_an_unexpected_error_is_followed_by_a_pause(stage: SummaryStage) -> None:
     stage.add_turn(0)
 
     def answer(task: object) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def test_an_error_nobody_foresaw_is_followed_by_a_pause(stage: SummaryStage) -> 
     assert stage.run(21).segments == 1
 
 
-def test_a_turn_that_stands_twice_is_not_asked_about_for_ever(stage: SummaryStage) -> None:
+def test_a_duplicated_turn_does_not_cause_endless_calls(stage: SummaryStage) -> None:
     stage.add_turn(0)
     stage.run(10)
     text = day_of(stage).read_text()
@@ -91,7 +90,7 @@ def test_a_turn_that_stands_twice_is_not_asked_about_for_ever(stage: SummaryStag
     assert [turn.is_summarized for turn in turns] == [True, True]
 
 
-def test_turns_that_change_under_a_call_are_not_asked_about_each_minute(stage: SummaryStage) -> None:
+def test_turns_that_change_during_a_call_wait_for_the_pause(stage: SummaryStage) -> None:
     stage.add_turn(0)
     before = day_of(stage).read_text()
 
@@ -107,7 +106,7 @@ def test_turns_that_change_under_a_call_are_not_asked_about_each_minute(stage: S
     assert stage.run(21).segments == 1
 
 
-def test_after_an_outage_segments_share_calls_as_before(stage: SummaryStage) -> None:
+def test_segments_share_calls_again_after_an_outage(stage: SummaryStage) -> None:
     for number in range(5):
         stage.add_turn(number * 40)
     stage.provider.answer = RateLimitedError("too many")
@@ -117,7 +116,7 @@ def test_after_an_outage_segments_share_calls_as_before(stage: SummaryStage) -> 
     assert (report.segments, report.calls) == (5, 1)
 
 
-def test_an_outage_says_nothing_of_segments_that_are_done(stage: SummaryStage) -> None:
+def test_an_outage_counts_only_against_open_segments(stage: SummaryStage) -> None:
     stage.change(daily_tokens=10_000_000)
     for number in range(30):
         stage.add_turn(number, "words " * 330)
@@ -142,7 +141,7 @@ def test_an_outage_says_nothing_of_segments_that_are_done(stage: SummaryStage) -
     assert set(waiting.tries) <= open_turns
 
 
-def test_calls_fit_a_small_budget(stage: SummaryStage) -> None:
+def test_calls_stay_within_a_small_budget(stage: SummaryStage) -> None:
     stage.change(daily_tokens=10_000)
     for number in range(30):
         stage.add_turn(number, "words " * 330)
@@ -152,7 +151,7 @@ def test_calls_fit_a_small_budget(stage: SummaryStage) -> None:
     assert max(Ledger(stage.home).today(stage.now.timestamp()).tokens, 1) <= 10_000
 
 
-def test_a_budget_that_no_call_fits_says_so(stage: SummaryStage) -> None:
+def test_a_budget_too_small_for_any_call_is_reported(stage: SummaryStage) -> None:
     stage.change(daily_tokens=3_000)
     stage.add_turn(0)
     (line,) = stage.run(30).failures
@@ -174,7 +173,7 @@ def test_a_spent_budget_ends_the_round_with_one_line(stage: SummaryStage, tmp_pa
 
 
 @pytest.mark.parametrize("time", ["24:05", "09:61", "٠٩:٣٠"])
-def test_a_time_a_person_wrote_that_is_none(stage: SummaryStage, time: str) -> None:
+def test_an_invalid_time_in_an_edited_heading_is_ignored(stage: SummaryStage, time: str) -> None:
     stage.add_turn(0)
     stage.add_turn(1)
     text = day_of(stage).read_text()
@@ -183,7 +182,7 @@ def test_a_time_a_person_wrote_that_is_none(stage: SummaryStage, time: str) -> N
     assert len(stage.bullets) == 2
 
 
-def test_a_secret_that_a_person_wrote_down_goes_to_no_model(stage: SummaryStage) -> None:
+def test_a_secret_in_the_journal_is_redacted_before_the_call(stage: SummaryStage) -> None:
     key = "sk-ant-" + "api03-" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM5oQ7sU9wY1"
     stage.settings = Settings(
         summarize=stage.settings.summarize, capture=CaptureSettings(redact=["Rumpel[a-z]+"])
@@ -199,7 +198,7 @@ def test_a_secret_that_a_person_wrote_down_goes_to_no_model(stage: SummaryStage)
     assert "The key is [redacted:" in task.material
 
 
-def test_a_project_excluded_since_goes_to_no_model(stage: SummaryStage) -> None:
+def test_a_project_excluded_later_is_not_sent(stage: SummaryStage) -> None:
     stage.add_turn(0)
     allowed = stage.settings
     stage.settings = Settings(
@@ -211,7 +210,7 @@ def test_a_project_excluded_since_goes_to_no_model(stage: SummaryStage) -> None:
 
 
 @pytest.mark.parametrize("asked", [float("inf"), 1e12])
-def test_a_provider_cannot_ask_for_ever(stage: SummaryStage, asked: float) -> None:
+def test_an_endless_retry_after_is_capped(stage: SummaryStage, asked: float) -> None:
     stage.add_turn(0)
     stage.provider.answer = RateLimitedError("too many", retry_after=asked)
     stage.run(10)
@@ -219,7 +218,7 @@ def test_a_provider_cannot_ask_for_ever(stage: SummaryStage, asked: float) -> No
     assert stage.run(25 * HOURS).segments == 1
 
 
-def test_a_clock_that_was_years_ahead_holds_nothing_up(stage: SummaryStage) -> None:
+def test_a_clock_that_was_years_ahead_delays_nothing(stage: SummaryStage) -> None:
     stage.add_turn(0)
     stage.provider.answer = RateLimitedError("too many")
     stage.run(10)
@@ -227,10 +226,10 @@ def test_a_clock_that_was_years_ahead_holds_nothing_up(stage: SummaryStage) -> N
     assert stage.run(-365 * 24 * HOURS).segments == 1
 
 
-def test_an_end_is_told_by_how_long_a_turn_took(
+def test_the_end_of_a_turn_does_not_depend_on_the_time_zone(
     stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The headings keep the time of the zone in which they were written."""
+    """A heading keeps the local time of the zone in which it was written."""
     import time
 
     monkeypatch.setenv("TZ", "UTC")
@@ -240,27 +239,27 @@ def test_an_end_is_told_by_how_long_a_turn_took(
     try:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
-        found = stage.summarizer.asked_for(stage.project, "2026-11-20")
+        found = stage.summarizer.select(stage.project, "2026-11-20")
         assert [len(one.segment.turns) for one in found] == [1, 1]
     finally:
         monkeypatch.undo()
         time.tzset()
 
 
-def test_what_a_call_used_that_ran_out_of_time_counts_as_estimated(stage: SummaryStage) -> None:
+def test_a_timeout_counts_as_estimated(stage: SummaryStage) -> None:
     stage.add_turn(0)
-    stage.provider.answer = too_slow("anthropic", 60)
+    stage.provider.answer = timeout_error("anthropic", 60)
     stage.run(30)
     (call,) = Ledger(stage.home).calls()
     assert (call.outcome, call.tokens_out) == ("unavailable", 4000)
     assert call.tokens_in > 300
     assert call.usd
-    stage.provider.answer = too_slow("anthropic", 60, was_asked=False)
+    stage.provider.answer = timeout_error("anthropic", 60, was_sent=False)
     stage.run(60)
     assert Ledger(stage.home).calls()[-1].tokens == 0
 
 
-def test_instructions_that_cannot_be_read_are_no_fault_of_the_segments(
+def test_an_unreadable_prompt_file_does_not_count_against_segments(
     stage: SummaryStage, tmp_path: Path
 ) -> None:
     stage.change(prompt_file=str(tmp_path / "prompt.md"), daily_tokens=10_000_000)
@@ -275,15 +274,15 @@ def test_instructions_that_cannot_be_read_are_no_fault_of_the_segments(
     assert report.calls < report.segments
 
 
-def test_a_budget_in_dollars_that_no_call_fits_says_so(stage: SummaryStage) -> None:
+def test_a_dollar_budget_too_small_for_any_call_is_reported(stage: SummaryStage) -> None:
     stage.change(daily_usd=0.001)
     stage.add_turn(0)
     (line,) = stage.run(30).failures
     assert "a day has $0.001; raise summarize.daily_usd" in line
 
 
-def test_a_turn_that_was_written_half_waits_for_its_answer(stage: SummaryStage) -> None:
-    """The client compacted in the middle of long work, and memkit wrote what there was by then."""
+def test_an_unfinished_turn_waits_for_its_answer(stage: SummaryStage) -> None:
+    """Claude Code compacted during long work, and memkit wrote the turn as it was then."""
     LiveSessions(stage.home).begin(SESSION, stage.project.root, os.getpid())
     sessions = Sessions(stage.home)
     state = sessions.load(SESSION)

@@ -1,27 +1,28 @@
-"""Programs that are run for their output: real ones, of which nothing is left."""
+"""Run programs to their end: real ones, and nothing of them is left."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
-from memkit.llm.providers import program
+from memkit.processes import TooMuchOutputError, run_to_end
 from tests.e2e.waiting import wait_until
 
 
-def run(code: str, directory: Path, timeout: float = 60.0, **options: str) -> program.Ended:
-    command = [sys.executable, "-c", code]
-    environ: Mapping[str, str] = {**os.environ, "MARK": "seen"}
-    return program.run(command, environ=environ, directory=str(directory), timeout=timeout, **options)
+def run(
+    code: str, directory: Path, timeout: float = 60.0, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "MARK": "seen"}
+    return run_to_end([sys.executable, "-c", code], environ, str(directory), timeout, stdin)
 
 
 def is_gone(pid_file: Path) -> bool:
-    """Whether the process that wrote its number there has ended."""
+    """Whether the process whose id is in the file has ended."""
     pid = int(pid_file.read_text())
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
@@ -30,16 +31,17 @@ def test_output_and_status(tmp_path: Path) -> None:
     code = (
         "import sys, os; print(sys.stdin.read(), os.environ['MARK'], os.getcwd()); sys.exit('no')"
     )
-    ended = run(code, tmp_path, given="Which port?\udc80")
-    assert ended == program.Ended(1, f"Which port?? seen {tmp_path}\n", "no\n")
+    ended = run(code, tmp_path, stdin="Which port?\udc80")
+    assert (ended.returncode, ended.stderr) == (1, "no\n")
+    assert ended.stdout == f"Which port?? seen {tmp_path}\n"
 
 
 def test_long_input_that_is_not_read(tmp_path: Path) -> None:
-    assert run("print('done')", tmp_path, given="x" * 1_000_000).output == "done\n"
+    assert run("print('done')", tmp_path, stdin="x" * 1_000_000).stdout == "done\n"
 
 
 def test_too_slow(tmp_path: Path) -> None:
-    """What it started goes with it, even if that ignores requests to end."""
+    """Its children go with it, even if they ignore SIGTERM."""
     code = (
         "import os, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -47,12 +49,12 @@ def test_too_slow(tmp_path: Path) -> None:
         "open('child' if child == 0 else 'parent', 'w').write(str(os.getpid()))\n"
         "time.sleep(600)\n"
     )
-    with pytest.raises(program.TooSlowError):
+    with pytest.raises(subprocess.TimeoutExpired):
         run(code, tmp_path, timeout=2.0)
     wait_until(lambda: is_gone(tmp_path / "parent") and is_gone(tmp_path / "child"))
 
 
-def test_what_it_leaves_behind_is_killed(tmp_path: Path) -> None:
+def test_a_child_that_outlives_the_program_is_killed(tmp_path: Path) -> None:
     code = (
         "import os, time\n"
         "reading, writing = os.pipe()\n"
@@ -63,16 +65,16 @@ def test_what_it_leaves_behind_is_killed(tmp_path: Path) -> None:
         "os.read(reading, 1)\n"
         "print('answer')\n"
     )
-    assert run(code, tmp_path).output == "answer\n"
+    assert run(code, tmp_path).stdout == "answer\n"
     wait_until(lambda: is_gone(tmp_path / "child"))
 
 
-def test_too_much_output(tmp_path: Path) -> None:
-    for stream in ("stdout", "stderr"):
-        with pytest.raises(program.TooMuchOutputError):
-            run(f"import sys\nwhile True: sys.{stream}.write('x' * 65536)", tmp_path)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_too_much_output(tmp_path: Path, stream: str) -> None:
+    with pytest.raises(TooMuchOutputError):
+        run(f"import sys\nwhile True: sys.{stream}.write('x' * 65536)", tmp_path)
 
 
 def test_no_such_program(tmp_path: Path) -> None:
     with pytest.raises(OSError):
-        program.run([str(tmp_path / "none")], environ={}, directory=str(tmp_path), timeout=1.0)
+        run_to_end([str(tmp_path / "none")], {}, str(tmp_path), 1.0)

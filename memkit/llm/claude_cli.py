@@ -1,0 +1,275 @@
+"""The user's own Claude Code: `claude -p`, which needs no key, only a login.
+
+The command line turns off everything but the answer: tools, hooks, plugins, memory files, and the session
+on disk. The hooks would do nothing anyway: `MEMKIT_CHILD` tells them that memkit made the call.
+
+Claude Code reports an error as a result whose text is the error's, in older versions without any other
+sign. memkit must never take that text for the model's answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from memkit import processes
+from memkit.files import make_private_directory
+from memkit.hook.events import CHILD_VARIABLE
+from memkit.ipc.launch import outside_session
+from memkit.llm import errors
+from memkit.llm.errors import TokenUsage
+from memkit.llm.model import Reply, Task, as_structure, structure_in, token_count
+from memkit.paths import Home
+from memkit.settings import SummarizeSettings
+from memkit.state import parse_json
+from memkit.text import encodable
+
+NAME = "claude-cli"
+
+DEFAULT_MODEL = "haiku"
+
+_USER_PROGRAMS = (".claude/local/claude", ".local/bin/claude")
+_SYSTEM_PROGRAMS = ("/usr/local/bin/claude", "/opt/homebrew/bin/claude")
+
+_REQUIRED = ("--output-format", "--tools", "--no-session-persistence", "--system-prompt")
+"""Without these the transcript could make the model act, or leave a session that memkit remembers."""
+
+_OPTIONAL = (
+    ("--safe-mode",),
+    ("--setting-sources", "user"),
+    ("--settings", '{"disableAllHooks": true}'),
+    ("--strict-mcp-config",),
+    ("--disable-slash-commands",),
+)
+"""Options for a version whose help names them.
+
+The user's settings stay, because they may hold the login: `--setting-sources ""` and `--bare` would
+lose it. `--safe-mode` disables the rest of the settings, in versions that have it.
+"""
+
+_TURN_LIMIT = ("--max-turns", "2")
+"""The answer, and another try if its structure is wrong. No help names this option.
+
+Without it, Claude Code never ends with a model that keeps calling tools it does not have.
+"""
+
+_SCHEMA = "--json-schema"
+
+_MAX_INSTRUCTIONS_BYTES = 100_000
+"""Linux allows at most 128 KiB in one argument."""
+
+_HELP_SECONDS = 30.0
+
+_ENVIRONMENT = {
+    CHILD_VARIABLE: "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLAUDE_CODE_MAX_RETRIES": "2",
+    "DISABLE_AUTOUPDATER": "1",
+    "MAX_THINKING_TOKENS": "0",  # thoughts cost as much as the answer
+}
+
+_LOGIN_ADVICE = "run `claude` and log in with /login"
+
+# The start of Claude Code's own error texts, of 2.1.197 and of old versions.
+_NO_LOGIN = re.compile(
+    r"Not logged in|Please run /login|Invalid API key|Failed to authenticate|OAuth token|"
+    r"Your account does not have access|Credit balance is too low|There's an issue with the selected model"
+)
+_LIMIT = re.compile(
+    r"You've (hit|reached) your|Claude (AI|Code)? ?usage limit|[Uu]sage limit reached|"
+    r"API Error:? .{0,40}(\b429\b|[Rr]ate limit)|[Rr]ate limit reached"
+)
+_REFUSAL = re.compile(r"API Error: .{0,40}unable to respond to this request")
+_TOO_LONG = re.compile(r"(API Error: )?Prompt is too long")
+_CUT_SHORT = re.compile(r"API Error: Claude's response exceeded the \d+ output token maximum")
+_ERROR = re.compile(r"API Error\b|Request timed out|Execution error")
+
+
+def find_claude(environ: Mapping[str, str]) -> str | None:
+    """Return the path of the program, from the PATH or where its installers put it, or None."""
+    found = processes.find_program("claude", path=environ.get("PATH", os.defpath))
+    if found:
+        return found
+    home = environ.get("HOME", "")
+    own = [os.path.join(home, name) for name in _USER_PROGRAMS] if home else []
+    return next((path for path in (*own, *_SYSTEM_PROGRAMS) if os.access(path, os.X_OK)), None)
+
+
+class ClaudeCliProvider:
+    """`claude -p`, run in an empty directory of `home` without the variables of any session."""
+
+    name = NAME
+
+    def __init__(
+        self, program: str, settings: SummarizeSettings, environ: Mapping[str, str], home: Home
+    ) -> None:
+        self.model = settings.model or DEFAULT_MODEL
+        self._program = program
+        self._timeout = settings.timeout_seconds
+        self._directory = home.nowhere
+        self._environ = outside_session(environ) | _ENVIRONMENT
+        self._environ["API_TIMEOUT_MS"] = str(int(settings.timeout_seconds * 1000))
+        if settings.base_url:
+            self._environ["ANTHROPIC_BASE_URL"] = settings.base_url
+
+    def ask(self, task: Task) -> Reply:
+        """Make one call; see `Provider.ask`."""
+        try:
+            ended = self._run(task)
+        except subprocess.TimeoutExpired:
+            raise errors.timeout_error(self.name, self._timeout) from None
+        except processes.TooMuchOutputError:
+            raise errors.UnusableReplyError(
+                f"{self._program} wrote far more than an answer", usage=None
+            ) from None
+        except (OSError, ValueError) as error:
+            raise errors.NotConfiguredError(
+                f"{self._program} does not start ({errors.excerpt(str(error))}); reinstall Claude Code"
+            ) from None
+        return read_result(ended, task.schema, self.model)
+
+    def _run(self, task: Task) -> subprocess.CompletedProcess[str]:
+        make_private_directory(self._directory)
+        command = self._command(task, self._known_options())
+        environ = {**self._environ, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(task.max_tokens)}
+
+        def run(*options: str) -> subprocess.CompletedProcess[str]:
+            # The material goes through stdin: no process list shows it.
+            return processes.run_to_end(
+                [*command, *options], environ, self._directory, self._timeout, encodable(task.material)
+            )
+
+        ended = run(*_TURN_LIMIT)
+        if f"unknown option '{_TURN_LIMIT[0]}'" in ended.stderr:  # no model was called yet
+            ended = run()
+        return ended
+
+    def _command(self, task: Task, known: frozenset[str]) -> list[str]:
+        instructions = encodable(task.instructions)
+        schema = json.dumps(task.schema)
+        options = [option for group in _OPTIONAL if group[0] in known for option in group]
+        if _SCHEMA in known:
+            options += [_SCHEMA, schema]
+        else:
+            instructions += (
+                f"\n\nAnswer with one JSON object of this schema and nothing else:\n{schema}"
+            )
+        if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
+            raise errors.NotConfiguredError(
+                f"the instructions are too long for {self._program}; shorten summarize.prompt_file to "
+                f"{_MAX_INSTRUCTIONS_BYTES} bytes"
+            )
+        # With "=", so that no value of the user's passes for an option.
+        options += ["--tools", "", f"--system-prompt={instructions}", f"--model={self.model}"]
+        options += ["--no-session-persistence", "--output-format", "json"]
+        return [self._program, "-p", *options]
+
+    def _known_options(self) -> frozenset[str]:
+        """Return the options of this version. Raise `NotConfiguredError` if it is too old."""
+        state = os.stat(self._program)
+        version = (state.st_ino, state.st_mtime_ns, state.st_size)
+        environ = tuple(sorted(self._environ.items()))
+        known = _options_in_help(self._program, version, environ, self._directory)
+        missing = [option for option in _REQUIRED if option not in known]
+        if missing:
+            raise errors.NotConfiguredError(
+                f"{self._program} does not know {', '.join(missing)}; update Claude Code with "
+                "`claude update`"
+            )
+        return known
+
+
+@functools.lru_cache(maxsize=8)
+def _options_in_help(
+    program: str, version: object, environ: tuple[tuple[str, str], ...], directory: str
+) -> frozenset[str]:
+    """Return the options that the program's help names. It takes half a second, so once per `version`."""
+    ended = processes.run_to_end([program, "--help"], dict(environ), directory, _HELP_SECONDS)
+    if ended.returncode != 0:
+        raise OSError(ended.stderr or f"status {ended.returncode}")
+    return frozenset(re.findall(r"--[a-z][a-z-]*", ended.stdout))
+
+
+def read_result(
+    ended: subprocess.CompletedProcess[str], schema: Mapping[str, Any], model: str
+) -> Reply:
+    """Return the answer that Claude Code printed. Raise a `ModelError` if there is none."""
+    result = _result(ended.stdout)
+    if result is None:
+        reason = errors.excerpt(ended.stderr or f"status {ended.returncode}")
+        raise errors.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
+    usage = _usage(result)
+    text = result.get("result")
+    error = _error(result, text if isinstance(text, str) else "", model, usage)
+    if error is not None:
+        error.usage = usage
+        raise error
+    # A version without schemas answers in the text.
+    value = as_structure(result.get("structured_output"), schema) or structure_in(text, schema)
+    if value is None:
+        why = "it has the wrong structure" if text else "it is empty"
+        raise errors.unusable(NAME, model, why, usage)
+    models = result.get("modelUsage")
+    if isinstance(models, dict) and len(models) == 1:
+        model = next(iter(models))  # its full name
+    return Reply(value, usage, model)
+
+
+def _result(output: str) -> dict[str, Any] | None:
+    """Return the result object. With `verbose` in the user's settings the output is a list of events."""
+    try:
+        printed = parse_json(output)
+    except ValueError:
+        return None
+    for event in reversed(printed if isinstance(printed, list) else [printed]):
+        if isinstance(event, dict) and event.get("type") == "result":
+            return event
+    return None
+
+
+def _error(
+    result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
+) -> errors.ModelError | None:
+    """Return the error that the result reports, or None if it holds an answer of the model."""
+    reason = errors.excerpt(text)
+    status = result.get("api_error_status")
+    if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):
+        return errors.RefusedError(f"{model} at {NAME} declined to answer")
+    if _CUT_SHORT.match(text):
+        return errors.unusable(NAME, model, "it was cut short", usage)
+    if _TOO_LONG.match(text):
+        return errors.ModelError(f"{NAME} rejects the request: {reason}")
+    if isinstance(status, int) and status >= 400:
+        return errors.http_error(NAME, model, status, reason, _LOGIN_ADVICE)
+    if _NO_LOGIN.match(text):
+        return errors.NotConfiguredError(
+            f"claude cannot be used ({reason}); {_LOGIN_ADVICE}, or set summarize.model"
+        )
+    if _LIMIT.match(text):
+        return errors.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
+    if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
+        return errors.unusable(NAME, model, "it has the wrong structure", usage)
+    if result.get("is_error") or _ERROR.match(text):
+        return errors.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
+    return None
+
+
+def _usage(result: Mapping[str, Any]) -> TokenUsage:
+    usage = result.get("usage")
+    if not isinstance(usage, dict):
+        return TokenUsage()
+    read = token_count(usage.get("cache_read_input_tokens"))
+    written = token_count(usage.get("cache_creation_input_tokens"))
+    cost = result.get("total_cost_usd")
+    return TokenUsage(
+        tokens_in=token_count(usage.get("input_tokens")) + read + written,
+        tokens_out=token_count(usage.get("output_tokens")),
+        cache_read=read,
+        cache_written=written,
+        usd=float(cost) if isinstance(cost, (int, float)) else None,
+    )
