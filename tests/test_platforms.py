@@ -205,7 +205,7 @@ def test_a_file_that_is_being_read_is_replaced_when_that_has_ended(monkeypatch, 
 
 
 @pytest.mark.parametrize(("may_block", "seconds"), [(False, 2.0), (True, -1.0)])
-def test_one_that_may_not_be_replaced_is_recorded(monkeypatch, tmp_path, may_block, seconds):
+def test_one_that_may_not_be_replaced_is_told_of(monkeypatch, tmp_path, may_block, seconds):
     monkeypatch.setattr(files, "READERS_BLOCK", may_block)
     monkeypatch.setattr(files, "BUSY_SECONDS", seconds)
     tries = refusing(monkeypatch, 10)
