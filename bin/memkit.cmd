@@ -1,6 +1,6 @@
 @echo off
-rem Windows heeds no first line that names an interpreter: this starts memkit with the Python there is.
-rem NoDefaultCurrentDirectoryInExePath: no py.exe or python.exe of the current directory is run.
+rem Windows ignores a first line that names an interpreter: start memkit with the installed Python.
+rem NoDefaultCurrentDirectoryInExePath: never run a py.exe or python.exe of the current directory.
 setlocal
 set "NoDefaultCurrentDirectoryInExePath=1"
 where /q $PATH:py.exe

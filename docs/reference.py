@@ -23,7 +23,7 @@ DOCUMENTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCUMENTS.parent))
 
 from memkit.cli import cli  # noqa: E402
-from memkit.embedding.providers import PROVIDERS  # noqa: E402
+from memkit.embedding.remote import PROVIDERS  # noqa: E402
 from memkit.llm import anthropic, claude_cli  # noqa: E402
 from memkit.llm.chat_completions import SERVICES  # noqa: E402
 from memkit.settings import EmbeddingSettings, load  # noqa: E402

@@ -1,7 +1,7 @@
-"""What can go wrong, as people read it.
+"""Errors that users see.
 
-Every error a person may see is a `MemkitError` whose message is one line: what happened, where,
-and what to do. The command line prints it and exits 1; tracebacks go to the log only.
+Each is a `MemkitError` with a message of one line: what happened, where, and what to do. The command line
+prints it and exits with status 1. Tracebacks go to the log only.
 """
 
 from __future__ import annotations
@@ -10,15 +10,23 @@ import errno
 
 
 class MemkitError(Exception):
-    """Base of all errors meant for people. The message is one complete line."""
+    """Base of all errors that users see. The message is one complete line."""
 
 
 class ConfigError(MemkitError):
-    """A setting is unknown, has a bad value, or is not allowed where it stands."""
+    """A setting is unknown or has a bad value, or a settings file cannot be read."""
+
+
+class SettingError(ValueError):
+    """A value that is not allowed; `name` is the field's, or "" if several fields do not fit together."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.name = name
 
 
 class TranscriptError(MemkitError):
-    """A transcript cannot be found or read at all."""
+    """A transcript is missing or unreadable."""
 
 
 class JournalError(MemkitError):
@@ -26,35 +34,31 @@ class JournalError(MemkitError):
 
 
 class ArchiveError(MemkitError):
-    """The archive of a session cannot be read or written."""
+    """A session's archive cannot be read or written."""
 
 
 class ArchiveVersionError(ArchiveError):
-    """The archive of a session was written by a newer memkit."""
-
-
-class TombstoneError(MemkitError):
-    """What was forgotten is not known: the file that says so cannot be read."""
+    """A session's archive was written by a newer memkit."""
 
 
 class BackupError(MemkitError):
-    """A backup cannot be written, is damaged, or is none."""
+    """A backup cannot be written, is damaged, or is not a backup."""
 
 
 class NewerFileError(MemkitError):
-    """A file was written by a newer memkit, whose format this one does not know."""
+    """A file was written by a newer memkit, in a format that this one does not know."""
 
 
 class DamagedFileError(MemkitError):
-    """A file of memkit's own cannot be read, and what stands in it is not known elsewhere."""
+    """A file of memkit's is damaged, and its content exists nowhere else."""
 
 
 class IndexStoreError(MemkitError):
-    """The index cannot be opened, read or written."""
+    """The index cannot be opened, read, or written."""
 
 
 class StaleSnapshotError(IndexStoreError):
-    """A snapshot is absent, damaged, or of another version, language or set of parameters."""
+    """A snapshot is missing or damaged, or its version, language, or parameters differ."""
 
 
 class ForeignSnapshotError(StaleSnapshotError):
@@ -62,35 +66,31 @@ class ForeignSnapshotError(StaleSnapshotError):
 
 
 class NoDescriptorsError(IndexStoreError):
-    """The system lets this process open no more files; that says nothing about any of them."""
+    """The system lets this process open no more files; the files themselves may be fine."""
 
 
 class IndexBusyError(IndexStoreError):
-    """Another process held the index for longer than we were willing to wait."""
+    """Another process kept the index lock for too long."""
 
 
 class EmbeddingError(MemkitError):
-    """Text cannot be embedded: a provider is missing, refuses, or returns unusable vectors."""
+    """Text cannot be embedded: the provider is missing, refuses, or returns unusable vectors."""
 
 
 class WeightsUnavailableError(EmbeddingError):
-    """No source gave the model's weights; search goes on with BM25 alone."""
-
-
-class RegistryError(MemkitError):
-    """What is said about projects cannot be read or changed."""
+    """No source has the model's weights; search works with BM25 alone."""
 
 
 class NotFoundError(MemkitError):
-    """What was asked for by name or id is not in the memory."""
+    """Nothing has the given name or id."""
 
 
 class AmbiguousIdError(MemkitError):
-    """A shortened id fits more than one thing."""
+    """A shortened id matches several entries."""
 
 
 def raise_if_exhausted(error: Exception) -> None:
-    """Raise `NoDescriptorsError` if that is what `error` says: the file itself may be sound, and is kept."""
+    """Raise `NoDescriptorsError` if `error` means that; the file itself may be fine and must be kept."""
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         raise NoDescriptorsError(
             f"the index cannot be read: {error.strerror}; allow more with `ulimit -n 4096`, and try again"
@@ -98,7 +98,7 @@ def raise_if_exhausted(error: Exception) -> None:
 
 
 def unwritable(error: OSError, place: str) -> str:
-    """What the system refused, where, and what to do; `place` is named if the error names no file."""
+    """Return a line: what the system refused, where (`place` if `error` names no file), what to do."""
     where = error.filename if isinstance(error.filename, str) else place
     reason = error.strerror or str(error) or type(error).__name__
     advice = ""

@@ -10,7 +10,7 @@ import pytest
 
 import memkit
 from memkit.errors import MemkitError, NotFoundError
-from memkit.settings import Settings
+from memkit.settings import Settings, load
 from memkit.settings.search import REMOVED, SearchSettings
 from tests.memory import DAYS, Memory, make_memory
 
@@ -49,7 +49,7 @@ def test_nothing_of_other_projects(store: Memory, tmp_path: Path) -> None:
     memory = memkit.Memory(store.project, home=store.home, other_projects=False)
     path = tmp_path / "x.jsonl"
     path.write_text("{}\n")
-    with pytest.raises(MemkitError, match="only the memory of its project"):
+    with pytest.raises(MemkitError, match="only its own project"):
         memory.transcript(str(path))
     with pytest.raises(NotFoundError):
         memory.cite("ffff")
@@ -71,3 +71,12 @@ def test_removed_settings_are_none_of_the_present_ones() -> None:
     assert not present & REMOVED.keys()
     assert all(one.startswith("search.") and "remove the line" in advice for one, advice in REMOVED.items())
     assert Settings().search == SearchSettings()
+
+
+def test_a_removed_setting_is_reported_and_ignored(store: Memory) -> None:
+    Path(store.home.root).mkdir(exist_ok=True)
+    Path(store.home.config_file).write_text("[search]\ndense_weight = 0.3\nk = 7\n")
+    loaded = load.load(store.home)
+    assert loaded.settings.search.k == 7
+    (line,) = loaded.refused
+    assert "search.dense_weight was removed" in line

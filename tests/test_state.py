@@ -36,7 +36,6 @@ OTHERS = {
     "cli/demo.py",  # its own lines
     "claude_code/transcript.py",  # names that reason
     "llm/providers/structure.py",  # compares with a schema too, which recurses as well
-    "embedding/onnx_graph.py",  # a file whose hash is checked
 }
 """Modules that call Python's parser themselves."""
 

@@ -1,4 +1,7 @@
-"""The command line. Each command's module is imported when it is called, and prints; nothing else does."""
+"""The command line: the list of commands, and how errors are reported.
+
+A command's module is imported when the command is called. Nothing outside this package prints.
+"""
 
 from __future__ import annotations
 
@@ -15,46 +18,61 @@ import click
 import memkit
 from memkit.errors import MemkitError, unwritable
 from memkit.hook.session_variables import heed_user_only
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_COMMANDS = {
-    "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
-    "search": ("search", "Find what was said and done."),
-    "expand": ("expand", "Show the whole section around a result."),
-    "cite": ("cite", "Show the proof of a summary's bullet."),
-    "transcript": ("transcript", "Show the original exchange."),
-    "recall": ("recall", "Search, laid out for a model (the skill's first step)."),
-    "index": ("index", "Bring the index into step with the markdown."),
-    "import": ("importing", "Remember existing transcripts."),
-    "remember": ("remember", "Write a note into the memory."),
-    "edit": ("edit", "Open a day in your editor."),
-    "forget": ("forget", "Erase something for good."),
-    "summarize": ("summarize", "Have bullets written above the digests."),
-    "compact": ("compact", "Condense the memory into lasting facts."),
-    "cost": ("cost", "What model calls took."),
-    "work": ("work", "Take waiting events into the memory and index them."),
-    "watch": ("watch", "Keep the index in step while you edit."),
-    "service": ("service", "The process that keeps index and model warm."),
-    "jobs": ("jobs", "What memkit does by itself now and then."),
-    "status": ("status", "What is remembered, what waits, what failed."),
-    "stats": ("stats", "What the memory adds up to: days, turns, use, cost, room."),
-    "doctor": ("doctor", "What is wrong, what it means, and what mends it."),
-    "logs": ("logs", "What memkit's log says."),
-    "projects": ("projects", "What projects are remembered, and which share a memory."),
-    "config": ("configure", "Show and change settings."),
-    "audit": ("audit", "Look for secrets in what is remembered."),
-    "backup": ("backup", "Put memory, archive and settings into one file."),
-    "restore": ("restore", "Bring back what a backup holds."),
-    "export": ("export", "The memory as one file of markdown, JSON lines or HTML."),
-    "uninstall": ("uninstall", "Remove memkit from this machine."),
-    "on": ("switch", "Remember this project again."),
-    "off": ("switch", "Stop remembering this project."),
-    "demo": ("demo", "See the whole loop at work, in a throw-away home."),
-    "completion": ("completion", "Have your shell complete commands and settings."),
+_GROUPS = {
+    "Start": {
+        "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
+        "demo": ("demo", "Try memkit in a temporary directory."),
+        "status": ("status", "Show what is remembered, what is pending, and what failed."),
+        "doctor": ("doctor", "Find and fix problems."),
+    },
+    "Find": {
+        "search": ("search", "Search the memory."),
+        "expand": ("expand", "Show the whole section around a result."),
+        "cite": ("cite", "Show the proof of a summary bullet."),
+        "transcript": ("transcript", "Show the original exchange."),
+        "recall": ("recall", "Search and format the results for a model (used by the skill)."),
+    },
+    "Write": {
+        "remember": ("remember", "Add a note to the memory."),
+        "edit": ("edit", "Open a day of the memory in your editor."),
+        "import": ("importing", "Import existing Claude Code sessions."),
+        "forget": ("forget", "Erase something permanently."),
+        "on": ("switch", "Remember this project's sessions again."),
+        "off": ("switch", "Stop remembering this project's sessions."),
+        "projects": ("projects", "List, link, rename, and merge projects."),
+    },
+    "Summarize": {
+        "summarize": ("summarize", "Summarize sessions with a model."),
+        "compact": ("compact", "Condense the memory into lasting facts."),
+        "cost": ("cost", "Show what model calls cost."),
+    },
+    "Review": {
+        "stats": ("stats", "Show statistics of the memory: days, turns, use, cost, size."),
+        "export": ("export", "Export the memory as Markdown, JSON lines, or HTML."),
+        "audit": ("audit", "Search the memory for secrets."),
+    },
+    "Maintain": {
+        "config": ("config", "Show and change settings."),
+        "index": ("index", "Update the search index."),
+        "watch": ("watch", "Update the search index whenever a file changes."),
+        "work": ("work", "Process pending events."),
+        "service": ("service", "Control the background service."),
+        "jobs": ("jobs", "List, run, and pause scheduled jobs."),
+        "logs": ("logs", "Show memkit's logs."),
+        "backup": ("backup", "Save memory, archive, and settings to one file."),
+        "restore": ("restore", "Restore a backup."),
+        "completion": ("completion", "Print the completion script for your shell."),
+        "uninstall": ("uninstall", "Remove memkit from this machine."),
+    },
 }
-"""Each command with the module of this package that holds it, and its line in the group's help."""
+"""The commands by task: each with the module of this package that holds it, and its line of help."""
+
+_COMMANDS = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 
 _ALIASES = {"grip": "cite"}
 """Former names of commands. They work, but help does not list them."""
@@ -62,7 +80,7 @@ _ALIASES = {"grip": "cite"}
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
-    """End with status 0 if the reader of the output leaves, as `head` does; click itself would end with 1."""
+    """Exit with status 0 if the reader of the output leaves, as `head` does. Click alone exits with 1."""
     try:
         yield
     except BrokenPipeError:
@@ -70,7 +88,7 @@ def _reader_may_leave() -> Iterator[None]:
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's module only when that command is wanted; help of the group wants none."""
+    """Import a command's module only when that command runs; the group's help imports none."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -96,11 +114,13 @@ class _LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+        width = max(map(len, _COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin so, none of them imported; else what click completes."""
+        """Complete command names without importing them; leave the rest to click."""
         from click.shell_completion import CompletionItem
 
         named = [
@@ -129,7 +149,7 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(memkit.__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """A memory for Claude Code: every session kept as readable markdown, and found again.
+    """A memory for Claude Code: it keeps every session as readable Markdown and finds it again.
 
     \b
       memkit setup
@@ -139,29 +159,29 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line and end the process: 0 done, 1 it failed, 2 wrong usage, 130 interrupted."""
-    os.umask(0o077)  # Chroma and others make files with the mode that this leaves
+    """Run the command line and exit: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
+    os.umask(0o077)  # for the files that Chroma and others create
     heed_user_only()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name of a file can be any bytes
+            stream.reconfigure(errors="backslashreplace")  # file names can be any bytes
     try:
-        # What a command asked for with click's `Exit` is returned.
+        # Click returns the status of its `Exit`.
         status: str | int | None = cli(prog_name="memkit", standalone_mode=False) or 0
     except click.Abort:
         _complain("interrupted")
         status = 130
-    except click.ClickException as error:  # wrong usage: click's own words
+    except click.ClickException as error:  # wrong usage
         error.show()
         status = error.exit_code
     except MemkitError as error:
         _complain(str(error))
         status = 1
-    except BrokenPipeError:  # the reader of a completion left
+    except BrokenPipeError:  # the reader of a completion is gone
         status = 0
-    except SystemExit as error:  # a completion has ended, or something else wants this status
+    except SystemExit as error:  # by a completion, for one
         status = error.code
-    except Exception as error:  # noqa: BLE001 - a person gets one line, the log the rest
+    except Exception as error:  # noqa: BLE001 - reported in one line, and logged
         _complain(unexpected(error))
         status = 1
     _flush()
@@ -169,13 +189,13 @@ def main() -> NoReturn:
 
 
 def _complain(message: str) -> None:
-    from memkit.cli.context import plain
+    from memkit.cli.output import plain
 
-    click.echo(f"memkit: {plain(' '.join(message.split()))}", err=True)
+    click.echo(f"memkit: {plain(one_line(message))}", err=True)
 
 
 def unexpected(error: Exception) -> str:
-    """A line on an error that nobody foresaw; its traceback goes to the log."""
+    """Log an unexpected error with its traceback, and return the line to show."""
     import logging
 
     from memkit.cli.log import log_to_file
@@ -190,18 +210,8 @@ def unexpected(error: Exception) -> str:
 
 
 def _flush() -> None:
-    """Empty stdout now: at interpreter exit a closed pipe would print a traceback."""
+    """Flush stdout now: at interpreter exit, a closed pipe would print a traceback."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def json_line(value: Any) -> str:
-    """`value` as one line of JSON, in characters that stdout has and that are safe on a terminal."""
-    import json
-
-    from memkit.cli.context import escaped
-
-    is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
-    return escaped(json.dumps(value, ensure_ascii=not is_unicode))

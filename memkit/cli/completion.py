@@ -6,20 +6,16 @@ import click
 
 from memkit.cli.context import Context, command
 
-SHELLS = ("bash", "zsh", "fish")
-
-PROGRAM = "memkit"
-
 VARIABLE = "_MEMKIT_COMPLETE"
-"""Where click looks for what it is asked to complete; it derives this name from the program's."""
+"""The variable with which a shell asks click for completions; click derives it from the program's name."""
 
 
 @command("completion")
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(context: Context, shell: str) -> None:
-    """Print what makes a shell complete commands, options and settings at the Tab key.
+    """Print the script with which your shell completes commands, options, and settings.
 
-    The shell has to read it each time it starts. zsh looks only into the directories of its `fpath`.
+    Your shell must read the script each time it starts. For zsh, its directory must be in `fpath`.
 
     \b
       memkit completion bash > ~/.local/share/bash-completion/completions/memkit
@@ -29,8 +25,9 @@ def completion_command(context: Context, shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     made = get_completion_class(shell)
-    assert made is not None  # click knows the three
-    script = made(click.get_current_context().find_root().command, {}, PROGRAM, VARIABLE).source()
+    assert made is not None  # click knows all three shells
+    root = click.get_current_context().find_root().command
+    script = made(root, {}, "memkit", VARIABLE).source()
     if context.as_json:
         context.print_json({"shell": shell, "script": script})
     else:

@@ -1,4 +1,4 @@
-"""`memkit demo`: the main job before the user's eyes, in a throw-away home."""
+"""`memkit demo`: remember a bundled session, search it, and open the result, in a temporary home."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, styled
+from memkit.cli.context import Context, command
+from memkit.cli.output import echo, styled
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
-from memkit.hook.project import Project
 from memkit.paths import Home
+from memkit.text import one_line
 
 QUESTION = "which port does the staging gateway listen on, and why?"
 BUNDLED_ROOT = "/home/you/shop"
-WAIT_SECONDS = 120.0
-POLL_SECONDS = 0.02
 
 _SCRIPTS = {
     "SessionStart": "session_start.py",
@@ -38,23 +37,23 @@ _SCRIPTS = {
 
 @command("demo")
 def demo_command(context: Context) -> None:
-    """See the whole loop at work: a session is remembered, found again, and opened.
+    """Try memkit: remember a bundled session, search it, and open the result.
 
-    A bundled transcript of the real client goes through the same hooks Claude Code calls. Everything happens
-    in a temporary directory that is removed at the end.
+    The session goes through the hooks that Claude Code calls. Everything happens in a temporary directory,
+    which is deleted at the end.
 
     \b
       memkit demo
     """
-    with _stage(context.home) as (home, project, transcript):
-        outcome = _Demo(context, home, project, transcript).run()
+    with _temporary_directory(context.home) as directory:
+        result = _Demo(context, directory).run()
     if context.as_json:
-        context.print_json(outcome)
+        context.print_json(result)
 
 
 @contextmanager
-def _stage(real: Home) -> Iterator[tuple[Home, Project, Path]]:
-    """A home, a project and a place for the transcript, all temporary; the model is the real home's."""
+def _temporary_directory(real: Home) -> Iterator[Path]:
+    """Yield a directory with a project, `shop`, and a home, `memkit`, that has the real home's model."""
     root = Path(os.path.realpath(tempfile.mkdtemp(prefix="memkit-demo-")))
     try:
         home = Home(str(root / "memkit"))
@@ -62,103 +61,89 @@ def _stage(real: Home) -> Iterator[tuple[Home, Project, Path]]:
         make_private_directory(real.models)
         try:
             os.symlink(real.models, home.models)
-        except OSError:  # Windows asks for a right that few users have
+        except OSError:  # on Windows, few users may make links
             shutil.copytree(real.models, home.models)
         (root / "shop").mkdir()
-        yield home, Project(str(root / "shop")), root
+        yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
 class _Demo:
-    def __init__(self, context: Context, home: Home, project: Project, root: Path) -> None:
+    def __init__(self, context: Context, directory: Path) -> None:
         self.context = context
-        self.home = home
-        self.project = project
+        self.directory = directory
+        self.project = str(directory / "shop")
         bundled = resources.files("memkit.cli").joinpath("demo.jsonl").read_text(encoding="utf-8")
-        self.lines = bundled.replace(BUNDLED_ROOT, project.root).splitlines(keepends=True)
+        self.lines = bundled.replace(BUNDLED_ROOT, self.project).splitlines()
         self.session = str(json.loads(self.lines[0])["sessionId"])
-        self.transcript = root / f"{self.session}.jsonl"
+        self.transcript = directory / f"{self.session}.jsonl"
+        self.environment = {
+            **{name: v for name, v in os.environ.items() if not name.startswith("CLAUDE")},
+            "MEMKIT_HOME": str(directory / "memkit"),
+            "MEMKIT_PYTHON": sys.executable,
+            "MEMKIT_SERVICE_ENABLED": "false",  # it would outlive the demo
+        }
 
     def run(self) -> dict[str, Any]:
-        from memkit.recall.expand import expand
-        from memkit.recall.open import open_searcher
-        from memkit.recall.transcript import around, find_turn, read_messages
-
+        """Show each step, unless the result is wanted as JSON; return all results."""
         started = time.perf_counter()
-        self._title("1. Claude Code works, memkit's hooks see it go by")
+        self._title("1. You work in Claude Code; memkit's hooks record each event")
         events = self._play_session()
-        self._title("2. The worker writes daily markdown and indexes it")
-        self._wait_for_worker()
-        day = next(Path(self.project.memory).glob("*.md"))
-        self._quote(day.read_text(encoding="utf-8"), lines=14)
-        settings = self.context.settings_of(self.project)
-        self._title(f'3. A later session asks: memkit search "{QUESTION}"')
-        searcher = open_searcher(self.project, self.home, settings, announce=self.context.say)
-        answer = searcher.search(QUESTION, 2)
-        if not answer.results or searcher.corpus is None:
+        self._title("2. The worker writes a Markdown page for the day and indexes it")
+        self._memkit("work", "--wait")
+        day = next(Path(self.project, ".memkit", "memory").glob("*.md"))
+        self._quote(day.read_text(encoding="utf-8"), most=14)
+        self._title(f'3. You ask later: memkit search "{QUESTION}"')
+        answer = self._memkit("search", "-k", "2", QUESTION)
+        if not answer["results"]:
             raise MemkitError("the demo found nothing in its own memory; please report this")
-        for result in answer.results:
-            self._say(f"{result.id}  {result.chunk.breadcrumb}  (score {result.score:.2f})")
-        if answer.degraded:
-            self._say(f"note: {answer.degraded}")
-        best = answer.results[0]
-        self._title(f"4. The whole section: memkit expand {best.id}")
-        section = expand(self.project, self.home, searcher.corpus.snapshots[0], best.id)
-        self._quote(section.content, lines=12)
-        turn = section.turns[0]
-        self._title(f"5. The original exchange: memkit transcript --turn {turn}")
-        found = find_turn(self.transcript, turn)
-        messages = around(read_messages(self.transcript, lambda text: text), found.id, 0)
+        for result in answer["results"]:
+            self._print(f"{result['id']}  {result['breadcrumb']}  (score {result['score']:.2f})")
+        if answer["degraded"]:
+            self._print(f"note: {answer['degraded']}")
+        best = answer["results"][0]["id"]
+        self._title(f"4. You open the whole section: memkit expand {best}")
+        section = self._memkit("expand", best)["sections"][0]
+        self._quote(section["content"], most=12)
+        turn = section["turns"][0]
+        self._title(f"5. You open the original exchange: memkit transcript --turn {turn}")
+        name = str(self.transcript)
+        messages = self._memkit("transcript", name, "--turn", turn, "--context", "0")["messages"]
         for message in messages:
-            tools = ", ".join(
-                t.name if t.result is None else f"{t.name} → result" for t in message.tools
-            )
-            self._say(f"{message.role}: {tools or ' '.join(message.text.split())[:100]}")
+            tools = ", ".join(tool["name"] for tool in message["tools"])
+            self._print(f"{message['role']}: {tools or one_line(message['text'], 100)}")
         took = round(time.perf_counter() - started, 2)
         self._title(f"Done in {took} s")
-        self._say(f"All of this was in {os.path.dirname(self.project.root)}, which is now removed.")
-        self._say(
-            "A real memory lies in your project, as .memkit/memory/YYYY-MM-DD.md; what is derived from"
-        )
-        self._say(f"it, and settings, in {self.context.home.root}.")
+        self._print(f"The demo used {self.directory}, which is now deleted.")
+        self._print("Your own memory is in each project, as .memkit/memory/YYYY-MM-DD.md.")
+        self._print(f"The index and your settings are in {self.context.home.root}.")
         return {
             "events": events,
             "day_file": day.name,
-            "results": [result.as_dict() for result in answer.results],
-            "section": section.as_dict(),
-            "messages": [message.as_dict() for message in messages],
-            "degraded": bool(answer.degraded),
+            "results": answer["results"],
+            "section": section,
+            "messages": messages,
+            "degraded": bool(answer["degraded"]),
             "took_s": took,
         }
 
     def _play_session(self) -> list[str]:
-        """Write the bundled transcript as the client would, and call the hooks as it would."""
+        """Write the bundled transcript and call the hooks as Claude Code does; return the events."""
+        self.transcript.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        events = ["SessionStart"]
         self._hook("SessionStart", source="startup")
-        played = ["SessionStart"]
-        prompt, prompt_id, message = "", "", ""
-        for line in [*self.lines, "{}"]:
-            entry = json.loads(line)
-            content = entry.get("message", {}).get("content")
-            asked = content if entry.get("type") == "user" and isinstance(content, str) else ""
-            if prompt and (asked or not entry):
-                self._hook("Stop", prompt_id=prompt_id, last_assistant_message=message)
-                played.append("Stop")
-            if asked:
-                prompt, prompt_id = asked, entry["promptId"]
-                self._hook("UserPromptSubmit", prompt=prompt, prompt_id=prompt_id)
-                played.append("UserPromptSubmit")
-                self._say(f"prompt: {prompt}")
-            if entry.get("type") == "assistant":
-                message = "".join(block.get("text", "") for block in content)
-            if entry:
-                with self.transcript.open("a", encoding="utf-8") as file:
-                    file.write(line)
+        for entry in map(json.loads, self.lines):
+            prompt = entry.get("message", {}).get("content")
+            if entry["type"] == "user" and isinstance(prompt, str):
+                self._print(f"prompt: {prompt}")
+                self._hook("UserPromptSubmit", prompt=prompt, prompt_id=entry["promptId"])
+                self._hook("Stop", prompt_id=entry["promptId"])
+                events += ["UserPromptSubmit", "Stop"]
         self._hook("SessionEnd", reason="prompt_input_exit")
-        return [*played, "SessionEnd"]
+        return [*events, "SessionEnd"]
 
     def _hook(self, event: str, **fields: str) -> None:
-        """Run a hook as the client does: a process of its own, the event on stdin."""
         from memkit.ipc.launch import REPOSITORY
 
         script = os.path.join(REPOSITORY, "hooks", _SCRIPTS[event])
@@ -167,47 +152,42 @@ class _Demo:
             "hook_event_name": event,
             "session_id": self.session,
             "transcript_path": str(self.transcript),
-            "cwd": self.project.root,
+            "cwd": self.project,
             **fields,
         }
-        environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("CLAUDE")},
-            "MEMKIT_HOME": self.home.root,
-            "MEMKIT_PYTHON": sys.executable,
-            "MEMKIT_SERVICE_ENABLED": "false",  # it would outlive the demo
-        }
-        answer = subprocess.run(
-            [sys.executable, "-I", *run],
-            input=json.dumps(given).encode(),
+        self._run([sys.executable, "-I", *run], json.dumps(given).encode())
+
+    def _memkit(self, *arguments: str) -> Any:
+        """Run a command in the temporary home; return its JSON."""
+        from memkit.ipc.launch import memkit_command
+
+        return json.loads(self._run([*memkit_command(), *arguments, "--json"]))
+
+    def _run(self, words: list[str], given: bytes = b"") -> bytes:
+        done = subprocess.run(
+            words,
+            input=given,
             capture_output=True,
-            env=environment,
+            cwd=self.project,
+            env=self.environment,
             check=False,
         )
-        if answer.returncode != 0:
-            raise MemkitError(f"the {event} hook failed: {answer.stderr.decode(errors='replace')}")
-
-    def _wait_for_worker(self) -> None:
-        from memkit.embedding import local  # noqa: F401 - while the worker is at it
-        from memkit.ipc import launch
-        from memkit.recall import expand, search  # noqa: F401
-
-        deadline = time.monotonic() + WAIT_SECONDS
-        while launch.work_waits(self.home) or launch.worker_is_running(self.home):
-            if time.monotonic() > deadline:
-                raise MemkitError(f"the worker did not finish within {WAIT_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS)
+        if done.returncode != 0:
+            reason = one_line(done.stderr.decode(errors="replace"))
+            raise MemkitError(f"a step of the demo failed: {reason}")
+        return done.stdout
 
     def _title(self, text: str) -> None:
         if not self.context.as_json:
             click.echo(f"\n{styled(text, bold=True)}")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if not self.context.as_json:
-            click.echo(f"   {text}")
+            echo(f"   {text}")
 
-    def _quote(self, text: str, lines: int) -> None:
-        shown = text.splitlines()
-        for line in shown[:lines]:
-            self._say(f"| {line}")
-        if len(shown) > lines:
-            self._say(f"| … {len(shown) - lines} more lines")
+    def _quote(self, text: str, most: int) -> None:
+        lines = text.splitlines()
+        for line in lines[:most]:
+            self._print(f"| {line}")
+        if len(lines) > most:
+            self._print(f"| … {len(lines) - most} more lines")

@@ -11,55 +11,50 @@ from pathlib import Path
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command, iso_day_named
 from memkit.errors import MemkitError, NotFoundError
 from memkit.processes import find_program
 
-USUAL_EDITORS = ("sensible-editor", "editor", "vi", "nano", "notepad")
+DEFAULT_EDITORS = ("sensible-editor", "editor", "vi", "nano", "notepad")
 
 
 @command("edit")
 @click.argument("day", required=False, metavar="[DATE]")
 def edit_command(context: Context, day: str | None) -> None:
-    """Open a day of the memory in your editor ($VISUAL or $EDITOR), by default today's.
+    """Open a day of the memory (default: today) in your editor, which is $VISUAL or $EDITOR.
 
-    What you change is kept by memkit and found from then on; what memkit writes into the day meanwhile
-    is kept too.
+    memkit keeps your changes and finds them from then on. It also keeps what it adds to the day while you
+    edit.
 
     \b
       memkit edit yesterday
     """
     from memkit.cli.index import index_project
     from memkit.ipc import unindexed
-    from memkit.journal.journal import Journal
-    from memkit.recall.results import parse_day
 
-    today = date.today()
-    chosen = (parse_day(day, today) if day else today).isoformat()
-    shared = context.settings().memory.shared
-    journal = Journal(context.project, shared=shared, home=context.home)
-    # A past day that git tracks is the person's to edit; memkit itself adds to the other file only.
-    present = [day for day in (f"{chosen}.local", chosen) if journal.read(day)]
-    chosen = present[0] if present else journal.day_for(chosen)
-    before = journal.read(chosen)
-    if not before and chosen[:10] != today.isoformat():
-        raise NotFoundError(f"nothing is remembered of {chosen} in {context.project.root}")
-    shown = before or f"# {chosen[:10]}\n".encode()
-    edited = _edit(f"{chosen}.md", shown)
+    today = date.today().isoformat()
+    chosen = iso_day_named(day) or today
+    journal = context.journal()
+    # memkit adds to the .local file of a day whose own file is in git, but users edit that one, too.
+    present = [name for name in (f"{chosen}.local", chosen) if journal.read(name)]
+    name = present[0] if present else journal.day_for(chosen)
+    before = journal.read(name)
+    if not before and chosen != today:
+        raise NotFoundError(f"{context.project.root} has no memory of {chosen}")
+    shown = before or f"# {chosen}\n".encode()
+    edited = _edit(f"{name}.md", shown)
     is_changed = edited != shown
     if is_changed:
         unindexed.mark(context.home, context.project.root)
-        journal.edit(chosen, before, edited)
+        journal.edit(name, before, edited)
         index_project(context)
-    path = journal.path(chosen)
-    if context.as_json:
-        context.print_json({"path": str(path), "changed": is_changed})
-    else:
-        click.echo(plain(f"{path} is {'changed and indexed' if is_changed else 'as it was'}."))
+    path = str(journal.path(name))
+    state = "changed and indexed" if is_changed else "unchanged"
+    context.report({"path": path, "changed": is_changed}, f"{path} is {state}.")
 
 
 def _edit(name: str, data: bytes) -> bytes:
-    """What the person makes of `data`, in a copy that nobody else can read or writes to."""
+    """Have the user edit a private copy of `data`; return the result."""
     editor = _editor()
     with tempfile.TemporaryDirectory(prefix="memkit-") as directory:
         copy = Path(directory, name)
@@ -71,7 +66,7 @@ def _edit(name: str, data: bytes) -> bytes:
             raise MemkitError(f"cannot start {editor[0]}: {error.strerror}; set $EDITOR") from error
         if done.returncode:
             raise MemkitError(
-                f"{editor[0]} ended with status {done.returncode}, so the memory stays as it was"
+                f"{editor[0]} exited with status {done.returncode}, so the memory is unchanged"
             )
         return copy.read_bytes()
 
@@ -81,9 +76,9 @@ def _editor() -> list[str]:
     try:
         words = shlex.split(chosen, posix=os.name != "nt")
     except ValueError as error:
-        raise MemkitError(f"$VISUAL or $EDITOR cannot be read ({error}): {chosen}") from error
+        raise MemkitError(f"$VISUAL or $EDITOR is not a valid command ({error}): {chosen}") from error
     if not words:
-        words = [found for name in USUAL_EDITORS if (found := find_program(name))][:1]
+        words = [found for name in DEFAULT_EDITORS if (found := find_program(name))][:1]
     if not words:
-        raise MemkitError("there is no editor; set $EDITOR to one")
+        raise MemkitError("no editor was found; set $EDITOR")
     return words

@@ -8,75 +8,69 @@ from datetime import datetime, timezone
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.hook.events import DISABLE_VARIABLE
 
 INDEX_SECONDS = 1.0
-"""How long the service may take to index the note before this command returns; usually it takes 0.3 s."""
+"""The longest wait for the service to index the note. It usually takes 0.3 s."""
 
 
 @command("remember")
 @click.argument("text")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find it by; may be given again.")
-@click.option("--user", is_flag=True, help="Into your own memory, which every project's searches find.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find it by; repeatable.")
+@click.option("--user", is_flag=True, help="Add it to your own memory, which every project searches.")
 def remember_command(context: Context, text: str, tags: tuple[str, ...], user: bool) -> None:
-    """Write a note into today's memory, and have it found from now on.
+    """Add a note to today's memory and index it.
 
-    TEXT may be `-`: then it is read from standard input. Secrets are redacted, as everywhere.
+    With `-` as TEXT, the note is read from standard input. Secrets are redacted.
 
     \b
       memkit remember "The staging gateway moves to 7444 on Monday" --tag gateway
       memkit remember --user "I prefer tabs"
     """
     from memkit.ipc import unindexed
-    from memkit.journal.journal import Journal
     from memkit.journal.note import make_note
     from memkit.privacy.redact import redact, without_private
 
     if os.environ.get(DISABLE_VARIABLE):
-        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it first")
+        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered")
     if user:
         context.turn_to_user_memory()
-    project, settings = context.project, context.settings()
+    project = context.project
     if project.is_off:
-        raise MemkitError(f"memkit is off for {project.root}; `memkit on` has it remember again")
+        raise MemkitError(f"memkit is off for {project.root}; the user can turn it on with `memkit on`")
     if text == "-":
         text = sys.stdin.read()
-    patterns = settings.capture.compiled_patterns()
+    patterns = context.settings().capture.compiled_patterns()
     now = datetime.now(timezone.utc)
-    note = make_note(without_private(text), tags, now, lambda said: redact(said, patterns))
-    journal = Journal(project, shared=settings.memory.shared, home=context.home)
+    note = make_note(without_private(text), tags, now, lambda part: redact(part, patterns))
+    journal = context.journal()
     unindexed.mark(context.home, project.root)
     is_new = journal.add_note(note)
-    _have_indexed(context)
-    path = journal.path(journal.day_for(note.day))
-    if context.as_json:
-        context.print_json({"id": note.id, "path": str(path), "new": is_new})
-    else:
-        click.echo(plain(f"Remembered as {note.id} in {path}"))
+    _index(context)
+    path = str(journal.path(journal.day_for(note.day)))
+    context.report(
+        {"id": note.id, "path": path, "new": is_new}, f"Remembered as {note.id} in {path}"
+    )
 
 
-def _have_indexed(context: Context) -> None:
-    """Have the note indexed. It is durable already, so this waits for nobody and fails for nothing."""
+def _index(context: Context) -> None:
+    """Index the note if that takes no waiting. The note is durable, so nothing here is an error."""
     from memkit.cli.index import index_here
     from memkit.ipc import launch
     from memkit.ipc.client import ServiceUnavailable
-    from memkit.recall.ask import ask_service
 
     try:
-        settings = context.settings()
         try:
-            ask_service(
-                context.project, context.home, settings, "index", {}, INDEX_SECONDS, context.say
-            )
+            context.ask_service("index", {}, INDEX_SECONDS)
         except ServiceUnavailable as unavailable:
-            if unavailable.reason == "late":  # the service does it later
+            if unavailable.reason == "late":  # the service finishes later
                 return
-            if settings.service.enabled and launch.start_service(context.home):
-                return  # it begins with what waits
+            if context.settings().service.enabled and launch.start_service(context.home):
+                return  # a new service starts with what is not indexed
             index_here(context, wait_seconds=0)
-    except IndexBusyError:  # whoever has the lock, or the next search, finds the mark
+    except IndexBusyError:  # the process that holds the lock, or the next search, does it
         return
     except (MemkitError, OSError) as error:
-        context.say(f"the note is kept, but not indexed yet: {error}")
+        context.say(f"the note is saved, but not indexed yet: {error}")

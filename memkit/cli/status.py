@@ -6,14 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import click
-
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import format_size, plural, print_fields
 
 
 @command("status")
 def status_command(context: Context) -> None:
-    """Show what is remembered of this project, what waits to be taken in, and what failed.
+    """Show what is remembered of this project, what is pending, and what failed.
 
     \b
       memkit status
@@ -23,61 +22,67 @@ def status_command(context: Context) -> None:
     if context.as_json:
         context.print_json(value)
         return
-    memory, index = value["memory"], value["index"]
-    days = counted(memory["days"], "day")
-    since = f", {memory['first']} to {memory['last']}" if memory["days"] > 1 else ""
-    if memory["days"] == 1:
-        since = f", {memory['first']}"
-    state = (
-        "in step" if index["in_step"] else "behind; the next search or `memkit index` mends that"
+    print_fields(
+        {
+            "project": value["project"] + (" (off)" if value["off"] else ""),
+            "memory": _memory_line(value["memory"]),
+            "index": _index_line(value["index"]),
+            "archive": _archive_line(value["archive"]),
+            "summaries": _summaries_line(value["summaries"]),
+            "pending": f"{plural(value['waiting'], 'event')}; "
+            + ("a worker is running" if value["worker"] else "no worker is running"),
+            "service": _service_line(value["service"]),
+            "pointers": f"{value['pointers']['given']:,} shown, {value['pointers']['followed']:,} followed",
+            "failed": f"{plural(len(value['failed']), 'event')}; "
+            f"{plural(value['hook_errors'], 'hook error')} in the log",
+            "home": value["home"],
+        }
     )
-    lines = {
-        "project": value["project"] + (" (switched off)" if value["off"] else ""),
-        "memory": f"{days}, {counted(memory['turns'], 'turn')}{since}",
-        "index": f"{counted(index['chunks'], 'chunk')}, {index['missing']} not embedded, {state}",
-        "archive": _archive_line(value["archive"]),
-        "summaries": _summaries_line(value["summaries"]),
-        "waiting": f"{counted(value['waiting'], 'event')}; "
-        + ("a worker is running" if value["worker"] else "no worker is running"),
-        "service": _service_line(value["service"]),
-        "pointers": f"{value['pointers']['given']} times given, {value['pointers']['followed']} followed",
-        "failed": f"{counted(len(value['failed']), 'event')} given up, "
-        f"{counted(value['hook_errors'], 'hook error')} logged",
-        "home": value["home"],
-    }
-    for name, text in lines.items():
-        click.echo(f"{name:<11}{plain(text)}")
     for item in value["failed"]:
-        context.say(
-            f"given up: {item['event']} of session {item['session']}: {item['error']}"
-        )
+        context.say(f"failed: {item['event']} of session {item['session']}: {item['error']}")
     if value["failed"]:
         context.say("`memkit work --retry` tries them again")
     for reason in value["summaries"].get("reasons", ()):
-        context.say(f"not summarized yet: {plain(reason)}")
+        context.say(f"not summarized yet: {reason}")
+
+
+def _memory_line(value: dict[str, Any]) -> str:
+    size = f"{plural(value['days'], 'day')}, {plural(value['turns'], 'turn')}"
+    if not value["days"]:
+        return size
+    last = f" to {value['last']}" if value["days"] > 1 else ""
+    return f"{size}, {value['first']}{last}"
+
+
+def _index_line(value: dict[str, Any]) -> str:
+    state = "up to date"
+    if not value["in_step"]:
+        state = "out of date; the next search or `memkit index` updates it"
+    return f"{plural(value['chunks'], 'chunk')}, {value['missing']:,} not embedded, {state}"
 
 
 def _archive_line(value: dict[str, Any]) -> str:
-    size = f"{counted(value['sessions'], 'session')}, {value['bytes'] / 1e6:.1f} MB"
-    return size if value["enabled"] else f"{size}; switched off"
+    size = f"{plural(value['sessions'], 'session')}, {format_size(value['bytes'])}"
+    return size if value["enabled"] else f"{size}; off"
 
 
 def _summaries_line(value: dict[str, Any]) -> str:
     if not value["on"]:
-        return "off; `memkit config set summarize.provider auto` turns them on"
-    parts = [f"by {value['provider']}", f"{counted(value['waiting'], 'segment')} waiting"]
+        return "off (setting summarize.provider)"
+    parts = [f"by {value['provider']}", f"{plural(value['waiting'], 'segment')} pending"]
     if value["reached"]:
-        parts.append("today's budget is reached, they go on tomorrow")
+        parts.append("today's budget is used up; they continue tomorrow")
     if value["given_up"]:
-        parts.append(f"{value['given_up']} given up; `memkit summarize` tries them again")
-    today = f"{value['tokens_today']:,} of {value['daily_tokens']:,} tokens today"
-    return "; ".join([*parts, today])
+        parts.append(f"{value['given_up']:,} failed; `memkit summarize` tries them again")
+    return "; ".join(
+        [*parts, f"{value['tokens_today']:,} of {value['daily_tokens']:,} tokens today"]
+    )
 
 
 def _service_line(value: dict[str, Any]) -> str:
     if not value["running"]:
-        return "not running; a session or a search starts it" if value["enabled"] else "switched off"
-    return "running; `memkit service status` says more"
+        return "not running; a session or a search starts it" if value["enabled"] else "off"
+    return "running; see `memkit service status`"
 
 
 def _status(context: Context) -> dict[str, Any]:

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import time
 
-import click
-
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command
 
 
 @command("off")
 def off_command(context: Context) -> None:
-    """Stop remembering this project's sessions. What is remembered stays, and stays searchable.
+    """Stop remembering this project's sessions. Its memory stays and can still be searched.
 
     \b
       memkit off
     """
     context.project.switch_off(time.time())
-    _tell(context, "off")
+    _report(context, "off")
 
 
 @command("on")
 def on_command(context: Context) -> None:
-    """Remember this project's sessions again; what was said while it was off stays out.
+    """Remember this project's sessions again, but not those from the time it was off.
 
     \b
       memkit on
     """
     context.project.switch_on(time.time())
-    _tell(context, "on")
+    _report(context, "on")
 
 
-def _tell(context: Context, state: str) -> None:
-    if context.as_json:
-        context.print_json({"project": context.project.root, "memory": state})
-    else:
-        click.echo(plain(f"memkit is {state} for {context.project.root}"))
+def _report(context: Context, state: str) -> None:
+    root = context.project.root
+    context.report({"project": root, "memory": state}, f"memkit is {state} for {root}")

@@ -31,8 +31,8 @@ def check_project_settings(subject: Subject) -> Iterator[Finding]:
             "refused-setting",
             "warning",
             line,
-            "the rest of that file counts; this is left out, as repositories come from strangers",
-            "remove it there",
+            "memkit ignores this setting and uses the rest of the file",
+            "remove it from that file",
         )
 
 

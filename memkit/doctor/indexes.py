@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.embedding.models import space
-from memkit.embedding.providers import PROVIDERS
+from memkit.embedding.remote import PROVIDERS
 from memkit.errors import (
     ForeignSnapshotError,
     IndexBusyError,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.embedding import load_embedder, sources, weights
-from memkit.embedding.providers import PROVIDERS
+from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError, MemkitError
 
@@ -19,7 +19,7 @@ _BY_WORDS = "searches go by words alone, and what is new gets no vector"
 
 def check_weights(subject: Subject) -> Iterator[Finding]:
     """Whether the weights of the local model are on this machine."""
-    if subject.settings.embedding.provider == "local" and not weights.is_at_hand(subject.home):
+    if subject.settings.embedding.provider == "local" and not weights.is_on_this_machine(subject.home):
         directory = weights.model_directory(subject.home)
         yield Finding(
             "weights-missing",
@@ -35,7 +35,7 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
     """Whether the weights that are kept are the upstream ones."""
     if subject.settings.embedding.provider != "local":
         return
-    _, refused = weights.examine(subject.home)
+    refused = weights.changed_files(subject.home)
     if refused:
         directory = weights.model_directory(subject.home)
         yield Finding(

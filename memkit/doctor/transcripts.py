@@ -17,8 +17,8 @@ from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.errors import (
     ArchiveError,
     ArchiveVersionError,
+    DamagedFileError,
     NewerFileError,
-    TombstoneError,
     TranscriptError,
 )
 from memkit.hook.project import Project
@@ -188,7 +188,7 @@ def check_forgetting(subject: Subject) -> Iterator[Finding]:
     """Whether something is half forgotten."""
     try:
         is_unfinished = Tombstones(subject.home).unfinished() is not None
-    except (TombstoneError, NewerFileError) as error:
+    except (DamagedFileError, NewerFileError) as error:
         what, _, fix = str(error).partition("; ")
         yield Finding("forgotten-unreadable", "error", what, "nothing is remembered meanwhile", fix)
         return

@@ -1,17 +1,19 @@
-"""Text into vectors.
+"""Turn text into vectors.
 
-`load_embedder` gives the embedder that the settings name. The default, `local`, is
-all-MiniLM-L6-v2 on ONNX Runtime and needs no torch. Text leaves the machine only with the providers
-of `providers.PROVIDERS`, which nobody but the user can choose.
+`load_embedder` returns the embedder that the settings name. The default, `local`, is all-MiniLM-L6-v2 on ONNX
+Runtime and needs no torch. Text leaves the machine only with the services in `remote.PROVIDERS`, which only
+the user can choose.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from memkit.embedding.errors import UnusableVectorError
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import AUTO, EmbeddingSettings
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# ONNX Runtime 1.31 tells its makers what it does, under an id in the user's cache.
-# It reads this when it is imported, which only this package does; `disable_telemetry_events` comes too late.
+# ONNX Runtime 1.31 sends usage data to its makers, under an id in the user's cache. It reads this variable
+# when it is imported, which only this package does; `disable_telemetry_events` comes too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 Progress = Callable[[int], None]
@@ -31,7 +33,7 @@ Progress = Callable[[int], None]
 
 
 class Embedder(Protocol):
-    """What turns text into vectors whose dot product is their cosine similarity."""
+    """Turns text into vectors. The dot product of two vectors is their cosine similarity."""
 
     @property
     def name(self) -> str:
@@ -39,32 +41,29 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int | None:
-        """The number of components of a vector; None if only its vectors tell."""
+        """The length of a vector; None if it is known only from the first vector."""
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        """The vectors of passages, float32 (len(texts), dimensions), each of length 1.
+        """Return the vectors of passages, float32 (len(texts), dimensions), each of length 1.
 
-        In the order of `texts`. What a text holds beyond the model's limit is not read. Raises
-        `EmbeddingError`; its kind `vectors.UnusableVectorError` if one text is to blame.
+        In the order of `texts`. The part of a text beyond the model's limit is ignored. Raise
+        `EmbeddingError`, or its subclass `UnusableVectorError` if one text is at fault.
         """
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a query, float32 (dimensions,), of length 1, to be compared with passages'.
-
-        Raises `EmbeddingError`.
-        """
+        """Return the vector of a query, float32 (dimensions,), of length 1. Raise `EmbeddingError`."""
 
     def windows(self, text: str) -> list[str]:
-        """`text` cut into pieces that the model reads whole; `[text]` if it does so at once.
+        """Return `text` cut into pieces that fit the model's limit; `[text]` if it fits.
 
-        Together they hold every character of `text` that is not blank.
+        Together they have every character of `text` that is not blank.
         """
 
 
 def find_embedder(
     home: Home, chosen: EmbeddingSettings, announce: Callable[[str], None] | None = None
 ) -> tuple[Embedder | None, str]:
-    """The embedder that the settings name; if it is not to be had, None and why, in one line."""
+    """Return the embedder that the settings name. If it is not available, return None and the reason."""
     if chosen.provider == "none":
         return None, "embedding.provider is none"
     try:
@@ -94,28 +93,24 @@ def load_embedder(
     announce: Callable[[str], None] | None = None,
     retry: bool = False,
 ) -> Embedder:
-    """The embedder of `provider`, one of those of the setting `embedding.provider`, for `model`.
+    """Return the embedder of `provider`, a value of the setting `embedding.provider`, for `model`.
 
-    The prefixes are as in the settings; `local` has none. `allow_download`, `announce` and `retry` are
-    about weights that are not on this machine yet, see `weights.ensure_weights`. Raises
-    `EmbeddingError`, also if a package or a key is missing; its kind `WeightsUnavailableError` if no
-    source has the weights.
+    The prefixes are as in the settings; `local` has none. `allow_download`, `announce`, and `retry` are for
+    weights that are not on this machine, see `weights.ensure_weights`. Raise `EmbeddingError`, also if a
+    package or a key is missing, or its subclass `WeightsUnavailableError` if no source has the weights.
     """
-    from memkit.embedding import models, providers, weights
+    from memkit.embedding import models, remote, weights
 
     if provider == "sentence-transformers":
         from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
 
         prefixes = models.prefixes(model, query_prefix, passage_prefix)
         return SentenceTransformersEmbedder(model, prefixes, allow_download=allow_download)
-    if provider in providers.PROVIDERS:
-        from memkit.embedding.remote import RemoteEmbedder
-
-        return RemoteEmbedder(
-            provider, model, models.prefixes(model, query_prefix, passage_prefix)
-        )
+    if provider in remote.PROVIDERS:
+        prefixes = models.prefixes(model, query_prefix, passage_prefix)
+        return remote.RemoteEmbedder(provider, model, prefixes)
     if provider != "local":
-        known = ", ".join(("local", "sentence-transformers", *providers.PROVIDERS))
+        known = ", ".join(("local", "sentence-transformers", *remote.PROVIDERS))
         raise EmbeddingError(
             f"there is no embedding provider {provider!r}; set embedding.provider to one of {known}"
         )
@@ -130,3 +125,62 @@ def load_embedder(
     from memkit.embedding.local import LocalEmbedder
 
     return LocalEmbedder(directory)
+
+
+def check_vectors(
+    model: str, vectors: Sequence[Any] | NDArray[Any], count: int, dimensions: int | None
+) -> None:
+    """Raise `UnusableVectorError` unless there are `count` usable vectors of one length.
+
+    A vector is not usable if it is empty, has only zeros, or has NaN or infinity in it. `dimensions` is the
+    required length; None requires the length of the first vector.
+    """
+    import numpy as np
+
+    if len(vectors) != count:
+        reason = f"gave {len(vectors)} vectors for {count} texts"
+        raise UnusableVectorError(model, 0, reason, is_general=True)
+    for position, vector in enumerate(vectors):
+        if not len(vector):
+            raise UnusableVectorError(model, position, "gave an empty vector")
+        dimensions = dimensions or len(vector)
+        if len(vector) != dimensions:
+            reason = (
+                f"gave a vector of {len(vector)} dimensions, but the others have {dimensions}; if the "
+                "model changed, rebuild the index with `memkit index --rebuild`"
+            )
+            raise UnusableVectorError(model, position, reason, is_general=True)
+        if not np.isfinite(vector).all():
+            raise UnusableVectorError(model, position, "gave a vector that is not finite")
+        if not np.any(vector):
+            raise UnusableVectorError(model, position, "gave a vector of zeros")
+
+
+def normalize(vectors: Sequence[Any]) -> NDArray[np.float32]:
+    """Return checked vectors as float32 (count, dimensions), each row scaled to length 1."""
+    import numpy as np
+
+    matrix = np.array(vectors, dtype=np.float64)  # squares of float32 could overflow or vanish
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix.astype(np.float32)
+
+
+def import_chroma() -> None:
+    """Import `chromadb`, which takes a second, without the settings of the working directory.
+
+    Chroma reads settings from a `.env` in the working directory when it is imported. That file may come with
+    a repository, or belong to another program and be invalid for Chroma. `chromadb.Settings` reads it again
+    unless it is called with `_env_file=None`.
+    """
+    if "chromadb" in sys.modules:
+        return
+    try:
+        before = os.getcwd()
+    except FileNotFoundError:  # the directory was removed, so it has no such file
+        before = ""
+    os.chdir(os.path.abspath(os.sep))
+    try:
+        import chromadb  # noqa: F401
+    finally:
+        if before:
+            os.chdir(before)

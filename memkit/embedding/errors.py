@@ -1,56 +1,65 @@
-"""What a provider's client raises, as one line that says what to do and holds no key.
+"""Errors of models and providers.
 
-The clients share no classes. What they share is the status of the HTTP answer, under different names.
+`http_status`, `is_bad_key`, and `excerpt` read the errors of any HTTP service; `memkit.llm` may use them too.
 """
 
 from __future__ import annotations
 
 import re
 
-from memkit.embedding.providers import EmbeddingService, ollama_place, without_secrets
-from memkit.embedding.vectors import UnusableVectorError
 from memkit.errors import EmbeddingError
+from memkit.text import one_line
 
-_SHOWN_CHARACTERS = 200
+EXCERPT_CHARACTERS = 160
+
 _STATUS_NAMES = ("status_code", "http_status", "code")  # of OpenAI and Ollama, Voyage, Google
 _BAD_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)")  # of Google, with status 400
-_NOT_A_NUMBER = "NaN"  # what Ollama says, with status 500, when a model gives such a vector
 
 
-def as_embedding_error(provider: EmbeddingService, model: str, error: Exception) -> EmbeddingError:
-    """The error to raise for `error`: an `UnusableVectorError` if another text may fare better."""
-    # Chroma's function for Google puts whatever happens into a ValueError.
-    if isinstance(error, ValueError) and isinstance(error.__cause__, Exception):
-        error = error.__cause__
-    status = _status(error)
-    said = without_secrets(" ".join(str(error).split()))[:_SHOWN_CHARACTERS]
-    name = provider.name
-    if status in (401, 403) or (status == 400 and _BAD_KEY.search(said)):
-        return EmbeddingError(
-            f"{name} refuses the key ({status}); set {provider.key_variable} to a valid one"
-        )
-    if status == 404:
-        advice = f"run `ollama pull {model}` or " if name == "ollama" else ""
-        return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model")
-    if status == 429:
-        return EmbeddingError(
-            f"{name} says that a limit of the account is reached (429); try again later"
-        )
-    if status in (400, 413, 422) or (status == 500 and _NOT_A_NUMBER in said):
-        return UnusableVectorError(f"{name}/{model}", 0, f"refuses the text ({status}): {said}")
-    if status is not None and status >= 300:
-        return EmbeddingError(f"{name} cannot embed at the moment ({status}); try again later")
-    if status is not None or isinstance(error, (ValueError, TypeError, LookupError, AttributeError)):
-        return UnusableVectorError(f"{name}/{model}", 0, f"gave an unreadable answer: {said}")
-    if name == "ollama":
-        return EmbeddingError(
-            f"no Ollama server answers at {ollama_place()}; start it with `ollama serve` or set "
-            "OLLAMA_HOST"
-        )
-    return EmbeddingError(f"{name} cannot be reached ({said}); check the network and try again")
+class UnusableVectorError(EmbeddingError):
+    """A model refused a text, or returned no usable vector for it.
+
+    Attributes:
+        position: the text's position among those given. If one of several texts sent together is at fault
+            and it is not known which one, the position of the first.
+        reason: the problem in a few words, without naming the text.
+        is_general: whether any other text would have the same problem.
+    """
+
+    def __init__(self, model: str, position: int, reason: str, *, is_general: bool = False) -> None:
+        super().__init__(f"the embedding model {model} {reason}")
+        self.model = model
+        self.position = position
+        self.reason = reason
+        self.is_general = is_general
+
+    def at(self, position: int) -> UnusableVectorError:
+        """Return the same error for the text at another position."""
+        return UnusableVectorError(self.model, position, self.reason, is_general=self.is_general)
 
 
-def _status(error: Exception) -> int | None:
-    """The status of the HTTP answer the error stands for; None if there was no answer."""
-    found = (getattr(error, name, None) for name in _STATUS_NAMES)
-    return next((value for value in found if isinstance(value, int) and value > 0), None)
+def http_status(error: Exception) -> int | None:
+    """Return the HTTP status in an error of a provider's package, or None if there was no answer.
+
+    The packages share no class of errors. They keep the status in attributes of different names.
+    """
+    for name in _STATUS_NAMES:
+        status = getattr(error, name, None)
+        if isinstance(status, int) and status > 0:
+            return status
+    return None
+
+
+def is_bad_key(status: int | None, message: str) -> bool:
+    """Return whether an HTTP answer of this status and message rejects the key."""
+    return status in (401, 403) or _BAD_KEY.search(message) is not None
+
+
+def excerpt(message: str, *secrets: str) -> str:
+    """Return the beginning of a provider's message as one line, redacted and without `secrets`."""
+    from memkit.privacy.redact import redact  # its patterns take long to compile
+
+    for secret in filter(None, secrets):
+        message = message.replace(secret, "[redacted:key]")
+    printable = "".join(c if c.isprintable() else " " for c in redact(message))
+    return one_line(printable, EXCERPT_CHARACTERS)

@@ -1,4 +1,4 @@
-"""What is known about models by their names: the prefixes they were trained with, what they read.
+"""Facts about models by their names: the prefixes they were trained with, and how many tokens they read.
 
 Sources: the models' cards on the model hub, and the providers' documentation of their models.
 """
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from memkit.settings import AUTO, EmbeddingSettings
 
 WINDOW_TOKENS = 4000
-"""The longest window for a model whose tokenizer is not here, however much more the model reads.
+"""The longest window for a model whose tokenizer is not available, even if the model reads more.
 
-By `windows.rough_tokens` that is 8,000 bytes and blanks. No tokenizer makes more tokens than bytes, so
-for a model that reads 8,000 tokens nothing can be lost.
+By `windows.rough_tokens` that is 8,000 bytes, without blanks. No tokenizer makes more tokens than bytes, so a
+model that reads 8,000 tokens loses nothing.
 """
 
 
 class Prefixes(NamedTuple):
-    """What is put before a query and before a passage."""
+    """The text to put before a query and before a passage."""
 
     query: str = ""
     passage: str = ""
@@ -29,7 +29,7 @@ NO_PREFIXES = Prefixes()
 
 
 class _Model(NamedTuple):
-    name: str  # pattern of the name without its owner and in lower case, matched from its beginning
+    name: str  # pattern of the name in lower case, without its owner; matched from the beginning
     tokens: int  # how many it reads
     prefixes: Prefixes = NO_PREFIXES
 
@@ -39,7 +39,7 @@ _INSTRUCTION = (
     "Instruct: Given a web search query, retrieve relevant passages that answer the query\n"
 )
 
-# Of several that match, the first counts.
+# The first match counts.
 _MODELS = (
     _Model("all-minilm", 256),
     _Model("bge-m3", 8192),
@@ -57,7 +57,7 @@ _MODELS = (
 
 
 def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
-    """`query` and `passage`, each replaced by what `model` is known to want if it is `AUTO`."""
+    """Return `query` and `passage`; replace each that is `AUTO` by the known prefix of `model`."""
     known = _find(model)
     wanted = NO_PREFIXES if known is None else known.prefixes
     return Prefixes(
@@ -65,17 +65,17 @@ def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
     )
 
 
-def tokens_read(model: str, otherwise: int) -> int:
-    """How many tokens `model` reads of a text; `otherwise` if that is not known."""
+def tokens_read(model: str, default: int) -> int:
+    """Return how many tokens of a text `model` reads; `default` for an unknown model."""
     known = _find(model)
-    return otherwise if known is None else known.tokens
+    return default if known is None else known.tokens
 
 
 def space(chosen: EmbeddingSettings) -> str:
-    """The name of the vector space; only vectors of one space can be compared.
+    """Return the name of the vector space; only vectors of one space can be compared.
 
-    A provider's vectors depend on the model and on what stands before a passage. Without a provider the
-    chunks wait for the local model's vectors.
+    A provider's vectors depend on the model and on the prefix of passages. Without a provider, chunks wait
+    for the local model's vectors.
     """
     if chosen.provider in ("local", "none"):
         return chosen.model

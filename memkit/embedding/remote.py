@@ -1,57 +1,168 @@
-"""Models that run elsewhere: at OpenAI, Google or Voyage, or in an Ollama server."""
+"""Models that run elsewhere: at OpenAI, Google, or Voyage, or in an Ollama server.
+
+Chroma's embedding functions connect to them. Keys come only from the providers' own environment variables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-import numpy as np
-
-from memkit.embedding.chroma import import_chroma
-from memkit.embedding.errors import as_embedding_error
+from memkit.embedding import check_vectors, import_chroma, normalize
+from memkit.embedding.errors import UnusableVectorError, excerpt, http_status, is_bad_key
 from memkit.embedding.models import WINDOW_TOKENS, Prefixes, tokens_read
-from memkit.embedding.providers import PROVIDERS, Function
-from memkit.embedding.vectors import UnusableVectorError, check, normalised
 from memkit.embedding.windows import cut_into_windows, rough_tokens
+from memkit.environment import install_command
+from memkit.errors import EmbeddingError
+from memkit.text import encodable
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from memkit.embedding import Progress
 
+Function = Callable[[list[str]], list[Any]]
+"""Takes texts, returns one array of numbers per text, and raises any error of the provider's package."""
+
 REQUEST_BYTES = 300_000
 """The most text in one request: OpenAI takes 300,000 tokens, and no text has more tokens than bytes."""
 
+OLLAMA_URL = "http://127.0.0.1:11434"
+"""The usual address of an Ollama server."""
+
+_OLLAMA_SECONDS = 300
+"""The time limit for Ollama, which loads the model first and may have no graphics card.
+
+Chroma's default is 60 seconds; Ollama's own package has no limit.
+"""
+
+
+@dataclass(frozen=True)
+class EmbeddingService:
+    """A service that embeds.
+
+    Attributes:
+        name: the value of the setting `embedding.provider`.
+        package: the package to install.
+        module: the module to import from it.
+        keys: the environment variables for its key; the first one that is set counts.
+        tokens: the number of tokens that a model reads, if nothing is known about the model.
+        texts_at_once: the most texts in one request.
+    """
+
+    name: str
+    package: str
+    module: str
+    keys: tuple[str, ...]
+    tokens: int
+    texts_at_once: int
+
+    def check(self) -> None:
+        """Raise `EmbeddingError`, with advice, if the package or a key is missing."""
+        try:
+            importlib.import_module(self.module)
+        except ImportError as error:
+            raise EmbeddingError(
+                f"the embedding provider {self.name} needs the package {self.package}; run "
+                f"`{install_command(self.package)}`"
+            ) from error
+        if not self.keys:
+            return
+        key = os.environ.get(self.key_variable, "")
+        if not key:
+            raise EmbeddingError(
+                f"the embedding provider {self.name} needs a key; set the environment variable "
+                f"{' or '.join(self.keys)}"
+            )
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise EmbeddingError(
+                f"{self.key_variable} has more in it than a key (a blank, a line end, …); set it to the key"
+            )
+
+    @property
+    def key_variable(self) -> str:
+        """The first of its variables that is set; if none is, the first of all."""
+        names = self.keys or ("OLLAMA_API_KEY",)
+        return next((name for name in names if os.environ.get(name)), names[0])
+
+    def connect(self, model: str, for_queries: bool) -> Function:
+        """Return the function that embeds queries or passages. Raise any error of the provider's package."""
+        import_chroma()
+        from chromadb.utils import embedding_functions as chroma
+
+        if self.name == "openai":
+            return chroma.OpenAIEmbeddingFunction(
+                model_name=model, api_key_env_var=self.key_variable
+            )
+        if self.name == "google":
+            return chroma.GoogleGeminiEmbeddingFunction(
+                model_name=model,
+                task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
+                api_key_env_var=self.key_variable,
+                vertexai=False,
+            )
+        if self.name == "voyage":
+            return chroma.VoyageAIEmbeddingFunction(
+                model_name=model,
+                api_key_env_var=self.key_variable,
+                input_type="query" if for_queries else "document",
+                truncation=False,  # report an error for a text that is too long
+            )
+        return chroma.OllamaEmbeddingFunction(
+            url=_ollama_url(), model_name=model, timeout=_OLLAMA_SECONDS
+        )
+
+
+# Tokens: https://platform.openai.com/docs/guides/embeddings, https://ai.google.dev/gemini-api/docs/embeddings,
+# https://docs.voyageai.com/docs/embeddings; for Ollama, the limit of BERT. Texts in a request: Google takes
+# 100, the others more. Ollama gets fewer because it computes them while the user waits.
+PROVIDERS: Mapping[str, EmbeddingService] = {
+    service.name: service
+    for service in (
+        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191, 100),
+        EmbeddingService(
+            "google", "google-genai", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), 2048, 100
+        ),
+        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000, 100),
+        EmbeddingService("ollama", "ollama", "ollama", (), 512, 32),
+    )
+}
+"""All services by name."""
+
 
 class RemoteEmbedder:
-    """A model of one of the `PROVIDERS`. Text leaves this process, mostly also this machine.
+    """A model of one of the `PROVIDERS`. Text leaves this process, and mostly also this machine.
 
-    How long its vectors are is known when the first one is here; all must be as long as that.
+    The first vector decides the length; all others must have the same.
     """
 
     dimensions = None
 
     def __init__(self, provider: str, model: str, prefixes: Prefixes) -> None:
-        """Connect; nothing is sent yet. Raises `EmbeddingError` if a package or key is missing."""
-        self._provider = PROVIDERS[provider]
-        self._provider.check()
+        """Check package and key; send nothing yet. Raise `EmbeddingError` if one is missing."""
+        self._service = PROVIDERS[provider]
+        self._service.check()
         self._model = model
         self._prefixes = prefixes
         self._length: int | None = None
         self.name = f"{provider}/{model}"
-        self.max_tokens = min(WINDOW_TOKENS, tokens_read(model, self._provider.tokens))
+        self.max_tokens = min(WINDOW_TOKENS, tokens_read(model, self._service.tokens))
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        """The vectors of passages; see `Embedder.embed`.
+        """Return the vectors of passages; see `Embedder.embed`."""
+        import numpy as np
 
-        Raises `UnusableVectorError` for a text that has none, else `EmbeddingError`.
-        """
         parts: list[NDArray[np.float32]] = []
         done = 0
         for batch in self._batches([self._prefixed(text, self._prefixes.passage) for text in texts]):
             try:
-                parts.append(self._request(self._passages, batch))
+                parts.append(self._request(False, batch))
             except UnusableVectorError as error:
                 raise error.at(done + error.position) from None
             done += len(batch)
@@ -60,50 +171,42 @@ class RemoteEmbedder:
         return np.concatenate(parts) if parts else np.empty((0, self._length or 0), np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a query; see `Embedder.embed_query`."""
+        """Return the vector of a query; see `Embedder.embed_query`."""
         vector: NDArray[np.float32] = self._request(
-            self._queries, [self._prefixed(text, self._prefixes.query)]
+            True, [self._prefixed(text, self._prefixes.query)]
         )[0]
         return vector
 
     def windows(self, text: str) -> list[str]:
-        """`text` in pieces that the model reads whole, as far as can be told without its tokenizer."""
+        """Return `text` in pieces that should fit the model's limit; its tokenizer is not available."""
         return self._cut(text, self._prefixes.passage)
 
     @cached_property
     def _passages(self) -> Function:
-        return self._connect(for_queries=False)
+        return self._service.connect(self._model, for_queries=False)
 
     @cached_property
     def _queries(self) -> Function:
-        return self._connect(for_queries=True)
+        return self._service.connect(self._model, for_queries=True)
 
-    def _connect(self, for_queries: bool) -> Function:
+    def _request(self, is_query: bool, texts: list[str]) -> NDArray[np.float32]:
         try:
-            import_chroma()
-            return self._provider.connect(self._model, for_queries)
-        except Exception as error:  # noqa: BLE001 - every provider's package has its own
-            raise as_embedding_error(self._provider, self._model, error) from None
-
-    def _request(self, function: Function, texts: list[str]) -> NDArray[np.float32]:
-        try:
-            answers: list[Any] = function(texts)
-        except Exception as error:  # noqa: BLE001 - as above; it and its causes may hold the key
-            raise as_embedding_error(self._provider, self._model, error) from None
-        check(self.name, answers, len(texts), self._length)
-        self._length = len(answers[0])
-        return normalised(answers)
+            vectors = (self._queries if is_query else self._passages)(texts)
+        except Exception as error:  # noqa: BLE001 - each provider's package has its own errors
+            # Without the cause, which may have the key in it.
+            raise _embedding_error(self._service, self._model, error) from None
+        check_vectors(self.name, vectors, len(texts), self._length)
+        self._length = len(vectors[0])
+        return normalize(vectors)
 
     def _prefixed(self, text: str, prefix: str) -> str:
-        # A lone surrogate, as an argument of a command may hold, cannot be sent.
-        readable = text.encode("utf-8", "replace").decode("utf-8")
-        return prefix + self._cut(readable, prefix)[0]
+        return prefix + self._cut(encodable(text), prefix)[0]
 
     def _cut(self, text: str, prefix: str) -> list[str]:
-        room = max(1, self.max_tokens - len(rough_tokens(prefix)))
-        if len(text.encode("utf-8", "replace")) <= room:  # no tokenizer makes more of it
+        limit = max(1, self.max_tokens - len(rough_tokens(prefix)))
+        if len(text.encode("utf-8", "replace")) <= limit:  # it has no more tokens than bytes
             return [text]
-        return cut_into_windows(text, room, rough_tokens)
+        return cut_into_windows(text, limit, rough_tokens)
 
     def _batches(self, texts: list[str]) -> Iterator[list[str]]:
         batch: list[str] = []
@@ -111,7 +214,7 @@ class RemoteEmbedder:
         for text in texts:
             length = len(text.encode())
             if batch and (
-                len(batch) == self._provider.texts_at_once or size + length > REQUEST_BYTES
+                len(batch) == self._service.texts_at_once or size + length > REQUEST_BYTES
             ):
                 yield batch
                 batch, size = [], 0
@@ -119,3 +222,46 @@ class RemoteEmbedder:
             size += length
         if batch:
             yield batch
+
+
+def _embedding_error(service: EmbeddingService, model: str, error: Exception) -> EmbeddingError:
+    """Return the error to raise for `error`: an `UnusableVectorError` if another text may succeed."""
+    # Chroma's function for Google wraps every error in a ValueError.
+    if isinstance(error, ValueError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    status = http_status(error)
+    message = excerpt(str(error), *_keys())
+    name = service.name
+    if is_bad_key(status, message):
+        return EmbeddingError(
+            f"{name} refuses the key ({status}); set {service.key_variable} to a valid one"
+        )
+    if status == 404:
+        advice = f"run `ollama pull {model}` or " if name == "ollama" else ""
+        return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model")
+    if status == 429:
+        return EmbeddingError(f"{name} reports that the account's limit is reached (429); try again later")
+    # Ollama answers with status 500 and "NaN" when a model gives such a vector.
+    if status in (400, 413, 422) or (status == 500 and "NaN" in message):
+        return UnusableVectorError(f"{name}/{model}", 0, f"rejects the text ({status}): {message}")
+    if status is not None and status >= 300:
+        return EmbeddingError(f"{name} cannot embed at the moment ({status}); try again later")
+    if status is not None or isinstance(error, (ValueError, TypeError, LookupError, AttributeError)):
+        return UnusableVectorError(f"{name}/{model}", 0, f"gave an unreadable answer: {message}")
+    if name == "ollama":
+        url = _ollama_url()  # which may have a name and a password in it
+        server = urlsplit(url if "://" in url else f"http://{url}").netloc.rpartition("@")[2]
+        return EmbeddingError(
+            f"no Ollama server answers at {server}; start it with `ollama serve` or set OLLAMA_HOST"
+        )
+    return EmbeddingError(f"{name} cannot be reached ({message}); check the network and try again")
+
+
+def _ollama_url() -> str:
+    return os.environ.get("OLLAMA_HOST") or OLLAMA_URL
+
+
+def _keys() -> list[str]:
+    """Return every provider's key in the environment."""
+    names = [name for service in PROVIDERS.values() for name in service.keys]
+    return [os.environ.get(name, "") for name in [*names, "OLLAMA_API_KEY"]]

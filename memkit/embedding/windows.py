@@ -1,4 +1,4 @@
-"""Cutting a text that is longer than a model reads into windows that it reads whole."""
+"""Cut a text that exceeds a model's limit into windows that fit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Token(NamedTuple):
     word: int | None
 
 
-class _Bound(IntEnum):
-    """What a cut would part, from the worst to the best."""
+class _Boundary(IntEnum):
+    """The place of a cut, from the worst to the best."""
 
     CHARACTER = 0
     TOKEN = 1
@@ -31,18 +31,17 @@ class _Bound(IntEnum):
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _SENTENCE_END = re.compile(r"[.!?…:;]\s+\Z|[。！？]\s*\Z")
 
-
 _WORD = re.compile(r"\w+|[^\w\s]")
 _PIECE = re.compile(r"[A-Za-z0-9_]{1,2}|\S")
 _LAST_OF_TWO_BYTES = "\u07ff"
 
 
 def rough_tokens(text: str) -> list[Token]:
-    """Tokens for a model whose tokenizer is not here: one for two bytes of UTF-8, blanks left out.
+    """Return tokens for a model whose tokenizer is not available: one per two bytes of UTF-8, without blanks.
 
-    That is nearly always more than it has: about 4 characters of English make a token
-    (https://platform.openai.com/tokenizer), 3 of code, 1 or 2 of Chinese. Only where nothing but
-    random letters and digits stand can it be fewer.
+    A model nearly always has fewer. A token is about 4 characters of English
+    (https://platform.openai.com/tokenizer), 3 of code, 1 or 2 of Chinese. Only long runs of random letters
+    and digits can have more.
     """
     tokens: list[Token] = []
     for number, word in enumerate(_WORD.finditer(text)):
@@ -55,11 +54,11 @@ def rough_tokens(text: str) -> list[Token]:
 def cut_into_windows(
     text: str, limit: int, tokenize: Callable[[str], Sequence[Token]]
 ) -> list[str]:
-    """`text` as windows of at most `limit` tokens each; a text that fits is returned as it is.
+    """Return `text` as windows of at most `limit` tokens each; a text that fits is returned unchanged.
 
-    The windows follow each other without a gap, stripped of blanks, about equally long: a cut
-    falls on the best bound (blank line, line end, sentence, word) that keeps the window between
-    half of an equal share and `limit`, the nearest to an equal share among equally good ones.
+    The windows follow each other without a gap, stripped of blanks, about equally long. A cut is at the best
+    boundary (blank line, line end, sentence, word) that keeps the window between half of an equal share and
+    `limit`. Among equally good ones it is at the nearest to an equal share.
     """
     tokens = tokenize(text)
     if len(tokens) <= limit:
@@ -67,48 +66,48 @@ def cut_into_windows(
     windows = []
     first = 0
     while first < len(tokens):
-        room = limit
+        size = limit
         while True:
-            after = _next_cut(text, tokens, first, room)
+            after = _next_cut(text, tokens, first, size)
             begin = tokens[first].start if first else 0
             end = tokens[after].start if after < len(tokens) else len(text)
             window = text[begin:end].strip()
-            # A piece can come to more tokens than it had inside the whole.
+            # A piece can have more tokens by itself than it had inside the whole.
             excess = len(tokenize(window)) - limit
-            if excess <= 0 or room == 1:
+            if excess <= 0 or size == 1:
                 break
-            room = max(1, room - excess)
-        if window:  # else all its tokens stand for a part of one character
+            size = max(1, size - excess)
+        if window:  # it is empty if all its tokens are parts of one character
             windows.append(window)
         first = after
     return windows
 
 
-def _next_cut(text: str, tokens: Sequence[Token], first: int, room: int) -> int:
-    """The index of the token that begins the window after the one beginning with `first`."""
+def _next_cut(text: str, tokens: Sequence[Token], first: int, size: int) -> int:
+    """Return the index of the first token of the next window."""
     rest = len(tokens) - first
-    if rest <= room:
+    if rest <= size:
         return len(tokens)
-    share = math.ceil(rest / math.ceil(rest / room))
-    candidates = range(first + max(1, share // 2), first + room + 1)
+    share = math.ceil(rest / math.ceil(rest / size))
+    candidates = range(first + max(1, share // 2), first + size + 1)
     return max(
         candidates,
-        key=lambda index: (_bound(text, tokens, index), -abs(index - first - share)),
+        key=lambda index: (_boundary(text, tokens, index), -abs(index - first - share)),
     )
 
 
-def _bound(text: str, tokens: Sequence[Token], index: int) -> _Bound:
-    """What a cut before the token `index` would part."""
+def _boundary(text: str, tokens: Sequence[Token], index: int) -> _Boundary:
+    """Return the kind of boundary before the token `index`."""
     before, after = tokens[index - 1], tokens[index]
     if after.start < before.end:
-        return _Bound.CHARACTER
+        return _Boundary.CHARACTER
     gap = text[before.end : after.start]
     if _BLANK_LINE.search(gap):
-        return _Bound.PARAGRAPH
+        return _Boundary.PARAGRAPH
     if "\n" in gap:
-        return _Bound.LINE
+        return _Boundary.LINE
     if _SENTENCE_END.search(text, before.start, after.start):
-        return _Bound.SENTENCE
+        return _Boundary.SENTENCE
     if after.word != before.word or after.word is None:
-        return _Bound.WORD
-    return _Bound.TOKEN
+        return _Boundary.WORD
+    return _Boundary.TOKEN

@@ -1,12 +1,10 @@
-"""memkit's own Python environment: where it is, and whether it can be used.
+"""memkit's own Python environment: its path, and whether it can be used.
 
-`bin/memkit` runs memkit in a virtual environment under `MEMKIT_HOME/env/`, named by a stamp of what
-it has to hold, so that a change of the dependencies makes a new one (`memkit.environment.build`).
-A memkit that was installed as a package has no `pyproject.toml` beside it and none of this: it runs
-in the interpreter it was installed into.
+`bin/memkit` runs memkit in a virtual environment under `MEMKIT_HOME/env/`. Its name is a stamp of its
+content, so a change of the dependencies makes a new one (`memkit.environment.build`). A memkit that was
+installed as a package has no `pyproject.toml` next to it. It runs in the interpreter it was installed into.
 
-Standard library only, Python 3.9 syntax: the hooks import this module, and `bin/memkit` pays for it
-at every start.
+Standard library only, Python 3.9 syntax: hooks import this module, and `bin/memkit` does at every start.
 """
 
 from __future__ import annotations
@@ -16,35 +14,29 @@ import sys
 from collections.abc import Sequence
 
 FORMAT = "1"
-"""Part of every stamp; raised when environments made so far can no longer be used."""
+"""Part of every stamp; raised when environments built so far can no longer be used."""
 
 PYTHON_VARIABLE = "MEMKIT_PYTHON"
-"""Names an interpreter that has the dependencies already; memkit then makes no environment."""
-
+"""Names an interpreter that has the dependencies; then memkit builds no environment."""
 
 BUILDING = ".building-"
-"""How the names of environments begin that are incomplete or no longer wanted, and their markers."""
+"""The prefix of the names of incomplete or discarded environments, and of their markers."""
 
 
 class Failure:
-    """Why the environment could not be made: one line for people, and when (epoch seconds)."""
+    """Why the environment could not be built: one line for users, and when (seconds since the epoch)."""
 
     def __init__(self, time: float, message: str) -> None:
         self.time = time
         self.message = message
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Failure) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def environment_python(home_root: str, repository_root: str) -> str | None:
-    """The interpreter to run memkit with, or None while its environment has still to be made.
+    """Return the interpreter to run memkit with, or None if its environment has to be built first.
 
-    `home_root` is the memory home, `repository_root` the directory that holds the package. An
-    interpreter named by `MEMKIT_PYTHON` is returned unseen. Reads one file and looks at a few
-    names; raises `ValueError` if `pyproject.toml` is not as `declared_requirements` wants it.
+    `home_root` is the memory home, `repository_root` the directory of the package. An interpreter named by
+    `MEMKIT_PYTHON` is returned without a check. Raise `ValueError` if `declared_requirements` cannot read
+    `pyproject.toml`.
     """
     given = os.environ.get(PYTHON_VARIABLE)
     if given:
@@ -56,27 +48,23 @@ def environment_python(home_root: str, repository_root: str) -> str | None:
 
 
 def environment_directory(home_root: str, repository_root: str) -> str:
-    """Where the environment for the dependencies declared in `repository_root` belongs.
+    """The path of the environment for the dependencies declared in `repository_root`.
 
-    The version of Python is no part of the name: whichever `python3` is first on PATH today (a
-    project's own environment, say), memkit keeps to the one environment it has.
+    The version of Python is not part of the name. memkit keeps one environment, whichever `python3` is first
+    on PATH today (it may belong to a project).
     """
-    return os.path.join(environments(home_root), stamp(contents(repository_root)))
-
-
-def contents(repository_root: str) -> list[str]:
-    """What decides the name of the environment: the declared requirements and the lock."""
     requirements = declared_requirements(repository_root, "project", "dependencies")
-    return [*requirements, *digests([lock_path(repository_root)])]
+    content = [*requirements, *digests([lock_path(repository_root)])]
+    return os.path.join(environments(home_root), stamp(content))
 
 
 def lock_path(repository_root: str) -> str:
-    """The lock: every package of the environment by version and hash. `bin/lock` writes it."""
+    """The path of the lock: every package of the environment by version and hash. `bin/lock` writes it."""
     return os.path.join(repository_root, "memkit", "environment", "requirements.lock")
 
 
 def digests(paths: Sequence[str]) -> list[str]:
-    """The SHA-256 of each file; "" for one that is missing."""
+    """Return the SHA-256 of each file; "" for a missing one."""
     import hashlib
 
     found = []
@@ -95,23 +83,23 @@ def environments(home_root: str) -> str:
 
 
 def interpreter(directory: str) -> str:
-    """The interpreter of the virtual environment in `directory`."""
+    """The path of the interpreter of the virtual environment in `directory`."""
     if os.name == "nt":
         return os.path.join(directory, "Scripts", "python.exe")
     return os.path.join(directory, "bin", "python")
 
 
 def building_marker(directory: str) -> str:
-    """A directory that exists while the environment in `directory` is incomplete."""
+    """The path of a directory that exists while the environment in `directory` is incomplete."""
     parent, name = os.path.split(directory)
     return os.path.join(parent, BUILDING + name)
 
 
 def is_usable(directory: str) -> bool:
-    """Whether the environment in `directory` is there and complete, with the Python it was made for.
+    """Return whether the environment in `directory` is complete and still has the Python it was built for.
 
-    An upgrade of the system can remove the Python that an environment links to, or put another
-    version in its place, which then finds none of the packages.
+    An upgrade of the system can remove the Python that an environment links to. It can also replace it by
+    another version, which finds none of the packages.
     """
     python = os.path.realpath(interpreter(directory))
     if not os.path.exists(python) or os.path.lexists(building_marker(directory)):
@@ -123,18 +111,17 @@ def is_usable(directory: str) -> bool:
 
 
 def stamp(parts: list[str]) -> str:
-    """A name for an environment made of `parts`: 16 hex characters of their SHA-256."""
-    import hashlib  # an interpreter given by the user needs no stamp, so no import either
+    """Return a name for an environment with the content `parts`: 16 hex characters of their SHA-256."""
+    import hashlib  # not needed with an interpreter given by the user
 
     return hashlib.sha256("\n".join([FORMAT, *parts]).encode()).hexdigest()[:16]
 
 
 def declared_requirements(repository_root: str, table: str, key: str) -> list[str]:
-    """The list `key` in a table of `pyproject.toml`; Python 3.9 and 3.10 have no reader of TOML.
+    """Return the list `key` in a table of `pyproject.toml`; Python 3.9 and 3.10 cannot parse TOML.
 
-    Understands what that file uses and nothing more: one double-quoted requirement a line, each
-    with a comma and perhaps a comment, or a single one on the key's own line. Raises `ValueError`
-    for anything else, or if the list is not there.
+    Reads only the style of that file: one double-quoted requirement per line, with a comma and perhaps a
+    comment, or a single one on the key's own line. Raise `ValueError` for anything else, or without the list.
     """
     path = os.path.join(repository_root, "pyproject.toml")
     found: list[str] | None = None
@@ -166,11 +153,11 @@ def _requirement(line: str, path: str, number: int) -> str:
 
 
 def install_command(*arguments: str) -> str:
-    """The shell command that installs packages into the environment that runs this."""
+    """Return the shell command that installs packages into the environment of this process."""
     import importlib.util
     import shlex
 
-    if importlib.util.find_spec("pip") is None:  # uv makes environments without it
+    if importlib.util.find_spec("pip") is None:  # uv makes environments without pip
         command = ["uv", "pip", "install", "--python", sys.executable, *arguments]
     else:
         # Without -I a `pip.py` in the working directory would run.
@@ -181,31 +168,32 @@ def install_command(*arguments: str) -> str:
 
 
 def lock_file(home_root: str) -> str:
-    """The file whose lock is held while an environment is being made."""
+    """The path of the file that is locked while an environment is being built."""
     return os.path.join(environments(home_root), ".lock")
 
 
 def failure_file(home_root: str) -> str:
-    """Where the reason of the last failure to make an environment is kept."""
+    """The path of the record of the last failed build."""
     return os.path.join(environments(home_root), "failed.json")
 
 
 def last_failure(home_root: str) -> Failure | None:
-    """Why the last try to make the environment failed; None if it did not, or none was made."""
-    from memkit.state import parse_json  # needed only where something went wrong
+    """Return why the last build failed; None if it succeeded or there was none."""
+    from memkit.state import parse_json  # only needed after a failure
 
     try:
         with open(failure_file(home_root), encoding="utf-8") as file:
             record = parse_json(file.read())
         return Failure(float(record["time"]), str(record["message"]))
-    except (OSError, ValueError, KeyError, TypeError):  # absent, or cut short by a full disk
+    except (OSError, ValueError, KeyError, TypeError):  # there is none, or a full disk cut it short
         return None
 
 
 def earlier_python(home_root: str, repository_root: str) -> str | None:
-    """The interpreter of the newest whole environment from before an update, if it has every package by name.
+    """Return the interpreter of the newest usable environment from before an update, or None.
 
-    For when the environment of this version cannot be made, as without a network. None if there is none.
+    For when this version's environment cannot be built, for example without a network. The earlier
+    environment must have every declared package, in any version.
     """
     import re
 
@@ -215,13 +203,13 @@ def earlier_python(home_root: str, repository_root: str) -> str | None:
         return None
     try:
         declared = declared_requirements(repository_root, "project", "dependencies")
-        # Those that only some platforms need are left out.
-        bare = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in declared if ";" not in line]
-        required = set(map(normalized, bare))
         names = os.listdir(environments(home_root))
     except (OSError, ValueError):
         return None
-    # A name with a dash is of another kind, one with a dot is not whole.
-    places = [os.path.join(environments(home_root), n) for n in names if n.isalnum()]
-    usable = [place for place in places if is_usable(place) and required <= installed_versions(place).keys()]
+    # Skip requirements of some platforms only.
+    bare = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in declared if ";" not in line]
+    required = set(map(normalized, bare))
+    # A name with a dash is of another kind, one with a dot is incomplete.
+    directories = [os.path.join(environments(home_root), name) for name in names if name.isalnum()]
+    usable = [d for d in directories if is_usable(d) and required <= installed_versions(d).keys()]
     return interpreter(max(usable, key=os.path.getmtime)) if usable else None

@@ -1,10 +1,9 @@
-"""Makes a private Python environment: in its place, because scripts in it name their interpreter.
+"""Build a private Python environment, in its final directory because its scripts name their interpreter.
 
-A marker next to it says that it is incomplete, so nobody uses half an environment. Of two processes
-that want the same one, the second waits and uses what the first made; what a killed one left behind
-is removed by the next.
+A marker next to it keeps processes from using half an environment. Of two processes that want the same one,
+the second waits and uses the result of the first. The next build removes what a killed one left.
 
-Standard library only, Python 3.9 syntax: run by whatever `python3` the user has.
+Standard library only, Python 3.9 syntax: runs in the user's `python3`.
 """
 
 from __future__ import annotations
@@ -22,52 +21,46 @@ from pathlib import Path
 from types import FrameType
 
 from memkit import environment
-from memkit.environment.commands import CommandRunner
-from memkit.environment.install import ADDED, add_again, install, installed_versions
+from memkit.environment.commands import CommandRunner, report
+from memkit.environment.install import EXTRA_PACKAGES, install, install_extra, installed_versions
 from memkit.environment.interpreters import EnvironmentBuildError
-from memkit.environment.progress import Progress, say
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.locks import try_lock
 from memkit.paths import Home
 
-NEEDED_BYTES = 700_000_000
-"""What memkit's environment takes on disk: 0.63 GB measured (Python 3.11, Linux), and a margin."""
+NEEDED_BYTES = 600_000_000
+"""The free disk space to build memkit's environment: 0.45 GB measured (Python 3.11, Linux), and downloads."""
 
 
 def ensure_environment(home_root: str, repository_root: str) -> str:
-    """The interpreter of memkit's own environment, which is made if it is not there.
+    """Return the interpreter of memkit's own environment; build it if it is missing.
 
-    Says on stderr what it does. Raises `EnvironmentBuildError`, and keeps the reason for
-    `memkit.environment.last_failure`; raises `ValueError` as `environment_python` does.
+    Report progress on stderr. Raise `EnvironmentBuildError`, and record the reason for
+    `memkit.environment.last_failure`. Raise `ValueError` as `environment_python` does.
     """
     python = environment.environment_python(home_root, repository_root)
     if python is not None:
         return python
-    requirements = environment.declared_requirements(repository_root, "project", "dependencies")
     return make_environment(
         home_root,
-        environment.stamp(environment.contents(repository_root)),
-        [requirements],
-        f"making its own Python environment in {home_root} (once; about a minute, 0.7 GB)",
+        os.path.basename(environment.environment_directory(home_root, repository_root)),
+        [environment.declared_requirements(repository_root, "project", "dependencies")],
+        f"making its own Python environment in {home_root} (once; about a minute, 0.5 GB)",
         locks=[environment.lock_path(repository_root)],
     )
 
 
 def make_environment(
-    home_root: str,
-    name: str,
-    steps: list[list[str]],
-    purpose: str,
-    needed_bytes: int = NEEDED_BYTES,
-    locks: Sequence[str] = (),
+    home_root: str, name: str, steps: list[list[str]], purpose: str, locks: Sequence[str] = ()
 ) -> str:
-    """Make the environment `env/<name>` in `home_root` unless it is there; return its interpreter.
+    """Build the environment `env/<name>` in `home_root` unless it exists; return its interpreter.
 
-    `locks` are installed with their hashes; where they cannot be, and without any, `steps` are the
-    arguments of successive `pip install` runs. `purpose` is said on stderr before
-    the work begins. Older environments of the same kind (a name is `stamp` or `kind-stamp`) are
-    removed then, but the youngest of them: a process started before the update may still run in it.
-    Raises `EnvironmentBuildError`; after a failure or a signal nothing is left behind.
+    `locks` are installed with their hashes. Without any, or where they have no wheels, `steps` are the
+    arguments of successive `pip install` runs. `purpose` is reported before the work begins.
+
+    Then remove older environments of the same kind (a name is `stamp` or `kind-stamp`), except the youngest.
+    A process started before the update may still use it. Raise `EnvironmentBuildError`. A failure or a signal
+    leaves nothing.
     """
     target = Path(environment.environments(home_root), name)
     python = environment.interpreter(str(target))
@@ -78,61 +71,57 @@ def make_environment(
             if environment.is_usable(str(target)):
                 return python
             failure = environment.last_failure(home_root)
-            if failure is not None and failure != known_failure:  # of the builder we waited for
-                raise EnvironmentBuildError(failure.message)
+            if failure and (known_failure is None or failure.time != known_failure.time):
+                raise EnvironmentBuildError(failure.message)  # the process that we waited for failed
             _remove_leftovers(target.parent)
-            _forget_failure(home_root)
+            Path(environment.failure_file(home_root)).unlink(missing_ok=True)
+            report(purpose)
             try:
                 with _explained(home_root):
-                    _build(home_root, target, steps, list(locks), Progress(purpose), needed_bytes, lock)
+                    _build(home_root, target, steps, list(locks), lock)
             except EnvironmentBuildError as error:
                 _record_failure(home_root, str(error))
                 raise
-            _remove_older(target)
+            for path in _others(target)[1:]:
+                _discard(path)
     return python
 
 
 def _build(
-    home_root: str,
-    target: Path,
-    steps: list[list[str]],
-    locks: list[str],
-    progress: Progress,
-    needed_bytes: int,
-    lock: int,
+    home_root: str, target: Path, steps: list[list[str]], locks: list[str], lock: int
 ) -> None:
-    if shutil.disk_usage(target.parent).free < needed_bytes:
+    if shutil.disk_usage(target.parent).free < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     log_path = Path(make_private_directory(Home(home_root).log), "environment.log")
-    added, versions = _added(target)
+    before = _versions_before(target)
     if os.path.lexists(target):  # its Python is gone
         _discard(target)
     marker = Path(environment.building_marker(str(target)))
     try:
         make_private_directory(str(marker))
         with open(log_path, "w", encoding="utf-8", opener=_open_private) as log:
-            runner = CommandRunner(marker, progress, log, lock)
-            way = install(str(target), steps, locks, runner)
-            if locks:
-                add_again(way, added, versions, locks[0], runner)
+            runner = CommandRunner(marker, log, lock)
+            pip_install = install(str(target), steps, locks, runner)
+            extra = [name for name in EXTRA_PACKAGES if name in before]
+            if locks and extra:
+                install_extra(pip_install, extra, before, locks[0], runner)
     except BaseException:
         if os.path.lexists(target):
             _discard(target)  # before its marker
         raise
     finally:
-        progress.clear()
         if marker.exists():
             _discard(marker)
-    say(f"the environment is ready ({progress.seconds} s)")
+    report(f"the environment is ready ({runner.seconds} s)")
 
 
-def _added(target: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """What was added to the environment before this one, and all it holds; versions by name."""
+def _versions_before(target: Path) -> dict[str, str]:
+    """Return the packages of the environment before this one: versions by name."""
     for old in (target, *_others(target)):
         versions = installed_versions(str(old))
         if versions:
-            return {name: versions[name] for name in ADDED if name in versions}, versions
-    return {}, {}
+            return versions
+    return {}
 
 
 def _open_private(path: str, flags: int) -> int:
@@ -141,11 +130,11 @@ def _open_private(path: str, flags: int) -> int:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Iterator[int]:
-    """Hold the lock file at `path`, waiting for another holder; yields its descriptor."""
+    """Hold the lock file at `path` after waiting for another holder; yield its descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         if not try_lock(descriptor):
-            say("another process is making the environment; waiting for it")
+            report("another process is making the environment; waiting for it")
             while not try_lock(descriptor):
                 time.sleep(0.2)
         yield descriptor
@@ -155,7 +144,7 @@ def _locked(path: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _unwound_by_signals() -> Iterator[None]:
-    """Let the signals that end a process unwind it first, as Ctrl-C does."""
+    """Turn the signals that end a process into `SystemExit`, so that it cleans up first."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -173,13 +162,13 @@ def _unwound_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explained(home_root: str) -> Iterator[None]:
-    """Turn what the file system refuses into a line for people."""
+    """Turn an `OSError` into a line for users."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = (
-                f"memkit's environment needs 0.7 GB in {home_root}, where the disk is full: "
+                f"memkit's environment needs 0.6 GB in {home_root}, where the disk is full: "
                 "make room, or set MEMKIT_HOME to another disk."
             )
         else:
@@ -194,21 +183,12 @@ def _record_failure(home_root: str, message: str) -> None:
     record = json.dumps({"time": time.time(), "message": message})
     try:
         write_durably(environment.failure_file(home_root), record.encode())
-    except OSError:  # the disk is full or read-only, which the person is being told
+    except OSError:  # the disk is full or read-only, which `message` reports
         pass
 
 
-def _forget_failure(home_root: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        Path(environment.failure_file(home_root)).unlink()
-
-
-def _leftover_name(parent: Path) -> Path:
-    return parent / (environment.BUILDING + secrets.token_hex(4))
-
-
 def _remove_leftovers(parent: Path) -> None:
-    """Remove what killed builders left; the caller holds the lock, so none of it is in use."""
+    """Remove what killed builds left. The caller holds the lock, so none of it is in use."""
     for path in list(parent.glob(environment.BUILDING + "*")):
         incomplete = parent / path.name[len(environment.BUILDING) :]
         if os.path.lexists(incomplete):
@@ -216,13 +196,8 @@ def _remove_leftovers(parent: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _remove_older(target: Path) -> None:
-    for path in _others(target)[1:]:
-        _discard(path)
-
-
 def _others(target: Path) -> list[Path]:
-    """The other environments of the kind of `target`, the newest first."""
+    """Return the other environments of the kind of `target`, the newest first."""
     kind = target.name.rpartition("-")[0]
     others = [
         path
@@ -233,6 +208,6 @@ def _others(target: Path) -> list[Path]:
 
 
 def _discard(path: Path) -> None:
-    """Remove an environment; killed half-way, it is a leftover and never looks usable."""
-    doomed = path.rename(_leftover_name(path.parent))
-    shutil.rmtree(doomed, ignore_errors=True)
+    """Remove an environment. If it is killed half-way, the rest is a leftover and never looks usable."""
+    discarded = path.rename(path.parent / (environment.BUILDING + secrets.token_hex(4)))
+    shutil.rmtree(discarded, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Runs the commands that make an environment: logged, shown, explained when they fail.
+"""Run the commands that build an environment: log them, show progress, explain failures.
 
-Standard library only, Python 3.9 syntax: run by whatever `python3` the user has.
+Standard library only, Python 3.9 syntax: runs in the user's `python3`.
 """
 
 from __future__ import annotations
@@ -8,20 +8,22 @@ from __future__ import annotations
 import collections
 import errno
 import os
+import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
 from memkit.environment.interpreters import EnvironmentBuildError
-from memkit.environment.progress import Progress
 from memkit.processes import detached, kill_group
 
 NO_NETWORK_SECONDS = 10
-"""For one connection, and again for its one retry: half a minute without a network."""
+"""The time limit for one connection. With its one retry, a missing network takes half a minute."""
 
-# A repository can set variables for its sessions, and pip and uv take every option from variables:
-# more packages, a cache that was filled, no verification. These are harmless where hashes are verified.
+# A repository can set variables for its sessions, and pip and uv read every option from variables: more
+# packages, a prepared cache, no verification. The variables below are harmless where hashes are verified.
 _INDEX_VARIABLES = frozenset(
     "PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_NO_INDEX PIP_TRUSTED_HOST PIP_CERT "
     "PIP_CLIENT_CERT PIP_PROXY UV_INDEX UV_DEFAULT_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL "
@@ -33,11 +35,11 @@ _NETWORK_VARIABLES = frozenset(
 _TRUST_VARIABLES = frozenset(
     "PIP_CERT SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
 )
-_SYSTEM_PLACES = ("/etc/", "/usr/", "/opt/", "/private/etc/", "/Library/")
-"""Where certificates may be that are trusted without hashes: no repository can put any there."""
+_SYSTEM_PATHS = ("/etc/", "/usr/", "/opt/", "/private/etc/", "/Library/")
+"""Directories whose certificates are trusted without hashes: no repository can write there."""
 
 _SETTINGS_VARIABLES = frozenset(["XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"])
-"""Where a settings file is that may name an index."""
+"""Paths of settings files, which may name an index."""
 
 _TOOL_PREFIXES = ("PIP_", "UV_", "PYTHON")
 _WRONG_HASH = ("do not match the hashes", "hash mismatch")
@@ -55,22 +57,41 @@ _NO_NETWORK = (
 )
 
 
-class CommandRunner:
-    """Runs commands in a directory that is removed afterwards, temporary files and all."""
+def report(message: str) -> None:
+    """Write one line to stderr."""
+    _write(f"memkit: {message}\n")
 
-    def __init__(self, directory: Path, progress: Progress, log: TextIO, lock: int) -> None:
-        """`lock` is a descriptor the commands inherit: it is held while an orphan still writes."""
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:  # the reader is gone; the environment is wanted all the same
+        pass
+
+
+class CommandRunner:
+    """Runs commands in a directory that is removed afterwards. A terminal shows their last line of output."""
+
+    def __init__(self, directory: Path, log: TextIO, lock: int) -> None:
+        """`lock` is a descriptor that the commands inherit: it is held as long as an orphan still writes."""
         self.directory = directory
-        self._progress = progress
         self._log = log
         self._lock = lock
+        self._begun = time.monotonic()
+        self._on_terminal = sys.stderr.isatty()
+
+    @property
+    def seconds(self) -> int:
+        """Whole seconds since the first command."""
+        return int(time.monotonic() - self._begun)
 
     def run(self, command: list[str], without_index_variables: bool = False) -> None:
         """Run one command to its end.
 
-        `without_index_variables` is for what is installed without hashes: only the user's settings
-        files say then where packages come from. Raises `EnvironmentBuildError` if the command fails
-        or cannot be started, and `OSError` if a disk is full; a command is never left running.
+        `without_index_variables` is for packages without hashes: then only the user's settings files name
+        the index. Raise `EnvironmentBuildError` if the command fails or cannot be started, and `OSError` if
+        a disk is full. The command is never left running.
         """
         self._log.write("$ " + " ".join(command) + "\n")
         process = self._start(command, _variables(self.directory, without_index_variables))
@@ -80,14 +101,22 @@ class CommandRunner:
             for line in process.stdout:
                 self._log.write(line)
                 tail.append(line.strip())
-                self._progress.show(line.strip())
+                self._show(line.strip())
             self._log.flush()
             status = process.wait()
         except BaseException:
             kill_group(process)
             raise
+        finally:
+            if self._on_terminal:
+                _write("\r\x1b[K")
         if status:
             self._raise_cause([f"exit status {status}", *tail])
+
+    def _show(self, line: str) -> None:
+        if self._on_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            _write(f"\r{f'memkit: {self.seconds:3} s  {line}'[:width]}\x1b[K")
 
     def _start(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
         try:
@@ -96,29 +125,29 @@ class CommandRunner:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                cwd=self.directory,  # not the user's: tools read settings and modules from there
+                cwd=self.directory,  # tools read settings and modules from the working directory
                 env=variables,
                 encoding="utf-8",
                 errors="replace",
                 pass_fds=(self._lock,) if os.name == "posix" else (),
-                **detached(),  # Ctrl-C reaches us alone, and we end the whole group
+                **detached(),  # Ctrl-C reaches only us, and we end the whole group
             )
         except OSError as error:
             message = f"memkit cannot run {command[0]}: {error.strerror}."
             raise EnvironmentBuildError(message) from error
 
-    def _raise_cause(self, said: list[str]) -> None:
-        if _mentions(said, _DISK_FULL):
+    def _raise_cause(self, output: list[str]) -> None:
+        if _mentions(output, _DISK_FULL):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if _mentions(said, _WRONG_HASH):
+        if _mentions(output, _WRONG_HASH):
             cause = (
-                "a downloaded package is not the one that memkit was tested with (its hash differs), "
-                "so it was refused; check which package index pip and uv are set to"
+                "a downloaded package is not the tested one (its hash differs), so memkit did not install "
+                "it; check which package index pip and uv use"
             )
-        elif _mentions(said, _NO_NETWORK):
+        elif _mentions(output, _NO_NETWORK):
             cause = "the package index cannot be reached; check the network and proxy"
         else:
-            lines = [line for line in said if line]
+            lines = [line for line in output if line]
             cause = [*lines, *(line for line in lines if line.lower().startswith("error"))][-1]
         raise EnvironmentBuildError(
             f"memkit could not install its dependencies: {cause} (details: {self._log.name})."
@@ -131,13 +160,13 @@ def _mentions(lines: Iterable[str], signs: Iterable[str]) -> bool:
 
 
 def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]:
-    """The environment variables, without those that change what is installed, or where to."""
+    """Return the environment variables, without those that change the packages or their place."""
     variables = {
         name: value
         for name, value in os.environ.items()
         if _is_kept(name, value, without_index_variables)
     }
-    if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # reads no settings file at all
+    if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # it disables all settings files
         variables["PIP_CONFIG_FILE"] = os.devnull
     for name in ("TMPDIR", "TEMP", "TMP"):
         variables[name] = str(directory)
@@ -150,11 +179,11 @@ def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]
 
 
 def _is_kept(name: str, value: str, without_index_variables: bool) -> bool:
-    if name == "XDG_CACHE_HOME":  # uv trusts what its cache holds
+    if name == "XDG_CACHE_HOME":  # uv trusts its cache
         return False
     if without_index_variables:
         if name in _TRUST_VARIABLES:
-            return os.path.realpath(value).startswith(_SYSTEM_PLACES)
+            return os.path.realpath(value).startswith(_SYSTEM_PATHS)
         if name in _INDEX_VARIABLES or name in _SETTINGS_VARIABLES:
             return False
     known = name in _NETWORK_VARIABLES or name in _INDEX_VARIABLES

@@ -1,6 +1,6 @@
-"""Finds a Python on this machine that is new enough for memkit.
+"""Find a Python on this machine that is new enough for memkit.
 
-Standard library only, Python 3.9 syntax: run by whatever `python3` the user has.
+Standard library only, Python 3.9 syntax: runs in the user's `python3`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MINIMUM = (3, 10)
 """The oldest Python that memkit itself runs on."""
 
 NEWEST_MINOR = 14
-"""The newest 3.x looked for by its name on PATH; the Python that runs this may well be newer."""
+"""The newest 3.x to look for by name on PATH; the running Python may be newer."""
 
 LOCKED = {
     ("linux", "x86_64"): (14, (2, 28)),
@@ -27,7 +27,7 @@ LOCKED = {
     ("darwin", "x86_64"): (13, (13, 0)),
     ("win32", "amd64"): (14, (0, 0)),
 }
-"""Where the lock has wheels of everything: the newest Python 3.x, the oldest glibc or macOS."""
+"""The platforms with a wheel of every locked package: the newest Python 3.x, the oldest glibc or macOS."""
 
 _PROBE_LOCKED = """
 import platform, sys, sysconfig
@@ -53,7 +53,7 @@ print(*sys.version_info[:3], int(has_venv))
 
 
 class EnvironmentBuildError(MemkitError):
-    """A private Python environment cannot be made."""
+    """A private Python environment cannot be built."""
 
 
 class Interpreter(NamedTuple):
@@ -62,14 +62,13 @@ class Interpreter(NamedTuple):
     path: str
     version: tuple[int, int, int]
     has_venv: bool
-    """Whether it can make environments by itself; some distributions split that off."""
+    """Whether it can create environments; some distributions have that in another package."""
 
 
 def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
-    """The running Python if it is new enough, else the newest on PATH; rather one that has venv.
+    """Return the running Python if it is new enough, else the newest on PATH. Prefer one that has venv.
 
-    Without any, None if it `may_be_managed`, that is, brought by uv; else raises
-    `EnvironmentBuildError`.
+    Without any, return None if uv may bring one (`may_be_managed`), else raise `EnvironmentBuildError`.
     """
     usable, too_old = [], []
     for path in _candidates():
@@ -93,9 +92,9 @@ def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
 
 
 def has_locked_wheels(python: str) -> bool:
-    """Whether the lock has wheels for the interpreter `python`; decided without asking an index.
+    """Return whether the lock has wheels for the interpreter `python`, without asking an index.
 
-    An index cannot bring memkit to install without hashes by hiding a package.
+    So an index cannot make memkit install without hashes by hiding a package.
     """
     try:
         *numbers, system, machine = _ask([python, "-I", "-c", _PROBE_LOCKED]).split()
@@ -118,7 +117,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _windows_candidates() -> Iterator[str]:
-    """`python` on PATH, and the newest that the launcher `py` knows: no name there has a version."""
+    """Yield `python` on PATH and the newest Python of the launcher `py`: no name there has a version."""
     python, launcher = find_program("python"), find_program("py")
     if python is not None:
         yield python
@@ -129,7 +128,7 @@ def _windows_candidates() -> Iterator[str]:
 
 
 def _probe(path: str) -> Interpreter | None:
-    """What `path` is; None if it is no working Python, as a version manager's launcher may be."""
+    """Return the Python at `path`, or None if it does not work, like a version manager's empty launcher."""
     try:
         major, minor, micro, has_venv = map(int, _ask([path, "-I", "-c", _PROBE]).split())
     except ValueError:
@@ -138,7 +137,7 @@ def _probe(path: str) -> Interpreter | None:
 
 
 def _ask(command: list[str]) -> str:
-    """What a command prints; empty if it fails, as a version manager's launcher may."""
+    """Return the output of a command, or "" if it fails."""
     try:
         answer: subprocess.CompletedProcess[bytes] = subprocess.run(
             command,

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from memkit.embedding.vectors import UnusableVectorError, check
+from memkit.embedding import check_vectors
+from memkit.embedding.errors import UnusableVectorError
 from memkit.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class ChunkEmbedder:
         windows = [self._embedder.windows(chunk.text) for chunk in chunks]
         try:
             vectors = self._embedder.embed([window for own in windows for window in own])
-            check(self._embedder.name, vectors, sum(map(len, windows)), self.dimensions)
+            check_vectors(self._embedder.name, vectors, sum(map(len, windows)), self.dimensions)
         except UnusableVectorError as error:
             blamed = _owner(chunks, windows, error.position)
             problem = f"{blamed.source}:{blamed.start_line}: {error}"

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 
-from memkit.errors import RegistryError
+from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.git import normalise_remote, remote_of
 from memkit.hook.project import Project, digest16
@@ -82,7 +82,7 @@ def _claim(home: Home, name: str, root: str) -> bool:
         try:
             with changing(home) as registry:
                 registry.move(holder, root)
-        except RegistryError as error:  # `memkit projects` says so too; the index is found all the same
+        except MemkitError as error:  # `memkit projects` says so too; the index is found all the same
             logger.warning("it is not noted that %s is at %s now: %s", holder, root, error)
     make_private_directory(home.projects)
     write_durably(record, json.dumps({"root": root}).encode())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from memkit.embedding.chroma import import_chroma
+from memkit.embedding import import_chroma
 from memkit.errors import IndexStoreError
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.index.chunk import Chunk

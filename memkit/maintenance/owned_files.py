@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from memkit.embedding.weights import MODEL
+from memkit.environment.launcher import installed_launcher
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.paths import Home
@@ -135,6 +136,7 @@ def belongings(
             found.removed.append(path)
         else:
             found.take(path, patterns)
+    found.removed.extend(installed_launcher())
     roots = {Path(project.root) for project in projects}
     found.left[:] = [one for one in found.left if one[0] not in roots]
     return found

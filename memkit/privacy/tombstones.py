@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from memkit import anchors
-from memkit.errors import DamagedFileError, TombstoneError
+from memkit.errors import DamagedFileError
 from memkit.files import make_private_directory
 from memkit.paths import Home
 from memkit.state import read_state, write_state
@@ -150,7 +150,7 @@ class Tombstones:
     def forgotten(self) -> Forgotten:
         """Return everything that was ever forgotten.
 
-        Raise `TombstoneError` or `NewerFileError`: read as empty, all of it would come back.
+        Raise `DamagedFileError` or `NewerFileError`: read as empty, all of it would come back.
         """
         return self._read().all
 
@@ -200,7 +200,7 @@ class Tombstones:
 def read_forgotten(path: Path) -> Forgotten:
     """Return what a `forgotten.json`, such as one in a backup, covers.
 
-    Raise `TombstoneError`, `NewerFileError`.
+    Raise `DamagedFileError`, `NewerFileError`.
     """
     return _read(path).all
 
@@ -209,7 +209,7 @@ def _read(path: Path) -> _Content:
     try:
         return read_state(path, VERSION, _content) or _Content()
     except (OSError, DamagedFileError) as error:
-        raise TombstoneError(
+        raise DamagedFileError(
             f"cannot read what was forgotten from {path} ({type(error.__cause__ or error).__name__}), and "
             "without it might come back; restore that file from a backup, or remove it"
         ) from error

@@ -25,8 +25,8 @@ from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 
 _REFUSAL = (
-    "in a Claude Code session only the memory of its project is read; "
-    "the user can run this in a terminal"
+    "a Claude Code session can read only its own project's memory; "
+    "the user can run this command in a terminal"
 )
 
 
@@ -143,7 +143,7 @@ def find_transcript(home: Home, session: str) -> Path | None:
 def find_original(home: Home, session: str) -> Original | None:
     """Return the transcript of the session whose id begins with `session`, else its archive, else None.
 
-    Raise `AmbiguousIdError`, `TombstoneError`.
+    Raise `AmbiguousIdError`, `DamagedFileError`.
     """
     path = find_transcript(home, session)
     if path is not None:
@@ -154,7 +154,7 @@ def find_original(home: Home, session: str) -> Original | None:
 
 
 def original_at(home: Home, path: Path) -> Original:
-    """Return the session whose transcript is the file at `path`. Raise `TombstoneError`."""
+    """Return the session whose transcript is the file at `path`. Raise `DamagedFileError`."""
     return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
 
 

@@ -1,7 +1,7 @@
-"""The settings there are: their types, bounds, defaults, and what each is for.
+"""All settings: types, bounds, defaults, and descriptions.
 
-A class made directly is not converted and not held to its bounds, only to what its `__post_init__`
-checks; `memkit.settings.load.validate` does all of it.
+A class made directly checks only what its `__post_init__` checks. `memkit.settings.load.validate` checks
+and converts everything.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
+from memkit.errors import SettingError
 from memkit.paths import MEMORY_DIRECTORY
 from memkit.privacy.financial import FINANCIAL
-from memkit.settings.error import SettingError
 from memkit.settings.search import SearchSettings
 from memkit.settings.summarize import SummarizeSettings
 
@@ -32,7 +32,6 @@ __all__ = [
     "RecallSettings",
     "SearchSettings",
     "ServiceSettings",
-    "SettingError",
     "Settings",
     "SummarizeSettings",
 ]
@@ -41,10 +40,10 @@ CLOUD = "cloud"
 """The value of `index.uri` for Chroma Cloud."""
 
 AUTO = "auto"
-"""The value of `embedding.query_prefix` and `passage_prefix` for what the model is known to want."""
+"""The value of `embedding.query_prefix` and `passage_prefix` for the prefix that the model expects."""
 
 _LOCAL_MODEL = "all-MiniLM-L6-v2"
-_USUAL_MODELS = {
+_DEFAULT_MODELS = {
     "openai": "text-embedding-3-small",
     "google": "gemini-embedding-001",
     "voyage": "voyage-3.5",
@@ -53,41 +52,35 @@ _USUAL_MODELS = {
 
 
 class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which markdown is the memory."""
+    """The Markdown files of the memory."""
 
     paths: Annotated[
-        list[str],
-        Meta(description="files and directories that are indexed, relative to the project"),
+        list[str], Meta(description="files and directories to index, relative to the project")
     ] = field(default_factory=lambda: [Path(MEMORY_DIRECTORY).as_posix()])
-    exclude: Annotated[list[str], Meta(description="patterns of files that are not indexed")] = []
+    exclude: Annotated[list[str], Meta(description="patterns of files not to index")] = []
     shared: Annotated[
-        bool, Meta(description="let git see the memory; .memkit/.gitignore hides it otherwise")
+        bool, Meta(description="let git see the memory; otherwise .memkit/.gitignore hides it")
     ] = False
     keep_days: Annotated[
         int,
-        Meta(
-            ge=0,
-            le=36_500,
-            description="how long a day stays in the memory, your notes in it too; 0: for ever",
-        ),
+        Meta(ge=0, le=36_500, description="delete days after this time, with your notes in them; 0: never"),
     ] = 0
 
 
 class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is kept of a session."""
+    """Redaction and exclusion while sessions are captured."""
 
     redact: Annotated[
-        list[str],
-        Meta(description="regular expressions of your own; what they match is not written"),
+        list[str], Meta(description="your own regular expressions; text that matches is redacted")
     ] = []
     redact_financial: Annotated[
-        bool, Meta(description="redact card numbers and IBANs with right check digits as well")
+        bool, Meta(description="also redact card numbers and IBANs with valid check digits")
     ] = False
     exclude: Annotated[
         list[str],
         Meta(
-            description="paths and globs, absolute, with ~, or relative to the project: no session held "
-            "there is kept, nor the input or result of a tool call on such a file"
+            description="paths and patterns (absolute, with ~, or relative to the project): sessions there "
+            "are not kept, and neither are tool calls on such files"
         ),
     ] = []
 
@@ -96,39 +89,35 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             try:
                 re.compile(pattern)
             except re.error as error:
-                reason = f"{pattern!r} is no regular expression: {error}"
+                reason = f"{pattern!r} is not a regular expression: {error}"
                 raise SettingError(reason, "redact") from error
 
     def compiled_patterns(self) -> list[re.Pattern[str]]:
-        """The user's own patterns, and the one for financial numbers if it is asked for, compiled."""
+        """Return the user's patterns, and the one for financial numbers if it is on, compiled."""
         financial = [FINANCIAL] if self.redact_financial else []
         return [re.compile(pattern) for pattern in [*self.redact, *financial]]
 
 
 class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The original exchanges, kept beyond the client's own transcripts."""
+    """Original exchanges, kept after Claude Code deletes its transcripts."""
 
-    enabled: Annotated[
-        bool,
-        Meta(description="keep the original exchange, redacted, after the client deleted its own"),
-    ] = True
+    enabled: Annotated[bool, Meta(description="keep the original exchanges, redacted")] = True
     keep_days: Annotated[
-        int,
-        Meta(ge=0, le=36_500, description="how long after a session's last turn; 0: for ever"),
+        int, Meta(ge=0, le=36_500, description="delete a session this long after its last turn; 0: never")
     ] = 0
 
 
 class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How markdown is cut into chunks."""
+    """Splitting Markdown into chunks."""
 
     max_characters: Annotated[int, Meta(ge=200, le=100_000, description="longest chunk")] = 1500
     min_characters: Annotated[
-        int, Meta(ge=0, le=10_000, description="shorter ones join another")
+        int, Meta(ge=0, le=10_000, description="shorter chunks are joined with a neighbor")
     ] = 100
-    overlap_lines: Annotated[int, Meta(ge=0, le=20, description="lines repeated after a cut")] = 2
+    overlap_lines: Annotated[int, Meta(ge=0, le=20, description="lines repeated after a split")] = 2
 
     def __post_init__(self) -> None:
-        # What the chunker asks of its options, see memkit.index.packing.ChunkOptions.
+        # The chunker needs this, see memkit.index.packing.ChunkOptions.
         if 4 * self.min_characters > self.max_characters:
             raise SettingError(
                 f"min_characters = {self.min_characters} is more than a quarter of "
@@ -137,7 +126,7 @@ class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What turns text into vectors."""
+    """The model that turns text into vectors."""
 
     provider: Annotated[
         Literal["local", "sentence-transformers", "openai", "google", "voyage", "ollama", "none"],
@@ -146,90 +135,81 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
             "ollama, or none"
         ),
     ] = "local"
-    model: Annotated[str, Meta(description="the model's name; empty: the provider's usual")] = ""
+    model: Annotated[str, Meta(description="the model's name; empty: the provider's default")] = ""
     query_prefix: Annotated[
-        str,
-        Meta(max_length=200, description="put before a query; auto: what the model wants"),
+        str, Meta(max_length=200, description="text before a query; auto: what the model expects")
     ] = AUTO
     passage_prefix: Annotated[
-        str,
-        Meta(max_length=200, description="put before a chunk; auto: what the model wants"),
+        str, Meta(max_length=200, description="text before a chunk; auto: what the model expects")
     ] = AUTO
     download: Annotated[
-        bool, Meta(description="fetch the weights (83 MB, once) when they are missing")
+        bool, Meta(description="download the local model (91 MB, once) if it is missing")
     ] = True
 
     def __post_init__(self) -> None:
-        # The local model's name is what this setting holds for those who never chose one.
+        # The local model's name is the default. With another provider it means that none was chosen.
         if self.model in ("", _LOCAL_MODEL):
-            force_setattr(self, "model", _USUAL_MODELS.get(self.provider, _LOCAL_MODEL))
+            force_setattr(self, "model", _DEFAULT_MODELS.get(self.provider, _LOCAL_MODEL))
 
 
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the vectors are kept."""
+    """Storage of the vectors."""
 
     uri: Annotated[
         str,
-        Meta(
-            description="empty: MEMKIT_HOME/index; an absolute path; http(s)://host:port; or cloud"
-        ),
+        Meta(description="empty: MEMKIT_HOME/index; an absolute path; http(s)://host:port; or cloud"),
     ] = ""
 
     def __post_init__(self) -> None:
-        if not _is_place(self.uri):
-            raise SettingError(
-                "is neither an absolute path, nor http(s)://host:port, nor cloud", "uri"
-            )
+        if not _is_index_uri(self.uri):
+            raise SettingError("must be an absolute path, http(s)://host:port, or cloud", "uri")
 
 
-def _is_place(uri: str) -> bool:
+def _is_index_uri(uri: str) -> bool:
     try:
         parts = urlsplit(uri)
         if parts.scheme in ("http", "https"):
             is_plain = "@" not in parts.netloc and parts[2:] in (("", "", ""), ("/", "", ""))
             return bool(parts.hostname) and parts.port != 0 and is_plain
-        # A relative path would be another index in every directory.
+        # A relative path would mean a different index in each directory.
         return uri in ("", CLOUD) or Path(uri).expanduser().is_absolute()
-    except (ValueError, RuntimeError):  # no address, no port, no such user
+    except (ValueError, RuntimeError):  # a bad address or port, an unknown user
         return False
 
 
 class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is told to the model."""
+    """Text that Claude gets from the memory."""
 
     budget_tokens: Annotated[
-        int, Meta(ge=100, le=100_000, description="room for the first search of the skill")
+        int, Meta(ge=100, le=100_000, description="most tokens of the skill's first search")
     ] = 2000
     session_characters: Annotated[
-        int,
-        Meta(ge=0, le=10_000, description="room at the start of a session; 0 says nothing"),
+        int, Meta(ge=0, le=10_000, description="most characters at the start of a session; 0: nothing")
     ] = 2000
     other_projects: Annotated[
         bool,
         Meta(
-            description="let commands that Claude runs read other projects too: `--project`, "
-            "`--all-projects`, ids and transcripts of theirs; in your own terminal they always may"
+            description="let commands that Claude runs read other projects too (--project, --all-projects, "
+            "their ids and transcripts); your own terminal always can"
         ),
     ] = False
     inject: Annotated[
         Literal["pointers", "hint", "off"],
         Meta(
-            description="beside a prompt: pointers to what was said on it, a hint that there is a "
-            "memory, or off (nothing)"
+            description="what to add to a prompt: pointers to matching memories, a hint that there is a "
+            "memory, or nothing (off)"
         ),
     ] = "pointers"
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The process that keeps index and model warm."""
+    """The background process that keeps index and model loaded."""
 
     enabled: Annotated[
-        bool,
-        Meta(description="have a process keep index and model warm; else each command works alone"),
+        bool, Meta(description="run the background service; without it, each command works alone")
     ] = True
     idle_minutes: Annotated[
-        float,
-        Meta(ge=0, le=1440, description="after so long without a live session or request it ends"),
+        float, Meta(ge=0, le=1440, description="stop this long after the last session or request")
     ] = 10
 
 

@@ -1,14 +1,15 @@
-"""Settings: what there is, where it comes from, and what is wrong with it.
+"""Load and save settings.
 
-Five layers, later ones winning: defaults, `MEMKIT_HOME/config.toml`, `<project>/.memkit.toml`,
-environment variables `MEMKIT_SECTION_FIELD`, and flags of a command. A project's file comes with the
-repository, maybe from strangers, so it may set harmless keys only; anything else in it is refused.
+There are five layers, and later ones win: defaults, `MEMKIT_HOME/config.toml`, `<project>/.memkit.toml`,
+environment variables `MEMKIT_SECTION_NAME`, and a command's flags. A project's file comes with the
+repository, maybe from strangers. It may set only harmless settings; the rest of it is ignored and reported.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,21 +21,23 @@ from memkit.files import (
     file_version,
     inside,
     make_private_directory,
+    read_regular,
     write_durably,
 )
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings import SearchSettings, Settings
-from memkit.settings.toml_file import read_settings
 from memkit.settings.validate import (
     BadValueError,
     Key,
     Value,
     allowed,
+    check_known,
     describe,
     every_key,
     name_of,
     parse_text,
+    removed,
     validate,
 )
 from memkit.state import parse_json
@@ -45,6 +48,7 @@ __all__ = [
     "Settings",
     "Value",
     "allowed",
+    "check_known",
     "describe",
     "every_key",
     "parse_text",
@@ -53,19 +57,22 @@ __all__ = [
 
 PROJECT_FILE = ".memkit.toml"
 
+MOST_BYTES = 1_000_000
+"""A larger settings file is refused."""
+
 _HARMLESS = frozenset({("memory", "exclude")})
 _HARMLESS_SECTIONS = frozenset({"chunking", "search"})
 
 _COSMETIC_SECTIONS = frozenset({"recall", "service"})
-"""Their settings change nothing about what is kept, where it goes, or what is spent."""
+"""Sections that decide neither what is kept, nor where it goes, nor what is spent."""
 
 _OTHER_VARIABLES = frozenset({"MEMKIT_HOME", "MEMKIT_PYTHON", "MEMKIT_CHILD", "MEMKIT_DISABLE"})
-"""Variables of memkit's that are no settings; those beginning with `MEMKIT_TEST_` are the tests'."""
+"""memkit's variables that are no settings. Those that begin with `MEMKIT_TEST_` belong to the tests."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Settings with the origin of each that is not a default, and what was refused of a project's file."""
+    """Settings, the origin of each that is not a default, and a line for each value that is ignored."""
 
     settings: Settings
     origins: dict[Key, str]
@@ -78,107 +85,60 @@ def load(
     flags: Mapping[Key, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Loaded:
-    """The settings in force. Raises `ConfigError` naming file and line, or the variable."""
-    found = _file_values(Path(home.config_file))
+    """Return the settings from all layers. Raise `ConfigError`, but not for the project's file."""
+    user = _file_values(Path(home.config_file))
     stronger = dict(_environment_values(environ))
     stronger |= {key: Value(value, "a flag") for key, value in (flags or {}).items()}
-    refused: list[str] = []
-    if project is not None:
-        given = _project_values(Path(project.root), refused)
-        found |= _harmless(_allowed(given, refused), found, stronger, refused)
-    found |= stronger
-    settings = validate(found)
-    return Loaded(settings, {key: value.origin for key, value in found.items()}, refused)
-
-
-def _file_values(path: Path) -> dict[Key, Value]:
-    return {
-        (setting.section, setting.name): Value(setting.value, f"{path}:{setting.line}")
-        for setting in read_settings(path)
-    }
-
-
-def _project_values(root: Path, refused: list[str]) -> dict[Key, Value]:
-    try:
-        return _file_values(Path(inside(str(root / PROJECT_FILE), str(root))))
-    except ConfigError as error:
-        refused.append(str(error))
-    except RefusedFileError as error:
-        refused.append(f"{error.filename}: cannot be read: {error.strerror}")
-    return {}
-
-
-def _allowed(found: dict[Key, Value], refused: list[str]) -> dict[Key, Value]:
-    """The keys a repository may set; the others are named in `refused`."""
-    known = set(every_key())
-    kept = {}
-    for key, value in found.items():
-        if key not in known:
-            refused.append(f"{value.origin}: unknown setting {name_of(key)}")
-        elif is_harmless(key):
-            kept[key] = value
-        else:
-            refused.append(
-                f"{value.origin}: {name_of(key)} is refused: a project's file may set only chunking, "
-                "search and memory.exclude; set it in your own config.toml"
-            )
-    return kept
+    refused = [
+        f"{value.origin}: {removed(key)}"
+        for key, value in [*user.items(), *stronger.items()]
+        if removed(key)
+    ]
+    theirs = {} if project is None else _project_values(Path(project.root), user, stronger, refused)
+    found = {**user, **theirs, **stronger}
+    origins = {key: value.origin for key, value in found.items()}
+    return Loaded(validate(found), origins, refused)
 
 
 def is_harmless(key: Key) -> bool:
-    """Whether a project's own file may set this, which may come from strangers."""
+    """Return whether a project's own file, which may come from strangers, may set this."""
     return key in _HARMLESS or key[0] in _HARMLESS_SECTIONS
 
 
-def _harmless(
-    found: dict[Key, Value],
-    weaker: Mapping[Key, Value],
-    stronger: Mapping[Key, Value],
-    refused: list[str],
-) -> dict[Key, Value]:
-    """The values a repository sets that fit with those below and above; the rest is in `refused`."""
-
-    def fits(values: Mapping[Key, Value], section: str) -> ConfigError | None:
-        layers = {**weaker, **values, **stronger}
-        try:
-            validate({key: value for key, value in layers.items() if key[0] == section})
-        except ConfigError as error:
-            return error
-        return None
-
-    kept: dict[Key, Value] = {}
-    for section in dict.fromkeys(section for section, _ in found):
-        own = {key: value for key, value in found.items() if key[0] == section}
-        if fits(own, section) is None:
-            kept |= own
-            continue
-        for key, value in own.items():
-            problem = fits({**kept, key: value}, section)
-            if problem is None:
-                kept[key] = value
-            else:
-                refused.append(str(problem))
-    return kept
-
-
-def decisive_changes(home: Home, path: Path) -> list[str]:
-    """How the settings file at `path` differs from the one in force in what decides where data goes.
-
-    One line a setting: what is kept, redacted, sent, or spent. Raises `ConfigError` if `path` is invalid.
-    """
-    new = validate(_file_values(path))
+def _file_values(path: Path) -> dict[Key, Value]:
+    """Return the values in a settings file, none if it is missing. A value in no section has no name."""
     try:
-        now = validate(_file_values(Path(home.config_file)))
-    except ConfigError:  # replaced only on demand
-        now = Settings()
-    lines = []
-    for key in every_key():
-        section, name = key
-        is_decisive = section not in _COSMETIC_SECTIONS and not is_harmless(key)
-        old, other = (getattr(getattr(one, section), name) for one in (now, new))
-        if is_decisive and old != other:
-            lines.append(f"{name_of(key)} = {json.dumps(other)}, now {json.dumps(old)}")
-    return lines
+        # Links are followed: users keep their settings among their dotfiles.
+        data = read_regular(os.path.realpath(path), MOST_BYTES)
+        parsed = _parse(data.decode("utf-8-sig"))  # editors on Windows write a byte order mark
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: cannot be read: it is not UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise ConfigError(f"{path}: not valid TOML: {reason}") from error
+    found = {}
+    for section, values in parsed.items():
+        if isinstance(values, dict):
+            for name, value in values.items():
+                found[section, name] = Value(value, str(path))
+        else:
+            found[section, ""] = Value(values, str(path))
+    return found
+
+
+def _parse(text: str) -> dict[str, Any]:
+    if not text:  # usual for projects; importing the parser takes 3 ms
+        return {}
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    parsed: dict[str, Any] = tomllib.loads(text)
+    return parsed
 
 
 def _environment_values(environ: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:
@@ -191,51 +151,116 @@ def _environment_values(environ: Mapping[str, str]) -> Iterator[tuple[Key, Value
         yield (section, name), Value(parse_text((section, name), text), variable)
 
 
-def save(home: Home, key: Key, text: str) -> Any:
-    """Set one key in `MEMKIT_HOME/config.toml`, keeping its comments; return the value it now has.
+def _project_values(
+    root: Path, user: Mapping[Key, Value], stronger: Mapping[Key, Value], refused: list[str]
+) -> dict[Key, Value]:
+    """Return the values that the project's file may set; append a line to `refused` for each other one."""
+    try:
+        found = _file_values(Path(inside(str(root / PROJECT_FILE), str(root))))
+    except ConfigError as error:
+        refused.append(str(error))
+        return {}
+    except RefusedFileError as error:
+        refused.append(f"{error.filename}: cannot be read: {error.strerror}")
+        return {}
+    kept: dict[Key, Value] = {}
+    for key, value in found.items():
+        try:
+            check_known(key, value.origin)
+        except ConfigError as error:
+            refused.append(str(error))
+            continue
+        if is_harmless(key):
+            kept[key] = value
+        else:
+            refused.append(
+                f"{value.origin}: {name_of(key)} is refused: a project's file may set only chunking, "
+                "search, and memory.exclude; set it in your own config.toml"
+            )
+    for section in dict.fromkeys(section for section, _ in kept):
+        kept, problems = _fitting(section, kept, user, stronger)
+        refused += problems
+    return kept
 
-    Raises `ConfigError`, `OSError`; then the file is as it was.
+
+def _fitting(
+    section: str,
+    values: Mapping[Key, Value],
+    weaker: Mapping[Key, Value] | None = None,
+    stronger: Mapping[Key, Value] | None = None,
+) -> tuple[dict[Key, Value], list[str]]:
+    """Return `values` without those of `section` that are bad, alone or with the other layers, and errors."""
+    kept, problems = dict(values), []
+    while any(key[0] == section for key in kept):
+        layers = {**(weaker or {}), **kept, **(stronger or {})}
+        try:
+            validate({key: value for key, value in layers.items() if key[0] == section})
+        except ConfigError as error:
+            problems.append(str(error))
+            bad = (section, error.name if isinstance(error, BadValueError) else "")
+            dropped = [bad] if bad in kept else [key for key in kept if key[0] == section]
+            for key in dropped:
+                del kept[key]
+        else:
+            break
+    return kept, problems
+
+
+def decisive_changes(home: Home, path: Path) -> list[str]:
+    """Return how the settings file at `path` would change what is kept, redacted, sent, or spent.
+
+    One line for each setting, compared with the user's file. Raise `ConfigError` if `path` is invalid.
+    """
+    new = validate(_file_values(path))
+    try:
+        now = validate(_file_values(Path(home.config_file)))
+    except ConfigError:  # it stays unless the user asks to replace it
+        now = Settings()
+    lines = []
+    for key in every_key():
+        section, name = key
+        is_decisive = section not in _COSMETIC_SECTIONS and not is_harmless(key)
+        old, other = (getattr(getattr(one, section), name) for one in (now, new))
+        if is_decisive and old != other:
+            lines.append(f"{name_of(key)} = {json.dumps(other)}, now {json.dumps(old)}")
+    return lines
+
+
+def save(home: Home, key: Key, text: str) -> Any:
+    """Set one setting in `MEMKIT_HOME/config.toml`, keeping its comments; return its new value.
+
+    Other bad values in the file stay as they are. Raise `ConfigError`, `OSError`; then nothing is changed.
     """
     import tomlkit  # only for writing
 
-    path = Path(home.config_file)
-    value = Value(parse_text(key, text), name_of(key))
-    before = _file_values(path)
-    settings = _validate_change(before, key, value)
+    check_known(key)
     section, name = key
+    path = Path(home.config_file)
+    before = _file_values(path)
     if (section, "") in before:
-        raise ConfigError(f"{before[section, ''].origin}: {section} is no table of settings")
-    text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
-    document = tomlkit.parse(text)
+        raise ConfigError(f"{path}: {section} is no table of settings")
+    known = set(every_key()) - {key}
+    others, _ = _fitting(
+        section, {k: v for k, v in before.items() if k[0] == section and k in known}
+    )
+    settings = validate({**others, key: Value(parse_text(key, text), str(path))})
+    content = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+    document = tomlkit.parse(content)
     new = getattr(getattr(settings, section), name)
     document.setdefault(section, tomlkit.table())[name] = new
     make_private_directory(home.root)
-    # A link, as keepers of dotfiles make it, stays one.
+    # A link, as users keep it for their dotfiles, stays one.
     write_durably(os.path.realpath(path), tomlkit.dumps(document).encode("utf-8"))
     return new
 
 
-def _validate_change(before: Mapping[Key, Value], key: Key, value: Value) -> Settings:
-    """Settings with `key` as it will be. What else is wrong in the file does not stand in the way."""
-    known = set(every_key())
-    section = {k: v for k, v in before.items() if k[0] == key[0] and k in known}
-    while True:
-        try:
-            validate(section)
-        except BadValueError as error:
-            if error.name:
-                del section[key[0], error.name]
-                continue
-        return validate({**section, key: value})
-
-
 def publish_hook_settings(home: Home) -> None:
-    """Write the few settings the hooks need as JSON: their Python may be too old to read TOML.
+    """Write the few settings that hooks need as JSON: their Python may be too old to read TOML.
 
-    Only what the user's file says: a variable of the shell or session that runs this rules no other one.
-    `source` tells the hooks of which version of the file this is. Raises `ConfigError`, `OSError`.
+    Only the user's file counts here, not the variables of this process. `source` is the version of that
+    file, so that hooks notice a change. Raise `ConfigError`, `OSError`.
     """
-    source = file_version(home.config_file)  # before it is read: a later change is noticed
+    source = file_version(home.config_file)  # before reading, so that a later change is noticed
     settings = load(home, environ={}).settings
     recall = settings.recall
     wanted = {
@@ -251,7 +276,7 @@ def publish_hook_settings(home: Home) -> None:
     try:
         if parse_json(path.read_bytes()) == wanted:
             return
-    except (OSError, ValueError):  # missing or damaged: written below
+    except (OSError, ValueError):  # missing or damaged: it is written below
         pass
     make_private_directory(home.run)
     write_durably(str(path), json.dumps(wanted).encode("ascii"))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from memkit.settings.error import SettingError
+from memkit.errors import SettingError
 
 _TUNED = "it is now a constant, tuned on both development sets; remove the line"
 

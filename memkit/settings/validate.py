@@ -1,4 +1,4 @@
-"""Values as they were found become settings, or one line saying where a bad one stands and what may."""
+"""Turn values into settings. An error names the setting, where it is set, its value, and what is allowed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from memkit.errors import ConfigError
-from memkit.settings import SettingError, Settings
+from memkit.errors import ConfigError, SettingError
+from memkit.settings import Settings
+from memkit.settings.search import REMOVED as REMOVED_FROM_SEARCH
 from memkit.state import parse_json
+from memkit.text import shorten
 
 SHOWN_CHARACTERS = 80
-"""How much of a wrong name or value a message shows."""
+"""A longer name or value is cut in messages."""
+
+REMOVED: dict[str, str] = {**REMOVED_FROM_SEARCH}
+"""Settings of earlier versions, as `section.name`, with what to do instead. They are reported and ignored."""
 
 Key = tuple[str, str]
-"""A setting, as (section, field)."""
+"""A setting, as (section, name)."""
 
 _SECTIONS = {section.name: section.type for section in msgspec.structs.fields(Settings)}
 
@@ -28,14 +33,14 @@ _WORDS = {
 
 
 class Value(NamedTuple):
-    """A setting as found: the raw value and where it stands (`file:line`, a variable, `a flag`)."""
+    """A setting's raw value and its origin: a file's path, a variable's name, or `a flag`."""
 
     value: Any
     origin: str
 
 
 class BadValueError(ConfigError):
-    """A value that does not fit its setting; `name` is the field's, "" if several do not go together."""
+    """A value that is not allowed; `name` is the setting's, or "" if several settings do not fit together."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
@@ -47,31 +52,53 @@ class UnknownSettingError(ConfigError):
 
 
 def every_key() -> Iterator[Key]:
-    """Every setting there is."""
+    """Yield the key of every setting."""
     for section, made in _SECTIONS.items():
         for name in made.__struct_fields__:
             yield section, name
 
 
+def name_of(key: Key) -> str:
+    """Return the name of a setting, or of any other entry in a settings file, to show to the user."""
+    return _shown(".".join(filter(None, key)))
+
+
+def check_known(key: Key, origin: str = "") -> None:
+    """Raise `UnknownSettingError` if `key` is no setting."""
+    if _is_known(key):
+        return
+    name = name_of(key)
+    problem = removed(key) or f"unknown setting {name}; `memkit config list` shows all settings"
+    raise UnknownSettingError(f"{origin}: {problem}" if origin else problem)
+
+
+def removed(key: Key) -> str:
+    """Return a line about a setting that no longer exists, or "" for any other key."""
+    advice = REMOVED.get(".".join(key))
+    return f"{name_of(key)} was removed: {advice}" if advice else ""
+
+
 def describe(key: Key) -> str:
-    """The one-line description of a setting."""
+    """Return the one-line description of a setting."""
     return str((_type_info(key).extra_json_schema or {}).get("description", ""))
 
 
 def allowed(key: Key) -> str:
-    """What a setting can be, in words: `a whole number from 1 to 1000`."""
+    """Return the values that a setting allows, in words: `a whole number from 1 to 1000`."""
     return _allowed(_type_info(key).type)
 
 
 def validate(found: Mapping[Key, Value]) -> Settings:
-    """Settings made of `found` over the defaults; text is taken for the number or word it stands for.
+    """Return settings with the values of `found` over the defaults. Removed settings are ignored.
 
-    Raises `ConfigError` for an unknown setting, `BadValueError` for the first bad value.
+    Text is converted where the setting wants a number or a truth value. Raise `UnknownSettingError`, or
+    `BadValueError` for the first bad value.
     """
-    _check_known(found)
     sections: dict[str, dict[str, Any]] = {}
     for key, value in found.items():
-        sections.setdefault(key[0], {})[key[1]] = _converted(key, value)
+        if not removed(key):
+            check_known(key, value.origin)
+            sections.setdefault(key[0], {})[key[1]] = _convert(key, value)
     made = {}
     for section, values in sections.items():
         try:
@@ -80,14 +107,14 @@ def validate(found: Mapping[Key, Value]) -> Settings:
             if error.name:
                 key = (section, error.name)
                 raise _bad_value(key, found[key], str(error)) from error
-            origins = ", ".join(value.origin for key, value in found.items() if key[0] == section)
-            raise BadValueError(f"{origins}: {section}: {error}", "") from error
+            origins = dict.fromkeys(found[section, name].origin for name in values)
+            raise BadValueError(f"{', '.join(origins)}: {section}: {error}", "") from error
     return Settings(**made)
 
 
 def parse_text(key: Key, text: str) -> Any:
-    """A value written as text: lists as JSON or separated by commas; the rest is left to `validate`."""
-    if key not in set(every_key()) or not isinstance(_type_info(key).type, inspect.ListType):
+    """Return the value that `text` stands for: a list from JSON or commas, any other text as it is."""
+    if not _is_known(key) or not isinstance(_type_info(key).type, inspect.ListType):
         return text
     if text.lstrip().startswith("["):
         try:
@@ -97,54 +124,41 @@ def parse_text(key: Key, text: str) -> Any:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def name_of(key: Key) -> str:
-    """The name of a setting, or of what stands in its place, to be shown to a person."""
-    return _shown(".".join(filter(None, key)))
-
-
-def _check_known(found: Mapping[Key, Value]) -> None:
-    """Raise `ConfigError` for the first of `found` that is no setting."""
-    known = set(every_key())
-    for key, value in found.items():
-        if key not in known:
-            raise UnknownSettingError(
-                f"{value.origin}: unknown setting {name_of(key)}; "
-                "`memkit config list` shows those there are"
-            )
-
-
 def _shown(text: str) -> str:
-    """`text`, which may be a stranger's, cut short and without control characters."""
+    """Return `text`, which may come from a stranger's file, shortened and without control characters."""
     plain = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-    return plain if len(plain) <= SHOWN_CHARACTERS else plain[:SHOWN_CHARACTERS] + "…"
+    return shorten(plain, SHOWN_CHARACTERS)
 
 
-@functools.cache
+def _is_known(key: Key) -> bool:
+    section, name = key
+    return section in _SECTIONS and name in _SECTIONS[section].__struct_fields__
+
+
+@functools.cache  # by section: reading the types of all takes 2 ms
 def _annotations(section: str) -> dict[str, Any]:
     return {field.name: field.type for field in msgspec.structs.fields(_SECTIONS[section])}
 
 
 def _type_info(key: Key) -> inspect.Metadata:
-    """What the annotation of a setting says; all of them carry a description."""
     section, name = key
     found = inspect.type_info(_annotations(section)[name])
-    assert isinstance(found, inspect.Metadata)
+    assert isinstance(found, inspect.Metadata)  # every setting has a description
     return found
 
 
-def _converted(key: Key, value: Value) -> Any:
+def _convert(key: Key, value: Value) -> Any:
     section, name = key
     raw, kind = value.value, _type_info(key).type
     if isinstance(raw, str):
         raw = _from_text(raw, kind)
     try:
         return msgspec.convert(raw, _annotations(section)[name], strict=False)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: no UTF-8
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter for lone surrogates
         raise _bad_value(key, value, f"must be {_allowed(kind)}") from error
 
 
 def _from_text(text: str, kind: inspect.Type) -> Any:
-    """What `text` stands for in a setting of this kind; itself if it stands for nothing."""
     if isinstance(kind, inspect.BoolType):
         return _WORDS.get(text.strip().lower(), text)
     if isinstance(kind, inspect.IntType | inspect.FloatType):
@@ -157,7 +171,6 @@ def _from_text(text: str, kind: inspect.Type) -> Any:
 
 
 def _allowed(kind: inspect.Type) -> str:
-    """What a setting of this kind can be, in words."""
     match kind:
         case inspect.BoolType():
             return "true or false"
@@ -176,7 +189,7 @@ def _allowed(kind: inspect.Type) -> str:
 
 
 def _range(kind: inspect.IntType | inspect.FloatType) -> str:
-    return f"from {kind.ge} on" if kind.le is None else f"from {kind.ge} to {kind.le}"
+    return f"of at least {kind.ge}" if kind.le is None else f"from {kind.ge} to {kind.le}"
 
 
 def _bad_value(key: Key, value: Value, reason: str) -> BadValueError:

@@ -84,6 +84,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
         if name.startswith(("MEMKIT_", "CLAUDE")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")  # what it does stands in tests/service
     mask = os.umask(0o022)
     yield

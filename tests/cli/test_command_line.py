@@ -1,4 +1,4 @@
-"""What all commands have in common: exit codes, one line for an error, plain output in pipes."""
+"""Behavior of all commands: exit codes, one-line errors, plain output in pipes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_help_of_every_command(run: Run, read_only: Memory) -> None:
 
 
 @pytest.fixture
-def memory_process(read_only: Memory) -> Callable[[str], int]:
+def exit_status_of(read_only: Memory) -> Callable[[str], int]:
     """Run code in a process of its own; return its status."""
 
     def run_code(code: str) -> int:
@@ -68,7 +68,7 @@ def test_help_of_every_command_has_an_example() -> None:
     ("stop", "status"), [(SystemExit(3), 3), (SystemExit(), 0), (SystemExit("why"), 1), (BrokenPipeError(), 0)]
 )
 def test_an_exit_keeps_its_status(
-    memory_process: Callable[[str], int], stop: BaseException, status: int
+    exit_status_of: Callable[[str], int], stop: BaseException, status: int
 ) -> None:
     code = f"""
         import sys
@@ -79,10 +79,10 @@ def test_an_exit_keeps_its_status(
         sys.argv = ["memkit", "status"]
         cli.main()
     """
-    assert memory_process(code) == status
+    assert exit_status_of(code) == status
 
 
-def test_a_help_page_that_nobody_reads(read_only: Memory) -> None:
+def test_help_into_a_closed_pipe(read_only: Memory) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     words = [sys.executable, "-m", "memkit", "search", "--help"]
@@ -111,12 +111,12 @@ def test_wrong_usage_is_2(run: Run, read_only: Memory, arguments: list[str]) -> 
     assert "Usage: memkit" in found.errors
 
 
-def test_a_wrong_word_is_answered_with_the_right_one(run: Run, read_only: Memory) -> None:
+def test_a_misspelled_command_gets_a_suggestion(run: Run, read_only: Memory) -> None:
     assert "search" in run(read_only, "serach").errors
 
 
 class TestUnexpected:
-    """An error nobody thought of is one line, and a traceback in the log only."""
+    """An unexpected error is one line on stderr; its traceback goes to the log."""
 
     @pytest.fixture
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, BaseException]:
@@ -140,13 +140,13 @@ class TestUnexpected:
         assert "Traceback" in log.read_text()
         assert log.stat().st_mode & 0o777 == 0o600
 
-    def test_of_a_file_names_it(
+    def test_an_os_error_names_the_file(
         self, run: Run, fresh: Memory, fails: dict[str, BaseException]
     ) -> None:
         fails["raised"] = PermissionError(13, "Permission denied", "/some/file")
         assert run(fresh, "status").complaint == "memkit: /some/file: Permission denied; make it writable"
 
-    def test_of_ours_is_our_line(
+    def test_a_memkit_error_is_its_own_message(
         self, run: Run, fresh: Memory, fails: dict[str, BaseException]
     ) -> None:
         fails["raised"] = MemkitError("what happened,\nwhere")
@@ -218,13 +218,13 @@ def test_settings_that_are_broken(run: Run, fresh: Memory) -> None:
     Path(fresh.home.config_file).write_text("[search]\nk = 0\n")
     for command in (["search", "x"], ["status"], ["index"], ["config"], ["expand", "0"]):
         complaint = run(fresh, *command).complaint
-        assert complaint.startswith(f"memkit: {fresh.home.config_file}:2: search.k = 0")
+        assert complaint.startswith(f"memkit: {fresh.home.config_file}: search.k = 0")
     assert run(fresh, "config", "path").status == 0
     assert run(fresh, "config", "set", "search.k", "3").status == 0
     assert run(fresh, "config", "get", "search.k").output == "3\n"
 
 
-def test_what_a_project_may_not_set_is_named_once_and_stops_nothing(
+def test_a_refused_project_setting_is_reported_once_and_stops_nothing(
     run: Run, fresh: Memory
 ) -> None:
     Path(fresh.project.root, ".memkit.toml").write_text("index.uri = 'cloud'\n[search]\nk = 2\n")
@@ -232,10 +232,10 @@ def test_what_a_project_may_not_set_is_named_once_and_stops_nothing(
     assert found.status == 0
     assert len(found.json["results"]) == 2
     assert found.errors.count("\n") == 1
-    assert ".memkit.toml:1: index.uri is refused" in found.errors
+    assert ".memkit.toml: index.uri is refused" in found.errors
 
 
-def test_a_reader_that_leaves(read_only: Memory, tmp_path: Path) -> None:
+def test_results_into_a_closed_pipe(read_only: Memory, tmp_path: Path) -> None:
     questions = tmp_path / "questions"
     questions.write_text("port\n" * 400)
     process = subprocess.Popen(
@@ -288,7 +288,7 @@ def test_colour_on_a_terminal_only(read_only: Memory) -> None:
     assert "\x1b[3" not in plain
 
 
-def test_memory_does_not_steer_the_terminal(run: Run, fresh: Memory) -> None:
+def test_memory_cannot_control_the_terminal(run: Run, fresh: Memory) -> None:
     for name in DAYS:
         fresh.path(name).unlink()
     evil = "\x1b[2J\x1b]0;owned\x07 red \x1b[31mred\r overwritten \x9b5A"
@@ -312,7 +312,7 @@ def test_names_are_not_markup(run: Run, fresh: Memory, tmp_path: Path) -> None:
 
 
 def test_commands_are_imported_when_called(spawn: Run, read_only: Memory) -> None:
-    """The start of a command does not wait for what it does not need."""
+    """Starting a command imports no package that it does not use."""
     code = "import sys, memkit.cli; print([m for m in sys.modules if m.split('.')[0] in {!r}])"
     heavy = ("chromadb", "onnxruntime", "numpy", "msgspec", "rich", "tomlkit", "tokenizers")
     done = subprocess.run(
@@ -323,7 +323,7 @@ def test_commands_are_imported_when_called(spawn: Run, read_only: Memory) -> Non
 
 
 @pytest.mark.parametrize("command", ["config", "expand", "transcript", "status"])
-def test_what_ranks_nothing_starts_without_what_ranks(
+def test_commands_that_do_not_rank_import_no_ranking_code(
     run: Run, read_only: Memory, tmp_path: Path, command: str
 ) -> None:
     identifier = run(read_only, "search", "--json", "migration").json["results"][0]["id"]

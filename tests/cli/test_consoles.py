@@ -1,4 +1,4 @@
-"""What commands print can be written to a console that knows few letters, as Windows' do."""
+"""Output on consoles with small character sets, as on Windows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COMMANDS = [
 def print_to_console(
     monkeypatch: pytest.MonkeyPatch, encoding: str, *arguments: str
 ) -> tuple[int, str]:
-    """Status and output of a command whose console has `encoding`, and refuses all else."""
+    """Return the status and output of a command on a console that can print only `encoding`."""
     console = io.BytesIO()
     stream = io.TextIOWrapper(console, encoding=encoding, errors="strict", write_through=True)
     monkeypatch.setattr(sys, "argv", ["memkit", *arguments])
@@ -52,7 +52,7 @@ def print_to_console(
 
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch, fresh: Memory) -> Memory:
-    """A memory of letters that such a console lacks."""
+    """A memory with characters that such a console lacks."""
     fresh.write("notes.md", TEXT)
     fresh.write("2026-03-01.md", "# 2026-03-01\n\n## 10:00 中文 → 🚀\n\n" + TEXT)
     monkeypatch.setenv("MEMKIT_HOME", fresh.home.root)
@@ -61,7 +61,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch, fresh: Memory) -> Memory:
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_no_command_stumbles_over_a_letter(
+def test_every_command_prints_to_a_cp1252_console(
     monkeypatch: pytest.MonkeyPatch, foreign: Memory, arguments: tuple[str, ...]
 ) -> None:
     _, said = print_to_console(monkeypatch, "cp1252", *arguments)
@@ -69,7 +69,7 @@ def test_no_command_stumbles_over_a_letter(
     assert "UnicodeEncodeError" not in said and "Traceback" not in said
 
 
-def test_what_is_missing_is_escaped(monkeypatch: pytest.MonkeyPatch, foreign: Memory) -> None:
+def test_characters_that_the_console_lacks_are_escaped(monkeypatch: pytest.MonkeyPatch, foreign: Memory) -> None:
     search = ("search", "--mode", "lexical", "Größe")
     status, said = print_to_console(monkeypatch, "cp1252", *search)
     assert status == 0 and "Größe" in said and "\\u4e2d" in said
@@ -78,6 +78,6 @@ def test_what_is_missing_is_escaped(monkeypatch: pytest.MonkeyPatch, foreign: Me
 
 
 @pytest.mark.parametrize("name", list(cli._COMMANDS))
-def test_no_help_stumbles_over_a_letter(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_every_help_page_prints_to_a_cp437_console(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     status, said = print_to_console(monkeypatch, "cp437", name, "--help")
     assert status == 0 and said.startswith("Usage: memkit")

@@ -1,4 +1,4 @@
-"""With too few descriptors a command says so and fails; it never answers as if there were nothing."""
+"""With too few file descriptors, a search fails; it never returns an empty answer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_search_of_many_projects(home: Home, descriptors: int) -> None:
     assert {one: one.stat().st_mtime_ns for one in Path(home.index).rglob("*")} == before
 
 
-def test_enough_of_them(home: Home) -> None:
+def test_a_search_with_enough_descriptors(home: Home) -> None:
     found = run(home, 1024, "search", "--all-projects", "which port does the gateway use", "-k", "20")
     assert found.returncode == 0
     assert all(f"gateway {number} use" in found.stdout for number in range(PROJECTS))

@@ -122,11 +122,11 @@ def test_edit(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert done.output.endswith("is changed and indexed.\n")
     assert memory.path("2026-11-19.md").read_text() == before.replace("Priya", "Quentin")
     assert "Quentin" in run(memory, "search", "Quentin").output
-    assert run(memory, "edit", "2026-11-19").output.endswith("is as it was.\n")
-    assert "nothing is remembered of 2020-01-01" in run(memory, "edit", "2020-01-01").complaint
+    assert run(memory, "edit", "2026-11-19").output.endswith("is unchanged.\n")
+    assert "has no memory of 2020-01-01" in run(memory, "edit", "2020-01-01").complaint
     assert run(memory, "edit", "--json").json["changed"] is False
     script.write_text("raise SystemExit(3)")
-    assert "ended with status 3, so the memory stays as it was" in run(memory, "edit", "2026-11-19").complaint
+    assert "exited with status 3, so the memory is unchanged" in run(memory, "edit", "2026-11-19").complaint
     monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
     assert "cannot start no-such-editor-anywhere" in run(memory, "edit").complaint
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from memkit import __version__
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.claude_code.files import find_sources
+from memkit.environment.launcher import launcher_path, launcher_text, write_launcher
 from memkit.hook.project import Project
 from memkit.settings.load import Settings
 from tests.cli.conftest import Run, environment
@@ -172,11 +174,11 @@ def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> Non
 
 
 class TestSetup:
-    """`memkit setup`, with a client that only notes what it is asked."""
+    """`memkit setup`, with a `claude` that only logs its arguments."""
 
     @pytest.fixture
     def asked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Where the client on PATH notes its arguments; it has the plugin once it was told to install it."""
+        """The log of `claude`, which has the plugin after a command to install it."""
         asked = tmp_path / "asked"
         script = tmp_path / "bin" / "claude"
         script.parent.mkdir()
@@ -198,14 +200,14 @@ class TestSetup:
 
     def test_everything_and_again(self, run: Run, fresh: Memory, claude: Path, asked: Path) -> None:
         steps = self.steps(run, fresh, "--yes")
-        assert list(steps) == ["python", "disk", "model", "client", "plugin", "import"]
+        assert list(steps) == ["python", "disk", "model", "claude", "plugin", "launcher", "import"]
         assert {step["state"] for step in steps.values()} == {"ok"}
         assert "plugin install memkit@memkit\n" in asked.read_text()
         assert steps["import"]["said"] == "7 turns, 7 new, in 2 projects"
         before = asked.read_text()
         again = run(fresh, "setup", "--yes").output
-        assert "plugin  ok       memkit@memkit was installed already" in again
-        assert "there are no sessions that memkit does not know" in again
+        assert "plugin    ok       memkit@memkit was installed already" in again
+        assert "memkit knows every session" in again
         assert asked.read_text() == before + "--version\nplugin list --json\n"
 
     def test_each_step_can_be_left_out(
@@ -217,18 +219,18 @@ class TestSetup:
         assert "install" not in asked.read_text()
         assert turns(fresh.project) == before
 
-    def test_nothing_is_done_where_nobody_can_be_asked(
+    def test_without_a_terminal_nothing_changes(
         self, run: Run, fresh: Memory, claude: Path, asked: Path
     ) -> None:
         found = run(fresh, "setup")
         assert found.status == 0
-        assert "nobody to ask" in found.output
+        assert "no terminal to ask in" in found.output
         assert "2 sessions" in found.output
         assert "install" not in asked.read_text()
 
-    def test_a_person_is_asked(self, fresh: Memory, claude: Path, asked: Path) -> None:
+    def test_setup_asks_in_a_terminal(self, fresh: Memory, claude: Path, asked: Path) -> None:
         ours, theirs = pty.openpty()
-        os.write(ours, b"n\ny\n")
+        os.write(ours, b"n\nn\ny\n")
         done = subprocess.run(
             [sys.executable, "-m", "memkit", "setup"],
             cwd=fresh.project.root,
@@ -241,29 +243,73 @@ class TestSetup:
         os.close(theirs)
         os.close(ours)
         assert "Install the plugin memkit@memkit from" in done.stdout
-        assert "plugin  skipped  as you said" in done.stdout
-        assert "import  ok       7 turns, 7 new" in done.stdout
+        assert "plugin    skipped  as you said" in done.stdout
+        assert "import    ok       7 turns, 7 new" in done.stdout
 
-    def test_what_fails_keeps_nothing_else_from_being_done(
+    def test_a_failed_step_does_not_stop_the_others(
         self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path
     ) -> None:
         (tmp_path / "refuses").touch()
         found = run(fresh, "setup", "--yes")
         assert found.status == 1
         assert (
-            "plugin  failed   `claude plugin install memkit@memkit` failed: no network"
+            "plugin    failed   `claude plugin install memkit@memkit` failed: no network"
             in found.output
         )
-        assert "import  ok" in found.output
+        assert "import    ok" in found.output
         assert (
             found.errors == "memkit: not everything is ready (plugin); run `memkit setup` again\n"
         )
 
-    def test_without_the_client(
+    def test_without_claude_code(
         self, run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
         found = run(fresh, "setup", "--yes")
         assert found.status == 1
-        assert "client  failed   there is no `claude` on PATH" in found.output
-        assert "plugin  skipped  needs Claude Code" in found.output
+        assert "claude    failed   there is no `claude` on PATH" in found.output
+        assert "plugin    skipped  needs Claude Code" in found.output
+
+    def test_the_launcher_runs_the_memkit_of_the_setup(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path
+    ) -> None:
+        launcher = tmp_path / "user" / ".local" / "bin" / "memkit"
+        steps = self.steps(run, fresh, "--yes", "--skip", "import")
+        assert "add" in steps["launcher"]["said"]
+        assert len(launcher.read_text().splitlines()) == 2
+        own = {**environment(fresh), "MEMKIT_PYTHON": sys.executable}
+        done = subprocess.run([launcher, "--version"], env=own, capture_output=True, text=True, check=True)
+        assert __version__ in done.stdout
+        written = launcher.stat().st_mtime_ns
+        self.steps(run, fresh, "--yes", "--skip", "import")
+        assert launcher.stat().st_mtime_ns == written
+
+    def test_an_outdated_launcher_is_replaced(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path
+    ) -> None:
+        write_launcher(launcher_text("/no/longer/there", "0"))
+        self.steps(run, fresh)  # without a question: the user has agreed to the first
+        assert "/no/longer/there" not in launcher_path().read_text()
+
+    @pytest.mark.parametrize("kind", ["a file", "a link"])
+    def test_a_foreign_file_is_never_overwritten(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path, kind: str
+    ) -> None:
+        other = tmp_path / "other"
+        other.write_text("#!/bin/sh\n")
+        launcher_path().parent.mkdir(parents=True)
+        if kind == "a link":
+            launcher_path().symlink_to(other)
+        else:
+            other.rename(launcher_path())
+        steps = self.steps(run, fresh, "--yes", "--skip", "import")
+        assert steps["launcher"]["state"] == "skipped"
+        assert launcher_path().read_text() == "#!/bin/sh\n"
+        assert launcher_path().is_symlink() == (kind == "a link")
+
+    def test_no_launcher_without_consent(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path
+    ) -> None:
+        assert self.steps(run, fresh)["launcher"]["state"] == "skipped"
+        assert self.steps(run, fresh, "--yes", "--skip", "launcher")["launcher"]["state"] == "skipped"
+        assert not launcher_path().exists()

@@ -160,7 +160,7 @@ class TestStatus:
         assert (found.status, found.errors) == (0, "")
         assert "0 days, 0 turns" in found.output
 
-    def test_behind_and_in_step(self, run: Run, fresh: Memory) -> None:
+    def test_out_of_date_and_up_to_date(self, run: Run, fresh: Memory) -> None:
         value = run(fresh, "status", "--json").json
         assert value["memory"] == {
             "path": fresh.project.memory,
@@ -170,13 +170,13 @@ class TestStatus:
             "last": "2026-11-20",
         }
         assert value["index"]["in_step"] is False
-        assert "behind" in run(fresh, "status").output
+        assert "out of date" in run(fresh, "status").output
         run(fresh, "index")
         index = run(fresh, "status", "--json").json["index"]
         assert index == {
             "files": 3, "chunks": 6, "missing": 0, "in_step": True, "model": "all-MiniLM-L6-v2",
         }  # fmt: skip
-        assert "in step" in run(fresh, "status").output
+        assert "up to date" in run(fresh, "status").output
 
     def test_one_is_not_many(self, run: Run, fresh: Memory) -> None:
         for name in list(DAYS)[:2]:
@@ -195,7 +195,7 @@ class TestStatus:
         Path(fresh.home.log, "hooks.log").write_text("one\ntwo\n")
         found = run(fresh, "status")
         assert found.status == 0
-        assert "1 event given up, 2 hook errors" in found.output
+        assert "1 event; 2 hook errors" in found.output
         assert "Stop of session s1: no space left" in found.errors
         assert "memkit work --retry" in found.errors
         value = run(fresh, "status", "--json").json
@@ -214,7 +214,7 @@ def test_off_and_on(run: Run, fresh: Memory) -> None:
     for _ in range(2):
         assert run(fresh, "off").output == f"memkit is off for {fresh.project.root}\n"
         assert marker.exists()
-    assert "(switched off)" in run(fresh, "status").output
+    assert "(off)" in run(fresh, "status").output
     assert run(fresh, "search", "--json", "port").json["results"]
     for _ in range(2):
         value = run(fresh, "on", "--json").json

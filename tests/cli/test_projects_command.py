@@ -100,7 +100,7 @@ class TestList:
 
 
 class TestLink:
-    def test_to_and_fro(self, run: Run, shop: Memory, bank: Memory) -> None:
+    def test_link_and_unlink(self, run: Run, shop: Memory, bank: Memory) -> None:
         done = run(bank, "projects", "link", shop.project.root)
         assert (done.status, done.errors) == (0, "")
         assert run(bank, "status", "--json").json["project"] == shop.project.root
@@ -111,12 +111,12 @@ class TestLink:
         assert {name for name, _ in search(run, bank, "gateway")} == {"bank"}
         assert "shares no other" in run(bank, "projects", "unlink").complaint
 
-    def test_no_circle(self, run: Run, shop: Memory, bank: Memory) -> None:
+    def test_a_project_cannot_link_to_itself(self, run: Run, shop: Memory, bank: Memory) -> None:
         run(bank, "projects", "link", shop.project.root)
         assert "already" in run(shop, "projects", "link", bank.project.root).complaint
         assert "already" in run(shop, "projects", "link", ".").complaint
 
-    def test_what_cannot_be(self, run: Run, shop: Memory, bank: Memory) -> None:
+    def test_errors(self, run: Run, shop: Memory, bank: Memory) -> None:
         assert "no such directory" in run(shop, "projects", "link", "/no/where").complaint
         assert run(shop, "projects", "link").status == 2
         assert run(shop, "projects", "list", "x").status == 2
@@ -162,7 +162,7 @@ class TestMerge:
         # What is imported of it later, or still waits, goes there too.
         assert Project.at_root(str(gone), shop.home) == bank.project
 
-    def test_what_cannot_be(self, run: Run, shop: Memory, home: Home, tmp_path: Path) -> None:
+    def test_errors(self, run: Run, shop: Memory, home: Home, tmp_path: Path) -> None:
         Path(home.memory).mkdir()
         assert "already" in run(shop, "projects", "merge", ".").complaint
         for name in (str(tmp_path / "none"), home.root):

@@ -58,7 +58,7 @@ def test_a_dry_run_tells_and_does_nothing(run: Run, fresh: Memory, model: Script
 def test_nobody_is_asked_without_a_terminal(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
     found = summarize(run, fresh)
     assert found.status == 1
-    assert found.errors == "memkit: nobody is there to be asked; `--yes` starts it\n"
+    assert found.errors == "memkit: this needs confirmation, and there is no terminal to ask on; run it in a terminal\n"
     assert model.tasks == []
 
 
@@ -116,7 +116,7 @@ def test_a_failure_is_told_and_leaves_the_memory(run: Run, fresh: Memory, model:
     assert "memkit: anthropic is overloaded; try again later\n" in found.errors
     assert journal(fresh) == before
     status = run(fresh, "status")
-    assert "by anthropic; 3 segments waiting" in status.output
+    assert "by anthropic; 3 segments pending" in status.output
     assert "not summarized yet: anthropic is overloaded" in status.errors
 
 
@@ -128,7 +128,7 @@ def test_the_budget_is_told(
     assert "Today's budget has 100 tokens left" in found.output
     assert "a day has 100; raise summarize.daily_tokens" in found.errors
     assert model.tasks == []
-    assert "today's budget is reached, they go on tomorrow" in run(fresh, "status").output
+    assert "today's budget is used up" in run(fresh, "status").output
 
 
 def test_an_unknown_citation(run: Run, fresh: Memory) -> None:

@@ -53,10 +53,10 @@ def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
 ) -> None:
     for number in range(1, 8):
         stage.add_turn(number, "words " * 330)
-    assert "today's budget is reached" not in run(memory, "status").output
+    assert "today's budget is used up" not in run(memory, "status").output
     spent = Call("c", time.time(), "summarize", "anthropic", "m", "/p", 193_000, 0, 0.0, "ok")
     Ledger(stage.home).record(spent)
-    assert "today's budget is reached, they go on tomorrow" in run(memory, "status").output
+    assert "today's budget is used up" in run(memory, "status").output
 
 
 def test_a_grip_shows_its_proof(run: Run, memory: Memory, stage: SummaryStage) -> None:

@@ -12,6 +12,7 @@ import pytest
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
+from memkit.environment.launcher import launcher_path, launcher_text, write_launcher
 from memkit.hook.project import Project
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
@@ -72,6 +73,16 @@ def test_everything_leaves_no_trace(run: Run, memory: Memory) -> None:
     assert [*Path(memory.project.root).iterdir()] == [mine]
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_launcher_is_removed_if_memkit_wrote_it(run: Run, memory: Memory, is_own: bool) -> None:
+    write_launcher(launcher_text("/memkit", "0"))
+    if not is_own:
+        launcher_path().write_text("#!/bin/sh\nexec /usr/bin/memkit\n")
+    done = run(memory, "uninstall", "--keep-memory", "--yes", "--json").json
+    assert (str(launcher_path()) in done["removed"]) == is_own
+    assert launcher_path().exists() != is_own
+
+
 def test_what_is_not_derived_can_be_kept(run: Run, memory: Memory) -> None:
     day = gone_project(memory)
     done = run(memory, "uninstall", "--keep-memory", "--yes", "--json").json
@@ -130,7 +141,7 @@ def test_there_need_be_no_home(run: Run, memory: Memory, tmp_path: Path) -> None
 
 def test_it_asks_first(run: Run, memory: Memory) -> None:
     asked = run(memory, "uninstall")
-    assert (asked.status, asked.errors) == (1, "memkit: nobody is there to be asked; `--yes` starts it\n")
+    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, and there is no terminal to ask on; run it in a terminal\n")
     assert memory.home.index in asked.output
     assert run(memory, "uninstall", "--keep-memory", "--everything").status == 2
     assert Path(memory.home.root, "env", "0123456789abcdef").is_dir()

@@ -13,7 +13,7 @@ import pytest
 from memkit.doctor import indexes
 from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding.models import space
-from memkit.embedding.providers import PROVIDERS
+from memkit.embedding.remote import PROVIDERS
 from memkit.index import damage
 from memkit.index.current import collection_name
 from memkit.index.lock import index_lock

@@ -21,7 +21,7 @@ def test_a_broken_file(bare: Patient) -> None:
     bare.configure("[search\nk = 5\n")
     finding = bare.finding("broken-settings")
     assert finding.level == "error"
-    assert f"{bare.home.config_file}:1: not valid TOML" in finding.what
+    assert f"{bare.home.config_file}: not valid TOML" in finding.what
     bare.configure("[search]\nk = 5\n")
     assert bare.findings() == []
 
@@ -78,7 +78,7 @@ def test_a_bad_value(bare: Patient) -> None:
 def test_an_unknown_key(bare: Patient) -> None:
     bare.configure("[search]\nbest_relevence = 0.1\n")
     finding = bare.finding("unknown-setting")
-    assert f"{bare.home.config_file}:2: unknown setting search.best_relevence" in finding.what
+    assert f"{bare.home.config_file}: unknown setting search.best_relevence" in finding.what
     assert "rename it to search.best_relevance" in finding.fix
 
 

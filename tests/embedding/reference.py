@@ -1,4 +1,4 @@
-"""What the comparisons with sentence-transformers need."""
+"""Marks for the comparisons with sentence-transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in for OpenAI and Ollama on the loopback: their embedding endpoints, and what goes wrong there."""
+"""A stand-in for OpenAI and Ollama on the loopback: their embedding endpoints, and their errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY = "sk-test-3f9a1b77c2"
 
 @dataclass(frozen=True)
 class Request:
-    """What came in."""
+    """A request to the service."""
 
     path: str
     model: str
@@ -29,7 +29,7 @@ class Request:
 
 
 def words(text: str, dimensions: int = 8) -> list[float]:
-    """Bags of hashed words: near for texts that share words."""
+    """Return a bag of hashed words: texts that share words have near vectors."""
     vector = [0.1] * dimensions
     for word in text.lower().split():
         digest = hashlib.sha256(word.encode()).digest()
@@ -38,7 +38,7 @@ def words(text: str, dimensions: int = 8) -> list[float]:
 
 
 class Service(ThreadingHTTPServer):
-    """Answers with `vectors` of the texts, or, if `refusal` gives a status and a message, with that."""
+    """Answers with `vectors` of the texts, or with the status and message that `refusal` returns."""
 
     daemon_threads = True
 
@@ -50,7 +50,7 @@ class Service(ThreadingHTTPServer):
 
     @staticmethod
     def vectors_of_words(texts: list[str]) -> list[Any]:
-        """As long as nothing goes wrong."""
+        """Return good vectors."""
         return [words(text) for text in texts]
 
     @property
@@ -59,21 +59,21 @@ class Service(ThreadingHTTPServer):
 
     @property
     def texts(self) -> list[str]:
-        """All texts that came in, in order."""
+        """All texts of the requests, in order."""
         return [text for request in self.requests for text in request.texts]
 
     def give(self, sign: str, vector: Any) -> None:
-        """Answer with `vector` for texts that hold `sign`."""
+        """Answer with `vector` for texts that contain `sign`."""
         self.vectors = lambda texts: [vector if sign in t else words(t) for t in texts]
 
     def refuse(self, status: int, message: str = "no", sign: str = "") -> None:
-        """Refuse requests with texts that hold `sign`."""
+        """Reject requests with texts that contain `sign`."""
         self.refusal = lambda texts: (
             (status, message) if any(sign in text for text in texts) else None
         )
 
     def relent(self) -> None:
-        """Refuse no more."""
+        """Accept all requests again."""
         self.refusal = lambda texts: None
 
 
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running() -> Iterator[Service]:
-    """A service that listens."""
+    """Run a service."""
     with Service() as service:
         thread = threading.Thread(target=service.serve_forever, args=(0.05,), daemon=True)
         thread.start()
@@ -133,4 +133,4 @@ BAD_VECTORS = {
     "empty": [],
     "zeros": [0.0] * 8,
 }
-"""Vectors that are none, by what is wrong with them."""
+"""Unusable vectors, by their fault."""

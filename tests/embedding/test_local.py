@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import random
 import subprocess
@@ -14,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.embedding import load_embedder
-from memkit.embedding.local import LocalEmbedder
-from memkit.embedding.onnx_graph import build_graph
+from memkit.embedding.local import GRAPH, LocalEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 
 ROOT = Path(__file__).resolve().parents[2]
-GRAPH = "model-1.onnx"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +32,7 @@ def embedder(directory: Path) -> LocalEmbedder:
 
 @pytest.fixture
 def own_directory(directory: Path, tmp_path: Path) -> Path:
-    """A model directory without a graph; its files are shared, not copied."""
+    """A model directory whose files are hard links."""
     own = tmp_path / "model"
     own.mkdir()
     for name in ("model.safetensors", "tokenizer.json"):
@@ -99,12 +96,6 @@ def test_lone_surrogates_are_embedded(embedder: LocalEmbedder) -> None:
     assert "".join(embedder.windows("\ud83d " * 300)).count("\ud83d") == 300
 
 
-def test_tokens_are_counted_without_the_special_ones(embedder: LocalEmbedder) -> None:
-    assert embedder.count_tokens("") == 0
-    assert embedder.count_tokens("hello world") == 2
-    assert embedder.count_tokens("word " * 1000) == 1000
-
-
 def test_short_text_is_one_window(embedder: LocalEmbedder) -> None:
     text = "\n word" * 254
     assert embedder.windows(text) == [text]
@@ -126,33 +117,24 @@ def test_windows_fit_and_hold_everything(
     text = "".join(parts) * repeat
     windows = embedder.windows(text)
     assert "".join("".join(windows).split()) == "".join(text.split())
-    assert all(embedder.count_tokens(window) <= 254 for window in windows)
+    assert all(len(embedder._tokenize(window)) <= 254 for window in windows)
 
 
-def test_the_graph_is_kept_privately(own_directory: Path) -> None:
-    LocalEmbedder(own_directory)
-    graph = own_directory / GRAPH
-    assert graph.stat().st_mode & 0o777 == 0o600
-    before = graph.stat().st_mtime_ns
-    LocalEmbedder(own_directory)
-    assert graph.stat().st_mtime_ns == before
+def test_the_script_reproduces_the_graph(directory: Path, tmp_path: Path) -> None:
+    made = tmp_path / "graph.onnx"
+    script = [sys.executable, str(ROOT / "bin" / "graph")]
+    subprocess.run([*script, str(directory / "model.safetensors"), str(made)], check=True)
+    assert made.read_bytes() == GRAPH.read_bytes()
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage" * 1000, None], ids=["empty", "other", "cut"])
-def test_a_broken_graph_is_built_anew(
-    own_directory: Path,
-    embedder: LocalEmbedder,
-    content: bytes | None,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    whole = build_graph(own_directory / "model.safetensors")
-    graph = own_directory / GRAPH
-    graph.write_bytes(whole[:20_000] if content is None else content)
-    with caplog.at_level(logging.WARNING):
-        vectors = LocalEmbedder(own_directory).embed(["hello"])
+def test_a_graph_in_the_memory_home_is_ignored(own_directory: Path, embedder: LocalEmbedder) -> None:
+    """Earlier versions wrote one there."""
+    (own_directory / "model-1.onnx").write_bytes(b"garbage")
+    vectors = LocalEmbedder(own_directory).embed(["hello"])
     np.testing.assert_array_equal(vectors, embedder.embed(["hello"]))
-    assert graph.read_bytes() == whole
-    assert "building" in caplog.text
+    assert {path.name for path in own_directory.iterdir()} == {
+        "model-1.onnx", "model.safetensors", "tokenizer.json",
+    }  # fmt: skip
 
 
 def test_a_model_that_cannot_be_loaded(own_directory: Path) -> None:
@@ -219,7 +201,7 @@ def test_another_model_needs_the_other_provider(home: Home) -> None:
         load_embedder(home, provider="elsewhere")
 
 
-def test_the_other_provider_says_what_to_install(
+def test_a_missing_package_is_named_with_the_command(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
@@ -227,7 +209,7 @@ def test_the_other_provider_says_what_to_install(
         load_embedder(home, provider="sentence-transformers", model="bge-small")
 
 
-def test_nothing_is_told_to_the_makers_of_the_runtime(directory: Path, tmp_path: Path) -> None:
+def test_onnx_runtime_sends_no_usage_data(directory: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from memkit.embedding.local import LocalEmbedder;"
         "LocalEmbedder(Path(sys.argv[1])).embed(['text'])"

@@ -1,4 +1,4 @@
-"""What is known about models, and the names of what their vectors are kept in."""
+"""Facts about models, and the names of their collections."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_known_models(model: str, query: str, passage: str, tokens: int) -> None
 
 
 @pytest.mark.parametrize("model", ["", "all-MiniLM-L6-v2"])
-def test_every_provider_has_a_usual_model(model: str) -> None:
+def test_every_provider_has_a_default_model(model: str) -> None:
     found = {p: EmbeddingSettings(provider=p, model=model).model for p in PROVIDERS}  # type: ignore[arg-type]
     assert found == {
         "local": "all-MiniLM-L6-v2",
@@ -89,7 +89,7 @@ def test_every_provider_has_a_space(tmp_path: Path) -> None:
         assert made.isascii()
 
 
-def test_a_repository_chooses_no_provider(tmp_path: Path) -> None:
+def test_a_repository_cannot_choose_a_provider(tmp_path: Path) -> None:
     home, project = Home(str(tmp_path / "home")), Project(str(tmp_path))
     Path(project.root, ".memkit.toml").write_text(
         "[embedding]\nprovider = 'openai'\nmodel = 'x'\nquery_prefix = 'q'\npassage_prefix = 'p'\n"
@@ -99,7 +99,7 @@ def test_a_repository_chooses_no_provider(tmp_path: Path) -> None:
     assert len(loaded.refused) == 4
 
 
-def test_no_setting_holds_a_key(tmp_path: Path) -> None:
+def test_there_is_no_setting_for_a_key(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     Path(home.config_file).write_text("[embedding]\napi_key = 'sk-x'\n")
     with pytest.raises(ConfigError, match=r"unknown setting embedding\.api_key"):

@@ -1,4 +1,4 @@
-"""Models that run elsewhere, by the providers' real clients, against a stand-in for the service."""
+"""Models that run elsewhere: the providers' real packages against a stand-in for the service."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from memkit.embedding import load_embedder
-from memkit.embedding.providers import PROVIDERS
-from memkit.embedding.remote import RemoteEmbedder
-from memkit.embedding.vectors import UnusableVectorError
+from memkit.embedding.errors import UnusableVectorError
+from memkit.embedding.remote import PROVIDERS, RemoteEmbedder
 from memkit.embedding.windows import rough_tokens
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
@@ -37,7 +36,7 @@ PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama])
 
 
 @PROVIDERS_HERE
-def test_vectors_are_normalised_and_in_order(home: Home, service: Service, load: type) -> None:
+def test_vectors_are_normalized_and_in_order(home: Home, service: Service, load: type) -> None:
     texts = [f"text {n}" for n in range(250)]
     seen: list[int] = []
     embedder = load(home, query_prefix="", passage_prefix="")
@@ -133,7 +132,7 @@ def test_an_unusable_vector_is_an_error(
     assert "\n" not in str(caught.value)
 
 
-def test_the_text_to_blame_is_known_across_requests(home: Home, service: Service) -> None:
+def test_the_bad_text_is_known_across_requests(home: Home, service: Service) -> None:
     service.give("bad", BAD_VECTORS["zeros"])
     with pytest.raises(UnusableVectorError, match="gave a vector of zeros") as caught:
         openai(home).embed([*["good"] * 130, "bad", "good"])
@@ -143,7 +142,7 @@ def test_the_text_to_blame_is_known_across_requests(home: Home, service: Service
 @PROVIDERS_HERE
 def test_another_length_is_an_error(home: Home, service: Service, load: type) -> None:
     service.give("bad", [1.0] * 12)
-    with pytest.raises(UnusableVectorError, match="12 dimensions where the others have 8") as caught:
+    with pytest.raises(UnusableVectorError, match="12 dimensions, but the others have 8") as caught:
         load(home).embed(["good", "bad"])
     assert (caught.value.position, caught.value.is_general) == (1, True)
     embedder = load(home)
@@ -174,14 +173,14 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
         (openai, 401, "openai refuses the key (401); set OPENAI_API_KEY to a valid one"),
         (openai, 403, "openai refuses the key (403); set OPENAI_API_KEY to a valid one"),
         (openai, 404, "openai has no model text-embedding-3-small (404); set embedding.model"),
-        (openai, 429, "openai says that a limit of the account is reached (429); try again later"),
+        (openai, 429, "openai reports that the account's limit is reached (429); try again later"),
         (openai, 503, "openai cannot embed at the moment (503); try again later"),
         (ollama, 404, "ollama has no model nomic-embed-text (404); run `ollama pull "
                       "nomic-embed-text` or set embedding.model"),
         (ollama, 500, "ollama cannot embed at the moment (500); try again later"),
     ],
 )  # fmt: skip
-def test_refusals_say_what_to_do(
+def test_error_messages_have_advice(
     home: Home, service: Service, load: type, status: int, said: str
 ) -> None:
     service.refuse(status, f"the key {KEY} is not\nto my taste")
@@ -201,17 +200,17 @@ def test_refusals_say_what_to_do(
         (ollama, 500, "failed to encode response: json: unsupported value: NaN"),
     ],
 )
-def test_a_refused_text_is_the_texts_error(
+def test_a_rejected_text_is_an_unusable_vector(
     home: Home, service: Service, load: type, status: int, message: str
 ) -> None:
     service.refuse(status, message)
-    with pytest.raises(UnusableVectorError, match=f"refuses the text \\({status}\\)") as caught:
+    with pytest.raises(UnusableVectorError, match=f"rejects the text \\({status}\\)") as caught:
         load(home).embed(["a"])
-    assert message.replace(KEY, "[OPENAI_API_KEY]") in str(caught.value)
+    assert message.replace(KEY, "[redacted:key]") in str(caught.value)
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_answer_that_is_no_json(home: Home, service: Service) -> None:
+def test_an_unreadable_answer(home: Home, service: Service) -> None:
     service.vectors = lambda texts: ["not a vector"]
     with pytest.raises(UnusableVectorError, match="unreadable answer"):
         ollama(home).embed(["a"])
@@ -273,15 +272,15 @@ def test_a_missing_key(
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}\u2019"])
-def test_a_key_with_something_behind_it(
+def test_a_key_with_more_after_it(
     home: Home, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY holds more than a key") as caught:
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY has more in it than a key") as caught:
         openai(home)
     assert KEY not in str(caught.value)
 
 
-def test_the_protocol_is_kept_by_the_local_model_too(model_home: Home) -> None:
+def test_the_local_model_embeds_queries_like_passages(model_home: Home) -> None:
     embedder = load_embedder(model_home, allow_download=False)
     assert np.array_equal(embedder.embed_query("a port"), embedder.embed(["a port"])[0])

@@ -1,4 +1,4 @@
-"""From one provider to another, and chunks that cannot be embedded: what the index holds meanwhile."""
+"""The index during a change of the provider, and with chunks that cannot be embedded."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ OPENAI = {"provider": "openai"}
 OTHER = {"provider": "openai", "model": "text-embedding-3-large"}
 OLLAMA = {"provider": "ollama"}
 LOGIN = ".memkit/memory/2026-11-19.md:13"
-"""Where the turn about the login page stands, the only one with PolicyController in it."""
+"""The day with the turn about the login page, the only one that mentions PolicyController."""
 
 
 def choose(memory: Memory, chosen: dict[str, Any]) -> str:
-    """Take other settings; the name of the collection they lead to."""
+    """Change the settings; return the name of their collection."""
     memory.settings = msgspec.convert({"embedding": chosen}, Settings)
     return collection_name(memory.project, memory.home, space(memory.settings.embedding))
 
@@ -103,7 +103,7 @@ def test_another_projects_collections_stay(tmp_path: Path, service: Service) -> 
     assert len(collections(one)) == 2
 
 
-def test_without_a_provider_the_vectors_that_were_paid_for_stay(
+def test_without_a_provider_paid_vectors_stay(
     tmp_path: Path, service: Service
 ) -> None:
     memory = make_memory(tmp_path, DAYS)
@@ -117,7 +117,7 @@ def test_without_a_provider_the_vectors_that_were_paid_for_stay(
     assert service.requests == []
 
 
-def test_nothing_is_sent_to_a_service_nobody_chose(tmp_path: Path, service: Service) -> None:
+def test_nothing_is_sent_to_a_service_that_the_user_did_not_choose(tmp_path: Path, service: Service) -> None:
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     choose(memory, {"provider": "none"})
@@ -125,10 +125,10 @@ def test_nothing_is_sent_to_a_service_nobody_chose(tmp_path: Path, service: Serv
     assert service.requests == []
 
 
-def test_placeholders_give_way_and_no_text_is_sent_twice(
+def test_vectors_replace_placeholders_and_no_text_is_sent_twice(
     tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A collection begun with placeholders, which have another length than the vectors."""
+    """The collection begins with placeholders, whose length differs from that of the vectors."""
     monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 4)
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
@@ -146,7 +146,7 @@ def test_placeholders_give_way_and_no_text_is_sent_twice(
 
 
 @pytest.mark.parametrize("kind", BAD_VECTORS)
-def test_only_the_chunk_to_blame_waits(tmp_path: Path, service: Service, kind: str) -> None:
+def test_only_the_bad_chunk_waits(tmp_path: Path, service: Service, kind: str) -> None:
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
     service.give("PolicyController", BAD_VECTORS[kind])
@@ -163,7 +163,7 @@ def test_only_the_chunk_to_blame_waits(tmp_path: Path, service: Service, kind: s
     assert len(service.texts) == 1
 
 
-def test_a_text_the_service_refuses_does_not_stop_the_others(
+def test_a_rejected_text_does_not_stop_the_others(
     tmp_path: Path, service: Service
 ) -> None:
     memory = make_memory(tmp_path, DAYS)
@@ -174,7 +174,7 @@ def test_a_text_the_service_refuses_does_not_stop_the_others(
     assert report.degraded.startswith(f"{LOGIN}: ")
 
 
-def test_many_texts_may_be_refused_if_others_are_not(tmp_path: Path, service: Service) -> None:
+def test_many_texts_may_be_rejected_between_good_ones(tmp_path: Path, service: Service) -> None:
     notes = {
         f"{n:02}.md": f"# Note {n}\n\n{'odd' if n % 2 else 'even'} {'word ' * 40}" for n in range(12)
     }
@@ -183,10 +183,10 @@ def test_many_texts_may_be_refused_if_others_are_not(tmp_path: Path, service: Se
     service.refuse(400, "no", "odd")
     report = memory.sync(embedder=None)
     assert (report.missing, report.embedded) == (6, 6)
-    assert report.degraded.count("refuses the text") == 3
+    assert report.degraded.count("rejects the text") == 3
 
 
-def test_a_service_that_gives_no_usable_vector_is_not_asked_on_and_on(
+def test_a_service_without_usable_vectors_is_not_asked_again_and_again(
     tmp_path: Path, service: Service
 ) -> None:
     memory = make_memory(tmp_path, {f"{n:02}.md": f"# Note {n}\n\n{'word ' * 40}" for n in range(64)})
@@ -198,7 +198,7 @@ def test_a_service_that_gives_no_usable_vector_is_not_asked_on_and_on(
     assert len(service.requests) < 12
 
 
-def test_a_wrong_count_names_a_chunk_and_ends_it(tmp_path: Path, service: Service) -> None:
+def test_a_wrong_count_names_a_chunk_and_stops(tmp_path: Path, service: Service) -> None:
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
     service.vectors = lambda texts: [[1.0] * 8]
@@ -210,8 +210,8 @@ def test_a_wrong_count_names_a_chunk_and_ends_it(tmp_path: Path, service: Servic
     )
 
 
-def test_vectors_of_another_length_than_the_indexs(tmp_path: Path, service: Service) -> None:
-    """The server behind a name was given another model: an error, and what is there stays."""
+def test_vectors_of_another_length_than_in_the_index(tmp_path: Path, service: Service) -> None:
+    """Another model behind the same name is an error, and the index stays."""
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
     memory.sync(embedder=None)
@@ -221,13 +221,13 @@ def test_vectors_of_another_length_than_the_indexs(tmp_path: Path, service: Serv
     report = memory.sync(embedder=None)
     assert (report.missing, report.embedded) == (1, 0)
     assert report.degraded.startswith(".memkit/memory/new.md:3: ")
-    assert "12 dimensions where the others have 8" in report.degraded
+    assert "12 dimensions, but the others have 8" in report.degraded
     assert vectors(memory) == before
     assert memory.sync(embedder=None, rebuild=True).missing == 0
     assert {row.vectors.shape[1] for row in memory.snapshot.rows() if row.vectors is not None} == {12}
 
 
-def test_a_killed_run_keeps_what_it_has(
+def test_a_killed_run_keeps_its_vectors(
     tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
@@ -244,10 +244,10 @@ def test_a_killed_run_keeps_what_it_has(
     assert len(service.texts) == len(set(service.texts)) == 6
 
 
-def test_what_is_embedded_survives_an_index_that_does_not(
+def test_vectors_survive_a_damaged_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found out to be damaged in the middle of a run: begun anew, and nothing is embedded twice."""
+    """An index that turns out to be damaged during a run is rebuilt, and nothing is embedded twice."""
     monkeypatch.setattr(index_pass, "BATCH_CHUNKS", 2)
     monkeypatch.setattr(sync_module, "set_aside_if_damaged", lambda *arguments: True)
     memory = make_memory(tmp_path, DAYS)

@@ -20,12 +20,12 @@ def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
     assert hashlib.sha256(content).hexdigest() == expected
 
 
-def test_other_weights_than_the_upstream_ones_are_refused(home: Home) -> None:
+def test_weights_that_are_not_the_upstream_files_are_rejected(home: Home) -> None:
     directory = weights.model_directory(home)
     directory.mkdir(parents=True)
     for name in sources.FILE_NAMES:
         (directory / name).write_bytes(b"{}")
-    with pytest.raises(WeightsUnavailableError, match="not the upstream one, refused"):
+    with pytest.raises(WeightsUnavailableError, match="not the upstream file"):
         ensure_weights(home, allow_download=False)
 
 

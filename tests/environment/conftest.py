@@ -1,4 +1,4 @@
-"""A small stand-in for the repository, with the real launcher and a command line that reports."""
+"""A small stand-in for the repository, with the real `bin/memkit` and a command line that reports."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ runpy.run_path(script, run_name="__main__")
 
 
 def _heed_signals() -> None:
-    """As in a terminal: a test run in the background, or under nohup, is started with these ignored."""
+    """Reset signals as in a terminal: in the background or under nohup they are ignored."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
 
 class StandIn:
-    """A repository and a memory home in a directory, and processes that run the launcher there."""
+    """A repository and a memory home in a directory, and processes that run `bin/memkit` there."""
 
     def __init__(self, directory: Path) -> None:
         self.root = directory / "repository"
@@ -105,13 +105,13 @@ class StandIn:
         return found
 
     def unlock(self) -> None:
-        """Let the lock have wheels for no platform."""
+        """Pretend that the lock has wheels for no platform."""
         with open(self.root / "memkit" / "environment" / "interpreters.py", "a") as file:
             file.write("\nLOCKED.clear()\n")
 
     @property
     def environments(self) -> list[str]:
-        """What is in the directory of environments, but the lock."""
+        """The names in the directory of environments, without the lock."""
         return sorted(name for name in os.listdir(self.home / "env") if name != ".lock")
 
     @property
@@ -120,7 +120,7 @@ class StandIn:
         return [int(line) for line in self.counter.read_text().split()]
 
     def depend_on(self, *requirements: str) -> None:
-        """Declare and lock them: wheels made here, or names of packages that do not exist."""
+        """Declare and lock requirements: wheels made here, or names of packages that do not exist."""
         lines = "".join(f'    "{requirement}",\n' for requirement in requirements)
         (self.root / "pyproject.toml").write_text(f"[project]\ndependencies = [\n{lines}]\n")
         self.lock.write_text("".join(map(self.locked, requirements)))
@@ -134,11 +134,11 @@ class StandIn:
         return f"{requirement} --hash=sha256:{digest}\n"
 
     def add_fast_tool(self) -> None:
-        """Put a `uv` on PATH that is quick, counted, and held or broken by variables."""
+        """Put a fast `uv` on PATH that logs its runs; variables can hold it or make it fail."""
         self.add_program("uv", FAST_TOOL.format(python=sys.executable, counter=str(self.counter)))
 
     def run_by_python(self, answer: str) -> None:
-        """Let the launcher be run by a Python that answers `answer` when asked what it is."""
+        """Run `bin/memkit` with a Python that reports itself as `answer`."""
         self.python = self.add_program("python3", f"#!/bin/sh\necho {answer}\n")
 
     def add_program(self, name: str, text: str) -> Path:
@@ -148,7 +148,7 @@ class StandIn:
         return program
 
     def wheel(self, name: str) -> str:
-        """A requirement that needs no index: a wheel made here with a module and a script."""
+        """Return a requirement that needs no index: a wheel made here with a module and a script."""
         path = self.root / f"{name}-1-py3-none-any.whl"
         information = f"{name}-1.dist-info"
         with zipfile.ZipFile(path, "w") as archive:
@@ -190,7 +190,7 @@ class StandIn:
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def start_held(self, **variables: str) -> subprocess.Popen[str]:
-        """A first use that makes its environment up to the gate and stays there."""
+        """Start a first use that stops at the gate while it builds its environment."""
         process = self.start("x", TEST_GATE=str(self.gate.getsockname()[1]), **variables)
         self.held, _ = self.gate.accept()
         return process

@@ -12,7 +12,7 @@ import pytest
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import Attempt, SummaryQueue
-from memkit.errors import MemkitError, NewerFileError, NotFoundError, TombstoneError
+from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoundError
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index.current import open_chunks
 from memkit.ipc import spool
@@ -312,5 +312,5 @@ def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembere
     with pytest.raises(NewerFileError, match="newer memkit"):
         remembered.take_in()
     path.write_text("{")
-    with pytest.raises(TombstoneError, match="restore that file"):
+    with pytest.raises(DamagedFileError, match="restore that file"):
         remembered.take_in()

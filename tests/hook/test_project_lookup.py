@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.errors import RegistryError
+from memkit.errors import MemkitError
 from memkit.hook import project as project_module
 from memkit.hook.project import Project
 from memkit.hook.registry import VERSION, Registry, path_of
@@ -230,7 +230,7 @@ def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str)
     Path(path_of(home)).write_text(content)
     assert remembered(one, home) == str(one)
     assert "delete it" in Registry.read(home).problem
-    with pytest.raises(RegistryError, match="delete it"), changing(home):
+    with pytest.raises(MemkitError, match="delete it"), changing(home):
         pass
     assert Path(path_of(home)).read_text() == content
 
@@ -239,7 +239,7 @@ def test_a_newer_registry_is_not_overwritten(root: Path, home: Home) -> None:
     os.makedirs(home.projects)
     content = json.dumps({"version": VERSION + 1, "links": {}})
     Path(path_of(home)).write_text(content)
-    with pytest.raises(RegistryError, match="update memkit"), changing(home):
+    with pytest.raises(MemkitError, match="update memkit"), changing(home):
         pass
     first = repository(root / "first", REMOTE)
     name = identity(Project(str(first)), home)

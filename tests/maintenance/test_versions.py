@@ -21,7 +21,7 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.files import Source
-from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError, RegistryError
+from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFileError
 from memkit.hook import notices
 from memkit.hook.project import Project
 from memkit.hook.registry import Registry, path_of
@@ -263,7 +263,7 @@ def test_the_registry_of_projects(home: Home) -> None:
     read = Registry.read(home)
     assert read.names == {}
     assert read.problem.endswith("; update memkit")
-    with pytest.raises(RegistryError, match="written by a newer memkit"), changing(home):
+    with pytest.raises(MemkitError, match="written by a newer memkit"), changing(home):
         pass
     assert path.read_bytes() == planted
 

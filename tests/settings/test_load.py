@@ -1,4 +1,4 @@
-"""The five layers of settings, what is said of a bad one, and who may set what."""
+"""The layers of settings, errors for bad ones, and what a repository may set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memkit.hook.project import Project
 from memkit.index.current import read_files
 from memkit.paths import Home
 from memkit.settings import load as settings_file
-from memkit.settings.toml_file import read_settings
+from memkit.settings import validate as validation
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def shown(value: object) -> str:
-    """A parameter as a part of a test's name."""
+    """Return a parameter as part of a test's name."""
     return repr(value)[:40]
 
 
@@ -59,7 +59,7 @@ def test_each_layer_wins_over_the_one_before(home: Home, project: Project) -> No
     assert load(home, project).settings.search.k == 7
     environ = {"MEMKIT_SEARCH_K": "8"}
     assert load(home, project, **environ).settings.search.k == 8
-    loaded = load.load(home, project, {key: 9}, environ)
+    loaded = settings_file.load(home, project, {key: 9}, environ)
     assert loaded.settings.search.k == 9
     assert loaded.origins[key] == "a flag"
 
@@ -69,8 +69,8 @@ def test_origins_name_the_place(home: Home, project: Project) -> None:
     write_theirs(project, "\n\nsearch.mode = 'dense'\n")
     origins = load(home, project, MEMKIT_SEARCH_K="8").origins
     assert origins == {
-        ("recall", "budget_tokens"): f"{home.config_file}:3",
-        ("search", "mode"): f"{project.root}/.memkit.toml:3",
+        ("recall", "budget_tokens"): home.config_file,
+        ("search", "mode"): f"{project.root}/.memkit.toml",
         ("search", "k"): "MEMKIT_SEARCH_K",
     }
 
@@ -103,7 +103,7 @@ def test_words_for_yes_and_no(home: Home, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1000", " 1000 ", "1_000", "1000.0", "+1000"])
 def test_numbers_from_text(home: Home, text: str) -> None:
-    """In every layer: a number in quotes means the number."""
+    """A number in quotes is a number, in every layer."""
     assert load(home, MEMKIT_SEARCH_K=text).settings.search.k == 1000
     assert repr(load(home, MEMKIT_SEARCH_HALF_LIFE_DAYS=text).settings.search.half_life_days) == "1000.0"
     write_own(home, f"search.k = '{text}'")
@@ -114,7 +114,7 @@ def test_a_path_need_not_be_utf8(home: Home) -> None:
     assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ["\udcff"]
 
 
-def test_variables_that_are_no_settings(home: Home) -> None:
+def test_other_memkit_variables_are_ignored(home: Home) -> None:
     for name in ("HOME", "PYTHON", "CHILD", "DISABLE", "TEST_MODELS"):
         load(home, **{f"MEMKIT_{name}": "1"})
 
@@ -127,7 +127,7 @@ def test_variables_that_are_no_settings(home: Home) -> None:
         ("MEMKIT_SEARCH_K", "many", "search.k = 'many'"),
         ("MEMKIT_SEARCH_BEST_RELEVANCE", "nan", "search.best_relevance = 'nan'"),
         ("MEMKIT_SEARCH_LANGUAGE", "klingon", "search.language = 'klingon'"),
-        ("MEMKIT_CAPTURE_REDACT", '["[A-Z"]', "'[A-Z' is no regular expression"),
+        ("MEMKIT_CAPTURE_REDACT", '["[A-Z"]', "'[A-Z' is not a regular expression"),
         ("MEMKIT_CAPTURE_REDACT", "[1", "capture.redact = '[1'"),
         ("MEMKIT_CHUNKING_MIN_CHARACTERS", "1000", "more than a quarter of max_characters"),
         ("MEMKIT_INDEX_URI", "localhost:8000", "index.uri = 'localhost:8000'"),
@@ -166,7 +166,7 @@ def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -
     ],
     ids=shown,
 )
-def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> None:
+def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> None:
     write_own(home, text)
     with pytest.raises(ConfigError) as caught:
         load(home)
@@ -174,7 +174,7 @@ def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> No
 
 
 @given(
-    key=st.sampled_from(sorted(load.every_key())),
+    key=st.sampled_from(sorted(settings_file.every_key())),
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.text()
         | st.text("\ud800"),
@@ -182,102 +182,100 @@ def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> No
         max_leaves=4,
     ),
 )  # fmt: skip
-def test_a_value_of_any_kind(key: load.Key, value: object) -> None:
-    """It is right, and means the same when it was written and read again, or an error of one line."""
+def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
+    """Any value either survives writing and reading, or is a one-line error."""
     try:
-        settings = load.validate({key: load.Value(value, "here")})
+        settings = settings_file.validate({key: settings_file.Value(value, "here")})
     except ConfigError as error:
         assert str(error).startswith(f"here: {'.'.join(key)} = ") or key[0] == "chunking"
         assert str(error).isprintable()
         return
     taken = getattr(getattr(settings, key[0]), key[1])
-    again = load.validate({key: load.Value(json.loads(json.dumps(taken)), "here")})
+    again = settings_file.validate({key: settings_file.Value(json.loads(json.dumps(taken)), "here")})
     assert again == settings
 
 
 @pytest.mark.parametrize(
     "uri", ["", "cloud", "/srv/index", "~/index", "http://127.0.0.1:8000", "https://host/"]
 )
-def test_places_of_the_index(home: Home, uri: str) -> None:
+def test_index_uris(home: Home, uri: str) -> None:
     assert load(home, MEMKIT_INDEX_URI=uri).settings.index.uri == uri
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "said"),
     [
-        ("# a\nsearch.k = 0\n", 2, "search.k = 0"),
-        ("[search]\n\nmode = 'lexical'\nk = 'x' # why\n", 4, "search.k = 'x'"),
-        ("search = { mode = 'dense', k = 0 }\n", 1, "search.k = 0"),
-        ("[recall]\n\n[search] # k = 1\nk = 0", 4, "search.k = 0"),
-        ("['search']\n\"k\" = 0\n", 2, "search.k = 0"),
-        ("\n\"search\" . 'k' = 0\n", 2, "search.k = 0"),
-        ("\r\n[search]\r\nk = 0\r\n", 3, "search.k = 0"),
-        ("[memory]\nexclude = [\n'shared = 1',\n]\nshared = 'perhaps'\n", 5, "memory.shared"),
-        ("[capture]\nredact = [\n'fine',\n'[A-Z',\n]\n", 2, "capture.redact"),
-        ("\nfoo = 1\n", 2, "unknown setting foo;"),
-        ("\n[foo]\nbar = 1\n", 3, "unknown setting foo.bar"),
-        ("[search]\n[search.deep]\nk = 1\n", 2, "unknown setting search.deep"),
-        ("\n[[search]]\nk = 1\n", 2, "unknown setting search;"),
-        ("search = 5\n", 1, "unknown setting search;"),
-        ("[search]\nk = \n", 2, "not valid TOML"),
-        ("[search\n", 1, "not valid TOML"),
-        ("[search]\nk = 1\nk = 2\n", 3, "not valid TOML"),
-        ('[search]\nmode = """\nlexical\n', 4, "not valid TOML"),
-        ("x = " + "[" * 5000, 1, "not valid TOML"),
+        ("# a\nsearch.k = 0\n", "search.k = 0: must be"),
+        ("search = { mode = 'dense', k = 0 }\n", "search.k = 0: must be"),
+        ("\r\n[search]\r\nk = 0\r\n", "search.k = 0: must be"),
+        ("[memory]\nexclude = [\n'shared = 1',\n]\nshared = 'perhaps'\n", "memory.shared"),
+        ("[capture]\nredact = [\n'fine',\n'[A-Z',\n]\n", "capture.redact"),
+        ("\nfoo = 1\n", "unknown setting foo;"),
+        ("\n[foo]\nbar = 1\n", "unknown setting foo.bar"),
+        ("[search]\n[search.deep]\nk = 1\n", "unknown setting search.deep"),
+        ("\n[[search]]\nk = 1\n", "unknown setting search;"),
+        ("search = 5\n", "unknown setting search;"),
+        ("[search]\nk = \n", "not valid TOML: Invalid value (at line 2"),
+        ("[search\n", "not valid TOML"),
+        ("[search]\nk = 1\nk = 2\n", "not valid TOML"),
+        ("x = " + "[" * 5000, "not valid TOML"),
     ],
     ids=shown,
 )
-def test_a_bad_line_is_named(home: Home, text: str, line: int, said: str) -> None:
+def test_an_error_names_file_and_setting(home: Home, text: str, said: str) -> None:
     Path(home.config_file).write_bytes(text.encode())
     with pytest.raises(ConfigError) as caught:
         load(home)
-    assert str(caught.value).startswith(f"{home.config_file}:{line}: ")
+    assert str(caught.value).startswith(f"{home.config_file}: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_utf8_is_named_with_its_line(home: Home) -> None:
+def test_a_file_that_is_not_utf8(home: Home) -> None:
     Path(home.config_file).write_bytes(b"# fine\nsearch.mode = '\xff'\n")
-    with pytest.raises(ConfigError, match=r"config\.toml:2: .*not UTF-8"):
+    with pytest.raises(ConfigError, match=r"config\.toml: .*not UTF-8"):
         load(home)
 
 
-def test_a_directory_is_no_file_of_settings(home: Home) -> None:
+def test_a_directory_in_place_of_the_file(home: Home) -> None:
     os.mkdir(home.config_file)
     with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
         load(home)
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "",
-                "# [search]",
-                "[memory]",
-                "paths = [\n  'a', # b\n\n  'c',\n]",
-                "exclude = '''\nk = 1\n'''",
-                "[recall] # k",
-                'inject = "hint"',
-            ]
-        ),
-        unique=True,
-    )
-)
-def test_lines_are_right_whatever_stands_before(
-    tmp_path_factory: pytest.TempPathFactory, before: list[str]
-) -> None:
-    lines = "\n".join([*before, "[search]", "'k' = 1"]).split("\n")
-    path = tmp_path_factory.getbasetemp() / "lines.toml"
-    path.write_text("\n".join(lines))
-    found = {(one.section, one.name): one.line for one in read_settings(path)}
-    assert found["search", "k"] == len(lines)
+class TestRemovedSettings:
+    """A setting of an earlier version is reported with its replacement, and stops nothing."""
+
+    @pytest.fixture(autouse=True)
+    def removed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(validation.REMOVED, "search.old", "use search.k")
+
+    def test_in_a_file_or_a_variable(self, home: Home, project: Project) -> None:
+        write_own(home, "search.old = 1\nsearch.k = 7\n")
+        write_theirs(project, "search.old = 1\n")
+        loaded = load(home, project, MEMKIT_SEARCH_OLD="1")
+        assert loaded.settings.search.k == 7
+        line = "search.old was removed: use search.k"
+        assert loaded.refused == [
+            f"{home.config_file}: {line}", f"MEMKIT_SEARCH_OLD: {line}", f"{project.root}/.memkit.toml: {line}"
+        ]  # fmt: skip
+
+    def test_cannot_be_set(self, home: Home) -> None:
+        with pytest.raises(ConfigError, match=r"^search\.old was removed: use search\.k$"):
+            settings_file.save(home, ("search", "old"), "1")
+
+    def test_does_not_block_changes(self, home: Home) -> None:
+        write_own(home, "search.old = 1\n")
+        settings_file.save(home, ("search", "k"), "7")
+        assert load(home).settings.search.k == 7
+        assert "search.old = 1" in Path(home.config_file).read_text()
+        settings_file.publish_hook_settings(home)
 
 
 class TestFileOfAProject:
     """`.memkit.toml` may come from strangers."""
 
-    def test_may_set_what_is_harmless(self, home: Home, project: Project) -> None:
+    def test_may_set_harmless_settings(self, home: Home, project: Project) -> None:
         write_theirs(
             project,
             "memory.exclude = ['drafts/']\n[chunking]\nmax_characters = 800\n"
@@ -293,7 +291,7 @@ class TestFileOfAProject:
         harmless = {("memory", "exclude")}
         harmful = [
             key
-            for key in load.every_key()
+            for key in settings_file.every_key()
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
@@ -302,9 +300,8 @@ class TestFileOfAProject:
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)
         assert loaded.settings == load(home).settings
-        for number, (section, name) in enumerate(harmful, start=1):
-            place = f"{project.root}/.memkit.toml:{number}: {section}.{name} is refused"
-            assert loaded.refused[number - 1].startswith(place)
+        for line, (section, name) in zip(loaded.refused, harmful, strict=True):
+            assert line.startswith(f"{project.root}/.memkit.toml: {section}.{name} is refused")
 
     @pytest.mark.parametrize(
         "text",
@@ -334,14 +331,14 @@ class TestFileOfAProject:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("[search]\nk = 0\n", ":2: search.k = 0"),
-            ("search.mode = ''\n", ":1: search.mode = ''"),
-            ("search.language = 'klingon'\n", ":1: search.language = 'klingon'"),
+            ("[search]\nk = 0\n", ": search.k = 0"),
+            ("search.mode = ''\n", ": search.mode = ''"),
+            ("search.language = 'klingon'\n", ": search.language = 'klingon'"),
             ("chunking.max_characters = 300\n", "a quarter of max_characters"),
-            ("\nunknown = 1\n", ":2: unknown setting unknown"),
-            ("[search\n", ":1: not valid TOML"),
-            ("x = " + "[" * 5000, ":1: not valid TOML"),
-            ("x = " + "9" * 5000, ":1: not valid TOML"),
+            ("\nunknown = 1\n", ": unknown setting unknown"),
+            ("[search\n", ": not valid TOML"),
+            ("x = " + "[" * 5000, ": not valid TOML"),
+            ("x = " + "9" * 5000, ": not valid TOML"),
         ],
         ids=shown,
     )
@@ -352,7 +349,7 @@ class TestFileOfAProject:
         assert len(loaded.refused) == 1
         assert said in loaded.refused[0]
 
-    def test_good_values_stand_beside_bad_ones(self, home: Home, project: Project) -> None:
+    def test_good_values_survive_bad_ones(self, home: Home, project: Project) -> None:
         write_theirs(project, "[search]\nk = 0\nmode = 'lexical'\n")
         assert load(home, project).settings.search.mode == "lexical"
 
@@ -363,7 +360,7 @@ class TestFileOfAProject:
         assert loaded.settings.chunking.max_characters == 300
 
     @pytest.mark.parametrize("layer", ["file", "variable"])
-    def test_a_value_at_odds_with_ones_own_is_refused(
+    def test_a_value_that_conflicts_with_the_users_is_refused(
         self, home: Home, project: Project, layer: str
     ) -> None:
         environ = {}
@@ -377,7 +374,7 @@ class TestFileOfAProject:
         assert loaded.settings.chunking.min_characters == 300
         assert len(loaded.refused) == 1
 
-    def test_is_read_only_if_it_is_a_file_of_fair_size(self, home: Home, project: Project) -> None:
+    def test_only_a_small_regular_file_is_read(self, home: Home, project: Project) -> None:
         path = Path(project.root, settings_file.PROJECT_FILE)
         path.symlink_to("/dev/zero")
         assert "it leads out of" in load(home, project).refused[0]
@@ -388,7 +385,7 @@ class TestFileOfAProject:
         path.write_text("# " + "x" * 2_000_000)
         assert "larger than" in load(home, project).refused[0]
 
-    def test_what_it_says_is_shown_short_and_plain(self, home: Home, project: Project) -> None:
+    def test_messages_are_short_and_printable(self, home: Home, project: Project) -> None:
         write_theirs(
             project, '"\\u001b[2J\\nIgnore" = 1\n[search]\nmode = "' + "z" * 5000 + '"\n'
         )
@@ -424,7 +421,7 @@ class TestSave:
     def test_keeps_the_rest_of_the_file(self, home: Home, before: str, after: str | None) -> None:
         path = Path(home.config_file)
         path.write_bytes(before.encode())
-        assert load.save(home, ("search", "k"), "7") == 7
+        assert settings_file.save(home, ("search", "k"), "7") == 7
         text = path.read_bytes().decode()
         if after is None:
             assert text.replace("7", "3").replace(" ", "") == before.replace(" ", "")
@@ -434,7 +431,7 @@ class TestSave:
         assert path.stat().st_mode & 0o777 == 0o600
 
     def test_a_list(self, home: Home) -> None:
-        load.save(home, ("memory", "paths"), ".memkit/memory, notes")
+        settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
         assert load(home).settings.memory.paths == [".memkit/memory", "notes"]
 
     @pytest.mark.parametrize(
@@ -442,30 +439,30 @@ class TestSave:
         [
             ("", ("search", "k"), "0", "search.k"),
             ("", ("search", "kk"), "1", "unknown setting search.kk"),
-            ("[search\n", ("search", "k"), "7", ":1: not valid TOML"),
-            ("search = 5\n", ("search", "k"), "7", ":1: search is no table"),
-            ("[[search]]\nk = 5\n", ("search", "k"), "7", ":1: search is no table"),
-            ("chunking.min_characters = 300\n", ("chunking", "max_characters"), "1000", ":1, "),
+            ("[search\n", ("search", "k"), "7", ": not valid TOML"),
+            ("search = 5\n", ("search", "k"), "7", ": search is no table"),
+            ("[[search]]\nk = 5\n", ("search", "k"), "7", ": search is no table"),
+            ("chunking.min_characters = 300\n", ("chunking", "max_characters"), "1000", "a quarter of max_characters"),
         ],
     )
     def test_a_bad_value_changes_nothing(
-        self, home: Home, before: str, key: load.Key, value: str, said: str
+        self, home: Home, before: str, key: settings_file.Key, value: str, said: str
     ) -> None:
         write_own(home, before)
         with pytest.raises(ConfigError) as caught:
-            load.save(home, key, value)
+            settings_file.save(home, key, value)
         assert said in str(caught.value)
         assert Path(home.config_file).read_text() == before
 
-    def test_one_bad_value_after_the_other_can_be_mended(self, home: Home) -> None:
+    def test_bad_values_can_be_fixed_one_by_one(self, home: Home) -> None:
         write_own(home, "[search]\nk = 'x'\nmode = 'y'\n")
-        load.save(home, ("search", "k"), "7")
-        load.save(home, ("search", "mode"), "dense")
+        settings_file.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "mode"), "dense")
         assert load(home).settings.search.k == 7
 
     def test_values_that_fit_only_with_others_in_the_file(self, home: Home) -> None:
         write_own(home, "chunking.max_characters = 4000\n")
-        load.save(home, ("chunking", "min_characters"), "1000")
+        settings_file.save(home, ("chunking", "min_characters"), "1000")
         assert load(home).settings.chunking.min_characters == 1000
 
     def test_a_link_stays_one(self, home: Home, tmp_path: Path) -> None:
@@ -473,27 +470,27 @@ class TestSave:
         kept = tmp_path / "dotfiles" / "memkit.toml"
         kept.write_text("# kept in git\n")
         Path(home.config_file).symlink_to(kept)
-        load.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "k"), "7")
         assert Path(home.config_file).is_symlink()
         assert "# kept in git" in kept.read_text()
         assert load(home).settings.search.k == 7
 
     def test_makes_the_home(self, tmp_path: Path) -> None:
         home = Home(str(tmp_path / "new" / "home"))
-        load.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "k"), "7")
         assert load(home).settings.search.k == 7
         assert os.stat(home.root).st_mode & 0o777 == 0o700
 
 
 def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
-    load.publish_hook_settings(home)
+    settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
     wanted = {"source": file_version(home.config_file), "session_characters": 10, "inject": "off", "service": True, "redact": [], "redact_financial": False, "exclude": []}
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
-    load.publish_hook_settings(home)
+    settings_file.publish_hook_settings(home)
     assert json.loads(path.read_bytes())["session_characters"] == 10
 
 
@@ -502,19 +499,19 @@ def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.M
     monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "[]")
     monkeypatch.setenv("MEMKIT_CAPTURE_EXCLUDE", "/")
     monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
-    load.publish_hook_settings(home)
+    settings_file.publish_hook_settings(home)
     published = json.loads(Path(home.hook_settings).read_bytes())
     assert (published["redact"], published["exclude"], published["inject"]) == (["mine"], [], "pointers")
 
 
-def test_a_byte_order_mark_is_no_setting(home: Home) -> None:
+def test_a_byte_order_mark_is_skipped(home: Home) -> None:
     write_own(home, "\ufeff[search]\nk = 7\n")
     assert load(home).settings.search.k == 7
-    load.save(home, ("search", "k"), "8")
+    settings_file.save(home, ("search", "k"), "8")
     assert load(home).settings.search.k == 8
     assert Path(home.config_file).read_text(encoding="utf-8").startswith("[search]")
 
 
 def test_every_setting_is_described() -> None:
-    for key in load.every_key():
-        assert load.describe(key)
+    for key in settings_file.every_key():
+        assert settings_file.describe(key)

@@ -69,7 +69,7 @@ def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -
     assert "in 1 call of claude-haiku-4-5, about $0.00" in told.output
     plan = run("--dry-run", "--json").json
     assert (plan["entries"], plan["calls"], plan["left"]) == (1, 1, 200_000)
-    assert "nobody is there to be asked" in run().errors
+    assert "there is no terminal to ask on" in run().errors
     assert stage.provider.tasks == []
 
 

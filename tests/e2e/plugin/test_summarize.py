@@ -108,4 +108,4 @@ def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitU
     assert "Port 7443, because 443 is taken by the ingress." in proof["excerpt"]
     assert proof["events"][proof["place"]]["role"] == "assistant"
     assert grip in json.loads(user.run("expand", summary["id"], "--json"))["sections"][0]["citations"]
-    assert "by anthropic; 0 segments waiting" in user.run("status")
+    assert "by anthropic; 0 segments pending" in user.run("status")

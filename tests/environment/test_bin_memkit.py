@@ -1,4 +1,4 @@
-"""Running memkit where an environment is there: arguments, exit codes, signals, isolation."""
+"""Running memkit in an existing environment: arguments, exit codes, signals, isolation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_arguments_pass_through(stand_in):
     assert [a.encode("latin-1").decode() for a in said["arguments"]] == ODD_ARGUMENTS
 
 
-def test_arguments_that_are_no_text_pass_through(stand_in):
+def test_arguments_that_are_not_utf_8_pass_through(stand_in):
     said = report(stand_in.run(b"caf\xe9", MEMKIT_PYTHON=sys.executable))
     assert said["arguments"] == ["caf\xe9"]
 

@@ -1,4 +1,4 @@
-"""The first use makes the environment: once, whole, and nothing of it remains if it was stopped."""
+"""The first use builds the environment once and completely; if it is stopped, nothing remains."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stan
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
-def test_the_environment_is_made_even_if_nobody_listens_any_more(stand_in):
+def test_a_closed_stderr_does_not_stop_the_build(stand_in):
     stand_in.add_fast_tool()
     process = stand_in.start_held()
     process.stderr.close()
@@ -38,7 +38,7 @@ def test_the_environment_is_made_even_if_nobody_listens_any_more(stand_in):
     assert len(stand_in.environments) == 1
 
 
-def test_of_two_first_uses_the_second_waits_and_uses_what_the_first_made(stand_in):
+def test_a_second_first_use_waits_and_uses_the_same_environment(stand_in):
     stand_in.add_fast_tool()
     first = stand_in.start_held()
     second = stand_in.start("x")
@@ -49,7 +49,7 @@ def test_of_two_first_uses_the_second_waits_and_uses_what_the_first_made(stand_i
     assert json.load(first.stdout)["prefix"] == json.load(second.stdout)["prefix"]
 
 
-def test_if_the_first_of_two_fails_the_second_says_so_too_and_does_not_try(stand_in):
+def test_a_waiting_process_reports_the_failure_of_the_first(stand_in):
     stand_in.add_fast_tool()
     stand_in.run_by_python("3 11 2 0")  # without venv, so nothing is tried after the tool
     first = stand_in.start_held(TEST_FAILURE="no such luck")
@@ -74,7 +74,7 @@ def test_a_signal_leaves_nothing_behind(stand_in, number):
         os.kill(stand_in.builds[0], 0)
 
 
-def test_what_a_killed_first_use_left_is_removed_by_the_next(stand_in):
+def test_the_next_use_removes_what_a_killed_one_left(stand_in):
     stand_in.add_fast_tool()
     killed = stand_in.start_held()
     killed.kill()
@@ -90,7 +90,7 @@ def test_what_a_killed_first_use_left_is_removed_by_the_next(stand_in):
     assert len(stand_in.builds) == 2
 
 
-def test_what_a_killed_build_of_another_version_left_is_not_taken_for_whole(stand_in):
+def test_leftovers_of_another_version_are_never_used(stand_in):
     stand_in.add_fast_tool()
     killed = stand_in.start_held()
     killed.kill()
@@ -112,7 +112,7 @@ def test_scripts_in_the_environment_run(stand_in):
     assert subprocess.run([script], capture_output=True, check=True).stdout == b"it runs\n"
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(stand_in):
+def test_an_environment_whose_python_is_gone_is_rebuilt(stand_in):
     stand_in.add_fast_tool()
     assert stand_in.run().returncode == 0
     (name,) = stand_in.environments
@@ -124,7 +124,7 @@ def test_an_environment_whose_python_is_gone_is_made_anew(stand_in):
     assert len(stand_in.builds) == 2
 
 
-def test_older_environments_are_removed_but_the_youngest_of_them(stand_in):
+def test_older_environments_are_removed_except_the_youngest(stand_in):
     stand_in.add_fast_tool()
     for age, name in enumerate(["youngest", "older", "oldest", "kind-older"]):
         directory = stand_in.home / "env" / name
@@ -135,7 +135,7 @@ def test_older_environments_are_removed_but_the_youngest_of_them(stand_in):
     assert stand_in.environments == sorted([made, "youngest", "kind-older"])
 
 
-def test_a_later_success_forgets_the_failure(stand_in):
+def test_a_success_clears_the_recorded_failure(stand_in):
     stand_in.add_fast_tool()
     stand_in.run_by_python("3 11 2 0")
     assert stand_in.run(TEST_FAILURE="no such luck").returncode == 1

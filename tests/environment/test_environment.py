@@ -1,4 +1,4 @@
-"""Finding memkit's environment: the list of requirements, the stamp, what counts as usable."""
+"""Finding memkit's environment: the list of requirements, the stamp, and usable environments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_reader_agrees_with_a_toml_parser():
         '[project]\ndependencies = ["a", "b"]\n',
     ],
 )
-def test_the_reader_refuses_what_it_does_not_understand(tmp_path, text):
+def test_the_reader_rejects_any_other_style(tmp_path, text):
     with pytest.raises(ValueError, match=r"pyproject\.toml"):
         requirements(write(tmp_path, text))
 
@@ -83,7 +83,7 @@ def test_the_stamp_follows_requirements_and_nothing_else(tmp_path):
 
 
 def make_environment(directory: str, base: Path, library: str) -> Path:
-    """What is looked at of a virtual environment, linked to the interpreter `base`."""
+    """Create the parts of a virtual environment that memkit checks, linked to the interpreter `base`."""
     base.parent.mkdir(parents=True, exist_ok=True)
     base.touch()
     (Path(directory) / "lib" / library).mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_an_installed_package_runs_in_its_own_interpreter(tmp_path):
     assert environment.environment_python(str(tmp_path), str(tmp_path)) == sys.executable
 
 
-def test_a_given_interpreter_goes_before_all(tmp_path, monkeypatch):
+def test_a_given_interpreter_comes_first(tmp_path, monkeypatch):
     monkeypatch.setenv("MEMKIT_PYTHON", "/somewhere/python")
     root = write(tmp_path, "broken")
     assert environment.environment_python(str(tmp_path), root) == "/somewhere/python"

@@ -1,4 +1,4 @@
-"""An update without a network: the environment of the version before goes on, if it is whole."""
+"""An update without a network uses the environment of the version before, if it is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.environment.conftest import StandIn
 
 @pytest.fixture
 def updated(stand_in: StandIn) -> StandIn:
-    """Used once, then updated to a version with another requirement, which cannot be had."""
+    """A memkit that was used once and then updated to a version with an unavailable requirement."""
     stand_in.add_fast_tool()
     assert stand_in.run().returncode == 0
     (old,) = stand_in.environments
@@ -29,13 +29,13 @@ def prefix(output: str) -> str:
     return os.path.basename(json.loads(output)["prefix"])
 
 
-def test_the_one_from_before_goes_on_and_that_is_said_once(updated: StandIn) -> None:
+def test_the_earlier_environment_is_used_and_reported_once(updated: StandIn) -> None:
     (old,) = [name for name in updated.environments if name != "failed.json"]
     first = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     assert first.returncode == 0, first.stderr
     assert prefix(first.stdout) == old
     said = first.stderr.splitlines()[-1]
-    assert said.endswith("It goes on with the environment from before the update.")
+    assert said.endswith("memkit uses the environment from before the update.")
     builds = len(updated.builds)
     second = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     assert (second.returncode, second.stderr) == (0, "")
@@ -43,7 +43,7 @@ def test_the_one_from_before_goes_on_and_that_is_said_once(updated: StandIn) -> 
     assert len(updated.builds) == builds  # not tried again at once
 
 
-def test_later_the_new_one_is_made(updated: StandIn) -> None:
+def test_the_new_environment_is_built_later(updated: StandIn) -> None:
     updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     failed = Path(environment.failure_file(str(updated.home)))
     record = json.loads(failed.read_text())
@@ -56,7 +56,7 @@ def test_later_the_new_one_is_made(updated: StandIn) -> None:
 
 
 @pytest.mark.parametrize("lack", ["a package", "its Python"])
-def test_one_that_is_not_whole_is_not_used(updated: StandIn, lack: str) -> None:
+def test_an_incomplete_environment_is_not_used(updated: StandIn, lack: str) -> None:
     (old,) = [name for name in updated.environments if name != "failed.json"]
     if lack == "a package":
         updated.depend_on("memkit-stand-in-dependency", "memkit-of-tomorrow")
@@ -64,4 +64,4 @@ def test_one_that_is_not_whole_is_not_used(updated: StandIn, lack: str) -> None:
         shutil.rmtree(updated.home / "env" / old / "lib")
     done = updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     assert done.returncode == 1
-    assert "goes on" not in done.stderr
+    assert "from before" not in done.stderr

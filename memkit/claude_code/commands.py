@@ -1,7 +1,4 @@
-"""Claude Code on this machine, and memkit as its plugin, through the client's own commands.
-
-Standard library only, Python 3.9 syntax.
-"""
+"""Run Claude Code's own commands: its version, and memkit as its plugin."""
 
 from __future__ import annotations
 
@@ -11,58 +8,59 @@ import subprocess
 from memkit.errors import MemkitError
 from memkit.processes import find_program, no_window
 from memkit.state import parse_json
+from memkit.text import one_line
 
 PLUGIN = "memkit@memkit"
 """Plugin and marketplace."""
 
 PUBLISHED = "memkit/memkit"
-"""The marketplace as people add it who have no clone of it."""
+"""The marketplace for users who have no clone of it."""
 
 SECONDS = 180.0
-"""For one command; adding the marketplace clones a repository."""
+"""The time limit for one command; adding the marketplace clones a repository."""
 
 
-class ClientError(MemkitError):
-    """Claude Code does not do what it was asked for."""
+class ClaudeCodeError(MemkitError):
+    """Claude Code failed to do what memkit asked for."""
 
 
-class Client:
-    """The Claude Code that is run by `path`."""
+class ClaudeCode:
+    """The Claude Code at `path`. Its methods raise `ClaudeCodeError`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     @classmethod
-    def find(cls) -> Client | None:
-        """The one on PATH; None if there is none."""
+    def find(cls) -> ClaudeCode | None:
+        """Return the Claude Code on PATH, or None."""
         path = find_program("claude")
         return cls(path) if path else None
 
     def version(self) -> str:
-        """What it says its version is. Raises `ClientError`."""
+        """Return its version as it prints it."""
         return self._run("--version")
 
     def has_plugin(self) -> bool:
-        """Whether memkit is installed as its plugin and enabled. Raises `ClientError`."""
+        """Return whether memkit's plugin is installed and enabled."""
         try:
             listed = parse_json(self._run("plugin", "list", "--json"))
             return any(one["id"] == PLUGIN and one.get("enabled", True) for one in listed)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ClientError(
-                "`claude plugin list --json` says what memkit does not understand; update Claude Code"
+            raise ClaudeCodeError(
+                "memkit cannot read what `claude plugin list --json` prints; update Claude Code"
             ) from error
 
     def install_plugin(self, source: str) -> None:
-        """Install memkit from the marketplace at `source`; again is the same. Raises `ClientError`."""
+        """Install memkit from the marketplace at `source`. Repeating it changes nothing."""
         self._run("plugin", "marketplace", "add", source)
         self._run("plugin", "install", PLUGIN)
 
     def uninstall_plugin(self, name: str) -> None:
-        """Uninstall the plugin `name`, a plugin and its marketplace. Raises `ClientError`."""
+        """Uninstall the plugin `name`, a plugin and its marketplace."""
         self._run("plugin", "uninstall", name)
 
     def remove_marketplace(self, name: str) -> None:
-        """Forget the marketplace `name` and its plugins. Raises `ClientError`."""
+        """Remove the marketplace `name` and its plugins."""
         self._run("plugin", "marketplace", "remove", name)
 
     def _run(self, *arguments: str) -> str:
@@ -77,15 +75,15 @@ class Client:
                 **no_window(),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ClientError(f"`{command}` cannot be run: {error}") from error
+            raise ClaudeCodeError(f"`{command}` cannot be run: {error}") from error
         output = done.stdout.decode("utf-8", "replace").strip()
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip() or output
-            raise ClientError(f"`{command}` failed: {' '.join(said.split()) or done.returncode}")
+            message = done.stderr.decode("utf-8", "replace").strip() or output
+            raise ClaudeCodeError(f"`{command}` failed: {one_line(message) or done.returncode}")
         return output
 
 
 def marketplace(repository_root: str) -> str:
-    """Where the plugin is installed from: the clone this memkit runs from, else the published one."""
+    """Return the marketplace with the plugin: the clone that memkit runs from, or the published one."""
     own = os.path.join(repository_root, ".claude-plugin", "marketplace.json")
     return repository_root if os.path.exists(own) else PUBLISHED

@@ -1,4 +1,4 @@
-"""What is installed: the locked packages by their hashes, and what was added before."""
+"""Installation: the locked packages by their hashes, and the packages that the user added."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from memkit import environment
-from memkit.embedding.providers import PROVIDERS
+from memkit.embedding.remote import PROVIDERS
 from memkit.environment.commands import CommandRunner
-from memkit.environment.install import ADDED, locked_versions
-from memkit.environment.progress import Progress
+from memkit.environment.install import EXTRA_PACKAGES, locked_versions
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUPS = ("dev", "docs")
@@ -50,7 +49,7 @@ def test_a_package_with_another_hash_is_refused(stand_in, has_wheels):
         assert done.returncode == 0
 
 
-def test_an_index_that_hides_a_package_does_not_lead_to_unlocked_ones(stand_in, tmp_path):
+def test_an_index_that_hides_a_package_does_not_disable_the_lock(stand_in, tmp_path):
     stand_in.lock.write_text(f"memkit-no-such-package==1 --hash=sha256:{'0' * 64}\n")
     done = stand_in.run(PIP_NO_INDEX="1")
     assert done.returncode == 1
@@ -58,7 +57,7 @@ def test_an_index_that_hides_a_package_does_not_lead_to_unlocked_ones(stand_in, 
     assert stand_in.environments == ["failed.json"]
 
 
-def test_without_locked_wheels_it_says_once_what_it_does(stand_in):
+def test_without_locked_wheels_it_warns_once(stand_in):
     stand_in.unlock()
     done = stand_in.run("import", "memkit_stand_in_dependency", PIP_INDEX_URL="http://127.0.0.1:9/")
     assert done.returncode == 0, done.stderr
@@ -78,7 +77,7 @@ def test_variables_of_a_session_add_no_package(stand_in, tmp_path):
 
 
 @pytest.mark.parametrize("without_index", [True, False])
-def test_variables_that_say_where_packages_come_from(tmp_path, monkeypatch, without_index):
+def test_index_variables(tmp_path, monkeypatch, without_index):
     index = ("PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS")
     never = ("PIP_REQUIREMENT", "UV_OVERRIDE", "UV_CACHE_DIR", "UV_NO_VERIFY_HASHES", "PYTHONPATH")
     for name in (*index, *never, "HTTPS_PROXY", "PIP_DEFAULT_TIMEOUT"):
@@ -86,7 +85,7 @@ def test_variables_that_say_where_packages_come_from(tmp_path, monkeypatch, with
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "a-repository" / "stranger.pem"))
     monkeypatch.setenv("PIP_CERT", "/etc/ssl/company.pem")
     with open(tmp_path / "log", "w+") as file, open(tmp_path / "lock", "w") as lock:
-        runner = CommandRunner(tmp_path, Progress("testing"), file, lock.fileno())
+        runner = CommandRunner(tmp_path, file, lock.fileno())
         show = "import json, os; print(json.dumps(sorted(os.environ)))"
         runner.run([sys.executable, "-I", "-c", show], without_index)
     seen = set(json.loads((tmp_path / "log").read_text().splitlines()[-1]))
@@ -96,7 +95,7 @@ def test_variables_that_say_where_packages_come_from(tmp_path, monkeypatch, with
     assert seen & set(index) == (set() if without_index else set(index))
 
 
-def test_what_was_added_is_installed_again(stand_in, tmp_path):
+def test_added_packages_are_installed_again(stand_in, tmp_path):
     stand_in.wheel("openai")
     stand_in.wheel("foreign")
     (stand_in.root / "openai-2-py3-none-any.whl").write_bytes(b"not the version that was there")
@@ -115,7 +114,7 @@ def test_what_was_added_is_installed_again(stand_in, tmp_path):
     assert not list(Path(prefix).glob("lib/python3.*/site-packages/foreign*"))
 
 
-def test_what_cannot_be_installed_again_is_named(stand_in):
+def test_a_failed_reinstallation_is_reported(stand_in):
     assert stand_in.run().returncode == 0
     (stand_in.site / "openai-0.dist-info").mkdir()
     stand_in.depend_on(stand_in.wheel("memkit_newer_dependency"))
@@ -125,12 +124,12 @@ def test_what_cannot_be_installed_again_is_named(stand_in):
 
 
 def test_all_packages_of_providers_are_installed_again():
-    assert {provider.package for provider in PROVIDERS.values()} <= set(ADDED)
-    assert not set(ADDED) & set(locked_versions(environment.lock_path(str(REPOSITORY))))
+    assert {provider.package for provider in PROVIDERS.values()} <= set(EXTRA_PACKAGES)
+    assert not set(EXTRA_PACKAGES) & set(locked_versions(environment.lock_path(str(REPOSITORY))))
 
 
-def test_the_lock_is_that_of_the_declared_requirements():
-    """`bin/lock` writes it anew."""
+def test_the_lock_matches_the_declared_requirements():
+    """Run `bin/lock` to update it."""
     lock = environment.lock_path(str(REPOSITORY))
     development = str(REPOSITORY / ".ci" / "dev.lock")
     checks = [

@@ -1,0 +1,210 @@
+"""Print for users: safe text, JSON, tables, numbers, questions, and progress.
+
+Text from a memory, a transcript, or a file name can hold sequences that steer a terminal. Everything here
+that prints or styles a text removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memkit.errors import MemkitError
+from memkit.text import plural
+
+if TYPE_CHECKING:
+    from memkit.cli.context import Context
+    from memkit.llm.ledger import Total
+
+__all__ = [
+    "confirm",
+    "counting",
+    "echo",
+    "escaped",
+    "format_cost",
+    "format_duration",
+    "format_estimate",
+    "format_size",
+    "format_time",
+    "json_line",
+    "plain",
+    "plain_file",
+    "plural",
+    "print_fields",
+    "print_table",
+    "reading",
+    "styled",
+    "user_agrees",
+]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Also characters that change the direction of text or end a line invisibly.
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+
+
+# Safe text
+
+
+def plain(text: str) -> str:
+    """Return `text` without colors, control characters, and bidi controls; newlines and tabs stay."""
+    return _UNSAFE.sub("\ufffd", click.unstyle(text.replace("\r\n", "\n")))
+
+
+def plain_file(text: str) -> str:
+    """Return `text` for a file: without colors and control characters, but with bidi controls."""
+    return _CONTROL.sub("\ufffd", click.unstyle(text.replace("\r\n", "\n")))
+
+
+def escaped(line: str) -> str:
+    """Return a line of JSON with the same value that is safe on a terminal."""
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
+
+
+def styled(text: str, **style: Any) -> str:
+    """Return `text`, made safe, in the color or weight of `click.style`; unstyled with `NO_COLOR`.
+
+    `click.echo` removes the style where stdout is no terminal. `rich` would cost every command 0.04 s.
+    """
+    return plain(text) if os.environ.get("NO_COLOR") else click.style(plain(text), **style)
+
+
+# Printing
+
+
+def echo(text: str = "") -> None:
+    """Print `text` on stdout, made safe."""
+    click.echo(plain(text))
+
+
+def json_line(value: Any) -> str:
+    """Return `value` as one line of JSON that stdout can encode and that is safe on a terminal."""
+    is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
+    return escaped(json.dumps(value, ensure_ascii=not is_unicode))
+
+
+def print_fields(fields: Mapping[str, str]) -> None:
+    """Print a line for each field: its name, padded to the longest name, and its text."""
+    width = max(map(len, fields)) + 2
+    for name, text in fields.items():
+        echo(f"{name:<{width}}{text}")
+
+
+def print_table(
+    rows: Iterable[Sequence[str]], headers: Sequence[str] = (), numbers: Sequence[int] = ()
+) -> None:
+    """Print `rows` in columns as wide as their longest cell; columns in `numbers` are right-aligned."""
+    table = [[plain(cell) for cell in row] for row in ([headers] if headers else []) + list(rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = [
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+# Numbers
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes as users read it: `812 bytes`, `3.4 MB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return plural(count, "byte")
+
+
+def format_duration(seconds: float) -> str:
+    """Return a time span in its largest unit: `3 days`, `1 minute`, `12 seconds`."""
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return plural(int(seconds // length), unit)
+    return plural(max(0, int(seconds)), "second")
+
+
+def format_time(seconds: float) -> str:
+    """Return a point in time (seconds since the epoch) in local time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def format_estimate(usd: float | None) -> str:
+    """Return an estimated price in two significant digits."""
+    if usd is None:
+        return "price unknown"
+    digits = 2 if usd >= 0.1 or not usd else 1 - math.floor(math.log10(usd))
+    return f"about ${usd:.{digits}f}"
+
+
+def format_cost(total: Total) -> str:
+    """Return what calls cost; a call without a known price is never reported as free."""
+    if total.unpriced == total.calls:
+        return "unknown"
+    known = f"${total.usd:.4f}" if total.usd < 1 else f"${total.usd:.2f}"
+    return f"{known} + {total.unpriced} unknown" if total.unpriced else known
+
+
+# Questions
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Return if the user agrees, or has agreed with `--yes`. Raise `MemkitError`, `click.Abort`."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise MemkitError("this needs confirmation, and there is no terminal to ask on; run it in a terminal")
+    click.confirm(plain(question), abort=True, err=True)
+
+
+def user_agrees(question: str, default: bool = False) -> bool:
+    """Return the user's answer to a question; False where there is no terminal to ask on."""
+    return sys.stdin.isatty() and click.confirm(plain(question), default=default, err=True)
+
+
+# Progress on stderr; nothing is shown with `--json`, or where stderr is no terminal
+
+
+@contextmanager
+def counting(context: Context, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that takes the done and the total count and shows a bar."""
+    with _bar(context, what, is_bytes=False) as update:
+        yield update
+
+
+@contextmanager
+def reading(context: Context, what: str, size: int) -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes how many of `size` bytes are read and shows a bar with the rate."""
+    with _bar(context, what, is_bytes=True) as update:
+        yield lambda done: update(done, size)
+
+
+@contextmanager
+def _bar(context: Context, what: str, *, is_bytes: bool) -> Iterator[Callable[[int, int], None]]:
+    if context.as_json or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns: list[progress.ProgressColumn] = [
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+    ]
+    if is_bytes:
+        columns += [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+    else:
+        columns.append(progress.MofNCompleteColumn())
+    columns.append(progress.TimeRemainingColumn())
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
