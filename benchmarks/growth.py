@@ -33,8 +33,8 @@ from memkit.index import Indexer, index_lock, open_snapshot  # noqa: E402
 from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
-from memkit.recall.answers import SearchRequest  # noqa: E402
 from memkit.recall.corpus import Corpus  # noqa: E402
+from memkit.recall.results import SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
 

@@ -16,6 +16,7 @@ the figures into docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import re
 import shutil
@@ -43,7 +44,8 @@ from memkit.index.snapshot import Snapshot  # noqa: E402
 from memkit.index.snapshot_writer import write_snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
-from memkit.recall.answers import Result, SearchRequest  # noqa: E402
+from memkit.recall import fusion  # noqa: E402
+from memkit.recall.results import Result, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings import load  # noqa: E402
 
@@ -72,7 +74,7 @@ def utterance_snapshot(
             date=session.time.date().isoformat(),
             session=str(session.number),
             turns=(one.id,),
-            grips=(),
+            citations=(),
             branch="",
             domain="",
             whole=True,
@@ -254,6 +256,10 @@ def search_settings(pairs: list[str]) -> load.SearchSettings:
     """Return the default settings with `--set FIELD=VALUE` applied. Raise `ConfigError`."""
     found = {}
     for name, _, text in (pair.partition("=") for pair in pairs):
+        if hasattr(fusion.WEIGHTS, name):
+            kind = type(getattr(fusion.WEIGHTS, name))
+            fusion.WEIGHTS = dataclasses.replace(fusion.WEIGHTS, **{name: kind(text)})
+            continue
         key = ("search", name)
         found[key] = load.Value(load.parse_text(key, text), "--set")
     return load.validate(found).search
@@ -265,7 +271,8 @@ def main() -> int:
     parser.add_argument("--unit", choices=("product", "utterance"), default="product")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a search setting"
+        "--set", action="append", default=[], metavar="FIELD=VALUE",
+        help="a search setting, or a weight of memkit.recall.fusion",
     )
     parser.add_argument(
         "--off-topic", type=Path, metavar="FILE", help="ask 100 questions of another file, one a line"

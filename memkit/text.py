@@ -32,3 +32,13 @@ def encodable(text: str) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: `1 turn`, `1,200 turns`; `many` is for irregular nouns."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+CHARACTERS_PER_TOKEN = 4
+"""The usual estimate for English text and code."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a model reads `text` as. A Chinese or Japanese letter is one token."""
+    wide = sum(1 for letter in text if letter >= "\u2e80")
+    return wide + (len(text) - wide + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN

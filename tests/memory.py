@@ -20,7 +20,7 @@ from memkit.index import SyncReport, index_lock, open_snapshot, sync_project
 from memkit.index.chunk import Chunk
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
-from memkit.recall.answers import Answer, SearchRequest
+from memkit.recall.results import Answer, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 

@@ -33,7 +33,7 @@ _GROUPS = {
     "Find": {
         "search": ("search", "Search the memory."),
         "expand": ("expand", "Show the whole section around a result."),
-        "grip": ("grip", "Show the source of a summary bullet."),
+        "cite": ("cite", "Show the proof of a summary bullet."),
         "transcript": ("transcript", "Show the original exchange."),
         "recall": ("recall", "Search and format the results for a model (used by the skill)."),
     },
@@ -74,6 +74,9 @@ _GROUPS = {
 
 _COMMANDS = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
 
+_ALIASES = {"grip": "cite"}
+"""Former names of commands. They work, but help does not list them."""
+
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
@@ -103,6 +106,7 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"memkit.cli.{_COMMANDS[cmd_name][0]}")

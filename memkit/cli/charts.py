@@ -1,4 +1,4 @@
-"""What `memkit stats` draws in a terminal: shades, which colour only adds to; in ASCII without Unicode."""
+"""The charts of `memkit stats` in a terminal. Shades work without color; without Unicode they are ASCII."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memkit.stats.heat_map import LEVELS, WEEKS, Week, bounds, level, weeks
+from memkit.stats.picture import LEVELS, WEEKS, Week, bounds, level, weeks
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,9 +23,9 @@ _WEEKDAYS = ("Mon", "", "Wed", "", "Fri", "", "")
 
 
 def calendar(console: Console, counts: Mapping[str, int], since: date | None) -> Text:
-    """The weeks before the newest day, as many as there is room for, a year at most; `counts` by day (ISO).
+    """Return the weeks up to the newest day, at most a year or the width of the terminal.
 
-    Days before `since`, if there is one, are left blank.
+    `counts` is by day (ISO). Days before `since` stay blank.
     """
     from rich.text import Text
 
@@ -54,16 +54,16 @@ def calendar(console: Console, counts: Mapping[str, int], since: date | None) ->
     return drawn
 
 
-def _cell(console: Console, drawn: Text, its_level: int | None) -> None:
-    if its_level is None:
+def _cell(console: Console, drawn: Text, level_shown: int | None) -> None:
+    if level_shown is None:
         drawn.append(" ")
         return
     shades = _ASCII if console.options.ascii_only else _SHADES
-    drawn.append(shades[its_level], "green" if its_level else "dim")
+    drawn.append(shades[level_shown], "green" if level_shown else "dim")
 
 
 def _months(shown: Sequence[Week]) -> str:
-    """The months' names above the weeks in which they begin, where there is room for them."""
+    """Return the line of month names, each above the week in which the month begins, where it fits."""
     line = ""
     for place, week in enumerate(shown):
         if week.month and (place > len(line) or not line) and place + 3 <= len(shown):
@@ -72,12 +72,12 @@ def _months(shown: Sequence[Week]) -> str:
 
 
 def hour_line(console: Console, hours: Mapping[int, int]) -> Text:
-    """A column for each hour of the day, and which one had the most turns."""
+    """Return a column for each hour of the day, and the busiest hour."""
     from rich.text import Text
 
     steps = _ASCII_BLOCKS if console.options.ascii_only else _BLOCKS
     most = max(hours.values(), default=0) or 1
-    # Rounded up: an hour with any turn shows.
+    # Rounded up, so that one turn is visible.
     columns = (steps[-(-hours.get(hour, 0) * (len(steps) - 1) // most)] for hour in range(24))
     drawn = Text(f"hours  {''.join(columns)}", no_wrap=True, overflow="crop")
     if hours:
@@ -88,7 +88,7 @@ def hour_line(console: Console, hours: Mapping[int, int]) -> Text:
 
 
 def file_table(rows: Iterable[tuple[str, int, int]]) -> Table:
-    """Rows of a file's name, how often it was edited, and how often mentioned."""
+    """Return a table of files: rows of name, number of edits, and number of tool calls."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

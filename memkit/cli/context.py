@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from memkit.journal.journal import Journal
+    from memkit.memory import Memory
     from memkit.settings.load import Key, Settings
 
 __all__ = [
@@ -132,6 +133,18 @@ class Context:
                 self._reported.add(line)
         return loaded.settings
 
+    def memory(self, flags: dict[Key, Any] | None = None) -> Memory:
+        """Return the project's memory with this command's settings, messages, and limits."""
+        from memkit.memory import Memory
+
+        return Memory(
+            self.project,
+            home=self.home,
+            settings_of=functools.partial(self.settings_of, flags=flags),
+            announce=self.say,
+            other_projects=self.may_leave_project,
+        )
+
     def journal(self) -> Journal:
         """Return the project's journal."""
         from memkit.journal.journal import Journal
@@ -209,7 +222,7 @@ def day_named(text: str | None) -> date | None:
         return None
     from datetime import date
 
-    from memkit.recall.dates import parse_day
+    from memkit.recall.results import parse_day
 
     return parse_day(text, date.today())
 

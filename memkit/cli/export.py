@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 @command("export")
 @click.option(
     "--format", "kind", type=click.Choice(["md", "jsonl", "html"]), default="md", show_default=True,
-    help="Markdown, a JSON object a line for each entry, or one page that needs nothing else.",
+    help="Markdown, one JSON object per entry, or one self-contained HTML page.",
 )  # fmt: skip
 @click.option("--since", metavar="DAY", help="From this day on.")
-@click.option("--until", metavar="DAY", help="Up to this day, which is taken in.")
+@click.option("--until", metavar="DAY", help="Up to this day, inclusive.")
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Default: stdout.")
 @click.option("--with-anchors", is_flag=True, help="Keep memkit's comments in the markdown.")
 def export_command(
@@ -73,7 +73,7 @@ def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:
         from memkit.export.page import as_page
 
         return as_page(days)
-    from memkit.export.text import as_json_lines, as_markdown
+    from memkit.export.days import as_json_lines, as_markdown
 
     return as_json_lines(days) if kind == "jsonl" else as_markdown(days, with_anchors=with_anchors)
 

@@ -119,8 +119,8 @@ def _select(
 
 
 def _search(context: Context, query: str, k: int | None) -> tuple[str, ...]:
-    from memkit.recall.answers import SearchRequest
     from memkit.recall.ask import Asker
+    from memkit.recall.results import SearchRequest
 
     asker = Asker(context.project, context.home, context.settings(), context.say)
     answer = asker.answer(SearchRequest(query, k))

@@ -154,7 +154,7 @@ def _forecast(context: Context, selection: ImportSelection) -> ImportPreview:
 
 
 def _day(text: str | None) -> date | None:
-    from memkit.recall.dates import parse_day
+    from memkit.recall.results import parse_day
 
     return parse_day(text, date.today()) if text is not None else None
 
@@ -206,8 +206,8 @@ def _summaries(context: Context, found: ImportPreview) -> Plan | None:
     from memkit.llm import find_provider
     from memkit.llm.calls import CALL_TOKENS, Calls
     from memkit.llm.errors import NotConfiguredError
-    from memkit.recall.budget import CHARACTERS_PER_TOKEN
     from memkit.summarize.prompt import instructions
+    from memkit.text import CHARACTERS_PER_TOKEN
 
     tokens = found.memory_bytes // CHARACTERS_PER_TOKEN
     calls = Calls(context.home, find_provider)

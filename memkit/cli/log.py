@@ -1,4 +1,4 @@
-"""The log of the command line. A module of its own: commands that log nothing do without `logging`."""
+"""The log of the command line. A separate module: commands that log nothing need no `logging`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from memkit.paths import Home
 
 LOG_BYTES = 1_000_000
 LOG_FILES = 3
-"""Older files that are kept beside `memkit.log`, as `memkit.log.1` and so on."""
+"""The number of older files next to `memkit.log`: `memkit.log.1` and so on."""
 
 RECORD_CHARACTERS = 20_000
-"""Of a longer record, such as one that quotes what a library said, the rest is left out."""
+"""A longer record, such as one that quotes an error of a library, is cut."""
 
 
 class _Formatter(logging.Formatter):
@@ -24,7 +24,7 @@ class _Formatter(logging.Formatter):
 
 
 class _LogFile(logging.Handler):
-    """A rotating log that makes its directory only when there is something to write."""
+    """A rotating log that creates its directory with the first record."""
 
     def __init__(self, home: Home) -> None:
         super().__init__(logging.INFO)
@@ -39,7 +39,7 @@ class _LogFile(logging.Handler):
                 self._file = _rotating_file(self.home)
                 self._file.setFormatter(self.formatter)
             self._file.emit(record)
-        except OSError:  # a read-only home: the command itself says what it could not do
+        except OSError:  # a read-only home: the command reports its own errors
             pass
 
 
@@ -47,7 +47,7 @@ def _rotating_file(home: Home) -> logging.Handler:
     from logging.handlers import RotatingFileHandler  # 20 ms, mostly of its network handlers
 
     class PrivateFile(RotatingFileHandler):
-        def _open(self) -> io.TextIOWrapper:  # after each rotation too
+        def _open(self) -> io.TextIOWrapper:  # also after each rotation
             Path(self.baseFilename).touch(0o600)
             return super()._open()
 
@@ -55,7 +55,7 @@ def _rotating_file(home: Home) -> logging.Handler:
 
 
 def stop_logging() -> None:
-    """Write no more to the log: its directory is to be removed, and the next line would bring it back."""
+    """Stop logging before the log directory is removed; the next line would create it again."""
     logger = logging.getLogger("memkit")
     logger.handlers.clear()
     logger.addHandler(logging.NullHandler())
@@ -63,7 +63,7 @@ def stop_logging() -> None:
 
 def log_to_file(home: Home) -> None:
     """Send memkit's log to `MEMKIT_HOME/log/memkit.log`."""
-    logging.raiseExceptions = False  # a full disk is no reason to print tracebacks
+    logging.raiseExceptions = False  # a full disk must not print tracebacks
     logger = logging.getLogger("memkit")
     if not any(isinstance(handler, _LogFile) for handler in logger.handlers):
         logger.addHandler(_LogFile(home))

@@ -1,4 +1,4 @@
-"""`memkit recall`: what the memory-recall skill puts before the model."""
+"""`memkit recall`: the first step of the memory-recall skill."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import click
 
 from memkit.cli.context import Context, command, plain
 from memkit.errors import MemkitError
+from memkit.text import CHARACTERS_PER_TOKEN
 
 logger = logging.getLogger(__name__)
 
 MOST_RESULTS = 20
-"""Asked of the search; the budget of tokens decides how many are shown."""
+"""The number of results to search for. The token budget decides how many are shown."""
 
 
 @command("recall")
@@ -21,10 +22,10 @@ MOST_RESULTS = 20
     "--stdin", "from_stdin", is_flag=True, required=True, help="Read the question from stdin."
 )
 def recall_command(context: Context, from_stdin: bool) -> None:
-    """Search the memory for the question on stdin and lay the results out for a model.
+    """Search the memory for the question on stdin and format the results for a model.
 
-    It always exits 0: a failing command would abort the skill that runs it, so what went wrong is
-    said to the model instead.
+    The exit status is always 0, because a failing command would abort the skill. The model gets the error
+    instead.
 
     \b
       memkit recall --stdin < question.txt
@@ -32,11 +33,11 @@ def recall_command(context: Context, from_stdin: bool) -> None:
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:
         text, value = _recall(context, question)
-    except Exception as error:  # said to the model; the log has the rest
+    except Exception as error:  # reported to the model
         logger.error("recall failed", exc_info=error)
-        problem = (
-            str(error) if isinstance(error, MemkitError) else f"{type(error).__name__}: {error}"
-        )
+        problem = str(error)
+        if not isinstance(error, MemkitError):
+            problem = f"{type(error).__name__}: {error}"
         text = f"memkit could not search the memory: {problem}"
         value = {"error": problem, "results": []}
     if context.as_json:
@@ -47,18 +48,15 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
     from memkit.hook.session_facts import session_facts
-    from memkit.recall.answers import SearchRequest
-    from memkit.recall.ask import Asker
-    from memkit.recall.layout import lay_out
+    from memkit.recall.results import lay_out
 
     context.stay_in_project()
-    settings = context.settings()
-    budget = settings.recall.budget_tokens
+    memory = context.memory()
+    budget = memory.settings.recall.budget_tokens
     if not question:
-        brief = session_facts(context.project, budget * 4)
-        return brief, {"text": brief, "results": []}
-    asker = Asker(context.project, context.home, settings, context.say)
-    answer = asker.answer(SearchRequest(question, MOST_RESULTS))
+        facts = session_facts(context.project, budget * CHARACTERS_PER_TOKEN)
+        return facts, {"text": facts, "results": []}
+    answer = memory.search(question, MOST_RESULTS)
     text = lay_out(answer, budget, context.project.root)
-    # Not the question: stdin can be any file, which whoever runs this may not be allowed to read.
+    # Not the question: stdin can be a file that the caller may not read.
     return text, {**answer.as_dict(with_query=False), "text": text}

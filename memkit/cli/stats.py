@@ -12,31 +12,30 @@ from memkit.errors import MemkitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memkit.stats.gathering import Stats
-    from memkit.stats.tally import FileCount
+    from memkit.stats.totals import FileCount, Stats
 
 FILES = 10
-"""So many files are shown."""
+"""The number of files to show."""
 
 PATH_CHARACTERS = 60
-"""Of a path in the picture, the last ones."""
+"""The length of a path in the picture; a longer path loses its start."""
 
 
 @command("stats")
-@click.option("--all-projects", is_flag=True, help="Of the memories of all projects.")
+@click.option("--all-projects", is_flag=True, help="Count the memories of all projects.")
 @click.option("--since", metavar="DAY", help="From this day on: 2026-11-20, 3m, last monday.")
 @click.option(
     "--png", type=click.Path(dir_okay=False), metavar="FILE",
-    help="Draw it, too (needs matplotlib).",
+    help="Also draw a picture (needs matplotlib).",
 )  # fmt: skip
 def stats_command(context: Context, all_projects: bool, since: str | None, png: str | None) -> None:
-    """Show what the memory adds up to: days, turns, words, use, cost, room, a calendar, the busiest files.
+    """Show statistics of the memory: days, turns, words, use, cost, size, a calendar, and the busiest files.
 
     \b
       memkit stats --since 3m
       memkit stats --all-projects --png memory.png
     """
-    from memkit.stats.gathering import gather
+    from memkit.stats.totals import gather
 
     first = day_named(since)
     stats = gather(context.home, context.project, first, all_projects=all_projects)
@@ -44,7 +43,7 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
         context.say(line)
     if png is not None:
         _draw(stats, png)
-        context.say(f"drawn to {png}")
+        context.say(f"wrote the picture to {png}")
     if context.as_json:
         context.print_json(_as_dict(stats))
         return
@@ -79,7 +78,7 @@ def _name(stats: Stats) -> str:
 
 
 def _namer(stats: Stats) -> Callable[[FileCount], str]:
-    """How a file is called: by its path in the project, or its whole path where there are several."""
+    """Return a function that names a file: by its path in one project, or in full for several projects."""
     import os
 
     if len(stats.projects) == 1:
@@ -164,7 +163,7 @@ def _lines(stats: Stats) -> dict[str, str]:
 
 
 def _since(first: float | None) -> str:
-    """From when on something was counted: events are not kept for ever, nor by project."""
+    """Return the start of the count: events are not kept forever, and not by project."""
     from datetime import datetime
 
     if first is None:

@@ -1,1 +1,1 @@
-"""The memory in other shapes, for reading elsewhere."""
+"""Export of a memory: Markdown, JSON lines, or one HTML page."""

@@ -1,8 +1,9 @@
-"""The days of a memory, cut into what stands below each heading of the journal."""
+"""The days of a memory as entries, as one Markdown file, and as JSON lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from memkit.journal.journal import Journal
 
 @dataclass(frozen=True, slots=True)
 class ExportedEntry:
-    """What stands below one heading, without anchors.
+    """The text below one heading, without anchors.
 
-    `session` is the one it belongs to, `turn` the turn it is; "" for what is none, as a session's heading
-    with its bullets, or text that a person wrote before all of them (then `heading` is "" too).
+    `session` is the session it belongs to, `turn` its turn. `turn` is "" for a session's heading with its
+    bullets; all three are "" for text before the first heading.
     """
 
     heading: str
@@ -29,7 +30,7 @@ class ExportedEntry:
 
 @dataclass(frozen=True, slots=True)
 class ExportedDay:
-    """One day: its date (ISO), the file as it is, and its entries in order."""
+    """One day: its date (ISO), its file, and its entries in order."""
 
     date: str
     content: DayFile
@@ -37,20 +38,20 @@ class ExportedDay:
 
     @property
     def turns(self) -> int:
-        """How many turns it holds."""
+        """The number of turns."""
         return sum(bool(entry.turn) for entry in self.entries)
 
     @property
     def titles(self) -> list[str]:
-        """The headings of its sessions."""
+        """The headings of the sessions."""
         return [one.heading for one in self.entries if one.session and not one.turn]
 
 
 class Days:
-    """The days of a project in a period, both ends inclusive; read anew whenever they are gone through."""
+    """The days of a project in a period, both ends inclusive. Each access reads the file again."""
 
     def __init__(self, project: Project, since: str = "", until: str = "") -> None:
-        """`since` and `until` are ISO dates; "" is no bound."""
+        """`since` and `until` are ISO dates, or "" for no bound."""
         self.name = Path(project.root).name
         self._journal = Journal(project)
         known = self._journal.days()
@@ -59,7 +60,7 @@ class Days:
         ]
 
     def day(self, date: str) -> ExportedDay:
-        """One of the dates. Raises `JournalError`."""
+        """Return one of `dates`. Raise `JournalError`."""
         content = self._journal.day(date)
         sections = content.sections
         first = sections[0].start if sections else len(content.lines)
@@ -80,3 +81,30 @@ class Days:
                 ExportedEntry(heading, anchors.strip(below).strip(), session, branch, turn)
             )
         return ExportedDay(date, content, entries)
+
+
+def as_markdown(days: Days, *, with_anchors: bool = False) -> Iterator[str]:
+    """Yield the days, one after the other."""
+    for number, date in enumerate(days.dates):
+        text = readable(days.day(date).content.render().strip("\n") + "\n")
+        yield ("\n" if number else "") + (text if with_anchors else anchors.strip(text))
+
+
+def as_json_lines(days: Days) -> Iterator[str]:
+    """Yield one JSON object per entry: `date`, `session`, `branch`, `turn`, `heading`, `text`."""
+    for date in days.dates:
+        for entry in days.day(date).entries:
+            value = {
+                "date": date,
+                "session": entry.session,
+                "branch": entry.branch,
+                "turn": entry.turn,
+                "heading": entry.heading,
+                "text": entry.text,
+            }
+            yield json.dumps(value) + "\n"
+
+
+def readable(text: str) -> str:
+    """Return `text` with a replacement character for each byte that was not UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""The memory as one HTML page that needs nothing else: no script, no style or picture from elsewhere.
+"""The memory as one self-contained HTML page, without scripts.
 
-What conversations said is text: markdown-it-py renders it with HTML off, and the page's own policy forbids
-scripts and whatever is not in it.
+Text from conversations stays text: markdown-it-py renders it with HTML off, and the page's own policy
+forbids scripts and everything that is not in the page.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from importlib import resources
 
 from markdown_it import MarkdownIt
 
-from memkit.export.days import Days, ExportedDay, ExportedEntry
+from memkit.export.days import Days, ExportedDay, ExportedEntry, readable
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def as_page(days: Days) -> Iterator[str]:
-    """The page, piece by piece. Reads each day twice: the table of days comes first."""
-    # An image would be fetched from wherever the memory says, and tell that it is read.
+    """Yield the page in pieces. Reads each day twice, because the table of days comes first."""
+    # An image would be fetched from any server that the memory names, which would learn of the reader.
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
     title = escape(f"The memory of {days.name}")
     style = resources.files("memkit.export").joinpath("page.css").read_text(encoding="utf-8")
@@ -56,21 +56,16 @@ def _day(day: ExportedDay, markdown: MarkdownIt) -> Iterator[str]:
 
 def _entry(entry: ExportedEntry, date: str, seen: set[str], markdown: MarkdownIt) -> str:
     name = f"{date}-{_NAME.sub('-', entry.turn or entry.session or 'notes')}"
-    anchor = "" if name in seen else f' id="{name}"'  # a session goes on with another heading
+    anchor = "" if name in seen else f' id="{name}"'  # a session can have several headings
     seen.add(name)
     level = "h4" if entry.turn else "h3"
     heading = ""
     if entry.heading:
         heading = f'<{level}><a href="#{name}">{_text(entry.heading)}</a></{level}>\n'
     kind = "turn" if entry.turn else "session"
-    body = markdown.render(_readable(entry.text))
+    body = markdown.render(readable(entry.text))
     return f'<article class="{kind}"{anchor}>\n{heading}{body}</article>\n'
 
 
 def _text(text: str) -> str:
-    return escape(_readable(text))
-
-
-def _readable(text: str) -> str:
-    """`text` with what was no UTF-8 shown as that."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return escape(readable(text))

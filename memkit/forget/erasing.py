@@ -173,7 +173,7 @@ class _Eraser:
         gone = self._forgotten.within(chunks.root)
         return any(
             gone.turns.intersection(chunk.turns)
-            or gone.grips.intersection(chunk.grips)
+            or gone.grips.intersection(chunk.citations)
             or any(period.project == chunks.root for period in gone.periods)
             for chunk in chunks.chunks()
         )

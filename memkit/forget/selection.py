@@ -179,8 +179,8 @@ class _Memory:
         facts = self._facts(chunk)
         if facts:
             return Forgotten(facts=frozenset(facts))
-        if chunk.grips:
-            return Forgotten(grips=frozenset(chunk.grips))
+        if chunk.citations:
+            return Forgotten(grips=frozenset(chunk.citations))
         notes = frozenset(self._notes(chunk))
         if not notes:
             selection.passages.append(self._passage(chunk))

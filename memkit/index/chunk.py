@@ -31,8 +31,8 @@ class Chunk:
             summary or fact that its sources do not cover), "instruction", or "note".
         date: ISO date of the text, or "".
         session: session id from the journal's anchors, or "".
-        turns: ids of the turns that it is, or that it is based on.
-        grips: ids of the citations of its bullets, or that it is based on.
+        turns: ids of the turns the text is, or rests on.
+        citations: ids of the bullets in it, or of those that it rests on (`grip:` in an anchor).
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
         whole: whether it is all of its section, or group of short sections.
@@ -52,7 +52,7 @@ class Chunk:
     date: str
     session: str
     turns: tuple[str, ...]
-    grips: tuple[str, ...]
+    citations: tuple[str, ...]
     branch: str
     domain: str
     whole: bool

@@ -47,8 +47,8 @@ OFFSETS = "offsets"
 
 OFFSET_TYPE: Final = "q"
 
-CHUNK_FIELDS = tuple(field.name for field in dataclasses.fields(Chunk))
-"""The fields of a chunk. A snapshot with other fields cannot be read."""
+CHUNK_FIELDS = {field.name: field.name for field in dataclasses.fields(Chunk)} | {"citations": "grips"}
+"""The fields of a chunk, each with its name on disk. A snapshot with other fields cannot be read."""
 
 Opened = TypeVar("Opened")
 
@@ -113,7 +113,8 @@ class ChunkReader:
 
     def _chunk(self, start: int, end: int) -> Chunk:
         value = parse_json(bytes(self._data[CHUNKS][start:end]))
-        return Chunk(**{**value, "turns": tuple(value["turns"]), "grips": tuple(value["grips"])})
+        value["citations"] = tuple(value.pop(CHUNK_FIELDS["citations"]))
+        return Chunk(**{**value, "turns": tuple(value["turns"])})
 
     def id(self, position: int) -> str:
         """Return the full id of the chunk at `position`."""
@@ -202,6 +203,6 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = parse_json(data)
     if int(checksum) != zlib.crc32(data):
         raise ValueError("its manifest is damaged")
-    if (manifest["format"], manifest["fields"]) != (FORMAT, list(CHUNK_FIELDS)):
-        raise ForeignSnapshotError(f"snapshot {path} was written by another version of memkit")
+    if (manifest["format"], manifest["fields"]) != (FORMAT, list(CHUNK_FIELDS.values())):
+        raise ForeignSnapshotError(f"snapshot {path} is of another version of memkit")
     return manifest

@@ -134,7 +134,7 @@ def chunk_markdown(
                 date=origin.date,
                 session=origin.session,
                 turns=tuple(dict.fromkeys(filter(None, turns))),
-                grips=tuple(dict.fromkeys(filter(None, grips))),
+                citations=tuple(dict.fromkeys(filter(None, grips))),
                 branch=origin.branch,
                 domain="" if file.parent == _MEMORY else file.parent.name,
                 whole=len(pieces) == 1,

@@ -63,7 +63,7 @@ def write_snapshot(
         lexical.save(str(path / "lexical"))
         manifest = {
             "format": FORMAT,
-            "fields": CHUNK_FIELDS,
+            "fields": list(CHUNK_FIELDS.values()),
             "fingerprint": known,
             "missing": missing,
             "root": root,
@@ -166,7 +166,7 @@ def make_segment(rows: Sequence[Row], dimensions: int) -> ChunkSegment:
 
 def _to_json(chunk: Chunk) -> bytes:
     # `dataclasses.asdict` copies deeply, which takes five times as long.
-    fields: dict[str, Any] = {name: getattr(chunk, name) for name in CHUNK_FIELDS}
+    fields: dict[str, Any] = {stored: getattr(chunk, name) for name, stored in CHUNK_FIELDS.items()}
     return json.dumps(fields).encode("ascii") + b"\n"
 
 

@@ -48,7 +48,7 @@ PLACEHOLDER_DIMENSIONS = 384
 ANSWER_SECONDS = 5.0
 """The time limit for a first answer of a Chroma server; Chroma's client would wait forever."""
 
-_LIST_FIELDS = ("turns", "grips")
+_LIST_FIELDS = {"turns": "turns", "citations": "grips"}  # field: name in Chroma
 _PLAIN_FIELDS = tuple(
     field.name for field in fields(Chunk) if field.name not in ("content", *_LIST_FIELDS)
 )
@@ -365,7 +365,7 @@ def _in_one_line(error: BaseException) -> str:
 def _metadata(row: Row) -> dict[str, Any]:
     chunk = row.chunk
     plain = {name: getattr(chunk, name) for name in _PLAIN_FIELDS}
-    lists = {name: ",".join(getattr(chunk, name)) for name in _LIST_FIELDS}
+    lists = {stored: ",".join(getattr(chunk, name)) for name, stored in _LIST_FIELDS.items()}
     windows = 0 if row.vectors is None else len(row.vectors)
     return {**plain, **lists, "windows": windows, "window": 0}
 
@@ -376,8 +376,9 @@ def _row(owner: str, found: Mapping[str, Any]) -> Row:
 
     metadata, text, _ = found[owner]
     try:
-        names = {n: tuple(filter(None, metadata[n].split(","))) for n in _LIST_FIELDS}
-        known = {**metadata, **names}
+        known = dict(metadata)
+        for name, stored in _LIST_FIELDS.items():
+            known[name] = tuple(filter(None, known.pop(stored).split(",")))
         windows = range(known.pop("windows"))
         del known["window"]
         known.pop("owner", None)

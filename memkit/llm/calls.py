@@ -15,8 +15,8 @@ from memkit.llm.errors import ModelError, TokenUsage
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total, price
 from memkit.llm.model import Provider, Reply, Task
 from memkit.paths import Home
-from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
+from memkit.text import estimate_tokens
 
 CALL_TOKENS = 12_000
 """The most material for one call: calls share the instructions, but small models lose track of more."""

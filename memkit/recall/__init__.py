@@ -1,1 +1,1 @@
-"""From a question to found memory, at three depths."""
+"""Search and recall: from a question to the original exchange."""

@@ -16,7 +16,7 @@ from memkit.ipc import launch, spool, unindexed
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.recall import usage
-from memkit.recall.answers import Answer, SearchRequest
+from memkit.recall.results import Answer, SearchRequest
 from memkit.settings import load
 from memkit.settings.load import Settings
 from memkit.text import plural

@@ -1,11 +1,16 @@
-"""The proof of a bullet: the passage of its turns that fits it best, and what happened around that."""
+"""Citations: the passage that proves a bullet of a summary, and the events around it.
+
+A bullet in the memory ends with an anchor such as `<!-- grip:k3f9a1 turns:8ad3df7f -->`: `grip` is the id
+of the citation, `turns` are the turns that prove the bullet.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from memkit import anchors
 from memkit.claude_code.exchange import Message
@@ -14,20 +19,20 @@ from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.journal import Journal
 from memkit.paths import Home
-from memkit.recall.transcript import find_original, is_told_of
+from memkit.recall.transcript import find_original, is_recorded
 
 EXCERPT_CHARACTERS = 200
 
 _TERM = re.compile(r"[^\W_]{2,}(?:[./_-][^\W_]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
     """A bullet with its proof.
 
-    `source` says where the excerpt is from: "transcript", "archive", "journal" if only the digest is
-    left, or "" if nothing is; `place` is the number of the event that holds it among `events`, -1 if
-    none does.
+    `source` is where the excerpt comes from: "transcript", "archive", "journal" if only the digest is left,
+    or "" if nothing is left. `events[place]` holds the excerpt; `place` is -1 if no event does.
     """
 
     id: str
@@ -42,7 +47,7 @@ class Citation:
     place: int
 
     def as_dict(self) -> dict[str, Any]:
-        """As `memkit grip --json` prints it."""
+        """Return the citation as `memkit cite --json` prints it."""
         return {
             "id": self.id,
             "bullet": self.bullet,
@@ -57,18 +62,16 @@ class Citation:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Where a bullet stands in the journal."""
+class _Bullet(NamedTuple):
+    """A line of the journal with the pairs of its anchor."""
 
-    id: str
     day: str
     content: DayFile
     number: int
     pairs: dict[str, str]
 
 
-def find_grip(
+def find_citation(
     project: Project,
     home: Home,
     prefix: str,
@@ -77,129 +80,93 @@ def find_grip(
     *,
     other_projects: bool = True,
 ) -> Citation:
-    """The bullet whose grip's id begins with `prefix`, with `context` events before and after its proof.
+    """Return the bullet whose citation id begins with `prefix`, with `context` events around its proof.
 
-    What was said passes `redact`. Without `other_projects` no session is read that memkit's own records
-    do not count to the project: a repository can bring bullets that name any.
+    All that was said passes `redact`. Without `other_projects`, read only sessions that memkit's own
+    records assign to the project: a repository can bring bullets that name any session.
 
-    Raises `NotFoundError`, `AmbiguousIdError`, and for what is damaged `JournalError`, `ArchiveError`
-    or `TranscriptError`.
+    Raise `NotFoundError`, `AmbiguousIdError`, and for damaged files `JournalError`, `ArchiveError`, or
+    `TranscriptError`.
     """
-    line = _find_line(Journal(project), prefix)
-    bullet = anchors.strip(line.content.lines[line.number]).strip().removeprefix("- ")
-    turns = tuple(filter(None, line.pairs.get("turns", "").split(",")))
-    session = _session_of(line)
-    messages: list[Message] = []
-    source = ""
+    day, content, number, pairs = _find_bullet(Journal(project), prefix)
+    bullet = anchors.strip(content.lines[number]).strip().removeprefix("- ")
+    turns = tuple(filter(None, pairs.get("turns", "").split(",")))
+    above = [s for s in content.sections if s.start < number and "session" in s.pairs]
+    session = above[-1].pairs["session"] if above else ""
     try:
         original = find_original(home, session)
-    except AmbiguousIdError:  # a session that someone wrote in short
+    except AmbiguousIdError:  # somebody wrote an abbreviated session by hand
         original = None
-    if original is not None and not other_projects:
-        original = original if is_told_of(home, project, original.session) else None
-    if original is not None:
-        source = "transcript" if original.archive is None else "archive"
-        messages = list(original.messages(redact))
-    place, excerpt = _best_event(bullet, messages, turns)
+    if original and not other_projects and not is_recorded(home, project, original.session):
+        original = None
+    messages = list(original.messages(redact)) if original else []
+    passages = (
+        (passage, number)
+        for number, message in enumerate(messages)
+        if message.turn in turns
+        for passage in _passages(message.texts())
+    )
+    excerpt, place = _best(bullet, passages)
+    source = "archive" if original and original.archive else "transcript"
     if place < 0:
-        texts = [line.content.text(s) for turn in turns if (s := line.content.find_turn(turn))]
-        excerpt = best_passage(bullet, texts)
+        texts = (anchors.strip(content.text(s)) for turn in turns if (s := content.find_turn(turn)))
+        excerpt, _ = _best(bullet, ((passage, 0) for passage in _passages(texts)))
         source = "journal" if excerpt else ""
     first = max(0, place - context)
-    events = messages[first : place + context + 1] if place >= 0 else []
     return Citation(
-        id=line.id,
+        id=pairs["grip"],
         bullet=bullet,
-        day=line.day,
+        day=day,
         session=session,
         turns=turns,
-        is_verified="check" not in line.pairs,
+        is_verified="check" not in pairs,
         excerpt=excerpt,
         source=source,
-        events=tuple(events),
+        events=tuple(messages[first : place + context + 1]) if place >= 0 else (),
         place=place - first if place >= 0 else -1,
     )
 
 
-def _find_line(journal: Journal, prefix: str) -> _Line:
-    found = {line.id: line for line in _lines(journal, prefix)} if prefix else {}
+def _find_bullet(journal: Journal, prefix: str) -> _Bullet:
+    found = {one.pairs["grip"]: one for one in _bullets(journal, prefix)} if prefix else {}
     if not found:
-        raise NotFoundError(f"no bullet in {journal.directory} has the grip {prefix!r}")
+        raise NotFoundError(f"no bullet in {journal.directory} has the citation {prefix!r}")
     if len(found) > 1:
-        raise AmbiguousIdError(f"the grip {prefix!r} fits several: {', '.join(sorted(found)[:5])}")
+        shown = ", ".join(sorted(found)[:5])
+        raise AmbiguousIdError(f"the citation {prefix!r} fits several: {shown}")
     return next(iter(found.values()))
 
 
-def _lines(journal: Journal, prefix: str) -> Iterator[_Line]:
-    """The bullets whose grip begins with `prefix`, newest day first."""
+def _bullets(journal: Journal, prefix: str) -> Iterator[_Bullet]:
+    """Yield the bullets whose citation id begins with `prefix`, newest day first."""
     for day in reversed(journal.days()):
         content = journal.day(day)
         for number, text in enumerate(content.lines):
             if f"grip:{prefix}" in text:
                 pairs = anchors.parse(text)
                 if pairs.get("grip", "").startswith(prefix):
-                    yield _Line(pairs["grip"], day, content, number, pairs)
+                    yield _Bullet(day, content, number, pairs)
 
 
-def _session_of(line: _Line) -> str:
-    """The session of the heading above a bullet."""
-    above = [s for s in line.content.sections if s.start < line.number and "session" in s.pairs]
-    return above[-1].pairs["session"] if above else ""
+def _passages(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the sentences and lines of `texts`, each cut into pieces of `EXCERPT_CHARACTERS`."""
+    for text in texts:
+        for sentence in _SENTENCE_END.split(text):
+            yield from textwrap.wrap(sentence, EXCERPT_CHARACTERS)
 
 
-def _best_event(bullet: str, messages: Sequence[Message], turns: Sequence[str]) -> tuple[int, str]:
-    """The number of the message of these turns that fits best, and its passage; -1 if there is none."""
-    texts = {
-        number: "\n".join(message.texts())
-        for number, message in enumerate(messages)
-        if message.turn in turns
+def _best(bullet: str, passages: Iterable[tuple[str, int]]) -> tuple[str, int]:
+    """Return the numbered passage that has most in common with `bullet`; ("", -1) if there is none.
+
+    A name or a number counts as much as six words; words of up to three letters do not count.
+    """
+    weights = {
+        term.casefold(): int(len(term) > 3) if term.isalpha() else 6
+        for term in _TERM.findall(bullet)
     }
-    if not texts:
-        return -1, ""
-    best = max(texts, key=lambda number: _passage(bullet, texts[number])[0])
-    return best, _passage(bullet, texts[best])[1]
 
+    def weight(passage: tuple[str, int]) -> int:
+        terms = {term.casefold() for term in _TERM.findall(passage[0])}
+        return sum(weights.get(term, 0) for term in terms)
 
-def best_passage(bullet: str, texts: Sequence[str]) -> str:
-    """The passage of up to `EXCERPT_CHARACTERS` that has most in common with `bullet`."""
-    return max((_passage(bullet, text) for text in texts), default=(0, ""))[1]
-
-
-def _passage(bullet: str, text: str) -> tuple[int, str]:
-    """The passage of `text` that has most words of `bullet`, and what they weigh together."""
-    weights = {term.casefold(): _weight(term) for term in _TERM.findall(bullet)}
-    plain = " ".join(text.split())
-    hits = [
-        (match.start(), match.end(), match[0].casefold())
-        for match in _TERM.finditer(plain)
-        if match[0].casefold() in weights
-    ]
-    best, span = 0, (0, 0)
-    first = 0
-    for last, (_, end, _) in enumerate(hits):
-        while end - hits[first][0] > EXCERPT_CHARACTERS and first < last:
-            first += 1
-        found = sum(weights[term] for term in {term for _, _, term in hits[first : last + 1]})
-        if found > best:
-            best, span = found, (hits[first][0], end)
-    return best, _around(plain, *span)
-
-
-def _weight(term: str) -> int:
-    """Names and numbers prove more than words, and the shortest words nothing."""
-    if not term.isalpha():
-        return 6
-    return int(len(term) > 3)
-
-
-def _around(text: str, start: int, end: int) -> str:
-    """`text[start:end]` with as much on either side as there is room for, cut between words."""
-    room = (EXCERPT_CHARACTERS - (end - start)) // 2
-    first, last = max(0, start - room), min(len(text), end + room)
-    if first:
-        space = text.find(" ", first, start)
-        first = space + 1 if space >= 0 else start
-    if last < len(text):
-        space = text.rfind(" ", end, last)
-        last = space if space >= 0 else end
-    return text[first:last]
+    return max(passages, key=weight, default=("", -1))

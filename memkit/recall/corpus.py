@@ -1,4 +1,4 @@
-"""What a search looks at: the chunks of one project, or of several, as one row."""
+"""The chunks that a search looks at: those of one project, or of several in a row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from memkit.index.snapshot import NAMED, Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
 
 MANY_VECTORS = 50_000
-"""From so many on, a product in several threads is worth what they cost.
+"""From this many vectors on, a product in several threads is worth its cost.
 
-Below, those of OpenBLAS, which wait for the next product by spinning, slow everything else down: a whole
-search of 10,000 chunks takes 6.9 ms with one and 7.5 with two, on a busy machine 9 and 16; one of 100,000
-takes 45 and 32.
+Below, the threads of OpenBLAS, which wait for the next product by spinning, slow everything else down. A
+search of 10,000 chunks takes 6.9 ms with one thread and 7.5 with two, on a busy machine 9 and 16. A search
+of 100,000 takes 45 and 32.
 """
 
 
 class Corpus:
-    """The chunks of `snapshots`, one after the other; all arrays are aligned to them.
+    """The chunks of `snapshots`, one snapshot after the other; all arrays are aligned to them.
 
     `columns` holds length, entry, day and the numbers of session, kind, branch, source and domain,
     see `memkit.index.snapshot.DTYPE`; `names` says what those numbers stand for.
@@ -34,19 +34,19 @@ class Corpus:
         self.snapshots = list(snapshots)
         self._starts = np.cumsum([0, *map(len, self.snapshots)])
         self.columns = np.concatenate([np.array(one.columns) for one in self.snapshots])
-        self._number_anew()
+        self._renumber()
         self.layout = Layout(
             self.columns["length"], self.columns["entry"], self.columns["session"]
         )
-        self._parts = [_Part(one) for one in self.snapshots]
-        _share_processors(sum(len(one.vectors) for one in self.snapshots))
+        self._parts = [_LexicalPart(one) for one in self.snapshots]
+        _limit_threads(sum(len(one.vectors) for one in self.snapshots))
 
     def __len__(self) -> int:
         return len(self.columns)
 
     @property
     def missing(self) -> int:
-        """How many chunks are not embedded."""
+        """The number of chunks that are not embedded."""
         return sum(one.missing for one in self.snapshots)
 
     @property
@@ -54,58 +54,53 @@ class Corpus:
         """Whether any chunk is embedded."""
         return any(len(one.vectors) for one in self.snapshots)
 
-    def names(self, column: str) -> list[str]:
-        """What the numbers of a column stand for."""
-        return self._names[column]
-
     @functools.cached_property
-    def _names(self) -> dict[str, list[str]]:
+    def names(self) -> dict[str, list[str]]:
+        """The names of each column, in the order of their numbers."""
         known = [one.names for one in self.snapshots]
         return {column: [name for names in known for name in names[column]] for column in NAMED}
 
     def where(self, column: str, accepts: Callable[[str], bool]) -> NDArray[np.bool_]:
-        """Which chunks have a name in `column` that `accepts` takes."""
-        accepted = [number for number, name in enumerate(self.names(column)) if accepts(name)]
+        """Return which chunks have a name in `column` that `accepts` takes."""
+        accepted = [number for number, name in enumerate(self.names[column]) if accepts(name)]
         return np.isin(self.columns[column], accepted)
 
     def chunk(self, position: int) -> Chunk:
-        """The chunk at `position`."""
+        """Return the chunk at `position`."""
         snapshot, inside = self._find(position)
         return snapshot.chunk(inside)
 
     def id(self, position: int) -> str:
-        """The full id of the chunk at `position`."""
+        """Return the full id of the chunk at `position`."""
         snapshot, inside = self._find(position)
         return snapshot.id(inside)
 
     def root(self, position: int) -> str:
-        """The root directory of the project of the chunk at `position`."""
+        """Return the root directory of the project of the chunk at `position`."""
         return self._find(position)[0].root
 
     def lexical(self, query: str) -> tuple[Scores, Scores, Scores]:
-        """BM25 of the chunks, of the passages around them, and the coverage of the query in [0, 1]."""
+        """Return BM25 of the chunks, BM25 of the passages around them, and the query's coverage in [0, 1]."""
         found = [part.lexical(query) for part in self._parts]
         scores, passages, coverage = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return scores, passages, coverage
 
     def holders(self, query: str) -> NDArray[np.bool_] | None:
-        """If `query` is one identifier or word, which chunks hold just that; else None."""
+        """Return which chunks hold `query` if it is one identifier or word, else None."""
         found = [part.holders(query) for part in self._parts]
         if all(held is None for held in found):
             return None
-        # What is a function word in the language of one project may be a name in that of another.
+        # A function word in the language of one project may be a name in the language of another.
+        pairs = zip(self.snapshots, found, strict=True)
         return np.concatenate(
-            [
-                np.zeros(len(one), bool) if held is None else held
-                for one, held in zip(self.snapshots, found, strict=True)
-            ]
+            [np.zeros(len(one), bool) if held is None else held for one, held in pairs]
         )
 
     def cosines(self, vector: NDArray[np.float32]) -> tuple[Scores, Scores]:
-        """The cosine of each chunk with a query's `vector`: the mean of its windows, and the best."""
+        """Return each chunk's cosine with a query's `vector`: the mean of its windows, and the best."""
         found = [
             window_means(
-                # Without vectors it is not known how many dimensions they would have.
+                # A snapshot without vectors does not know how many dimensions they would have.
                 np.asarray(one.vectors @ vector if len(one.vectors) else [], dtype=np.float64),
                 np.asarray(one.owners),
                 len(one),
@@ -119,8 +114,8 @@ class Corpus:
         number = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self.snapshots[number], position - int(self._starts[number])
 
-    def _number_anew(self) -> None:
-        """Make the numbers of each snapshot its own: no two share an entry, a session or a name."""
+    def _renumber(self) -> None:
+        """Number entries, sessions, and names across snapshots: no two snapshots share one."""
         counts = dict.fromkeys(NAMED, 0)
         entries = 0
         for number, snapshot in enumerate(self.snapshots):
@@ -134,22 +129,22 @@ class Corpus:
 
 
 @functools.cache
-def _processors() -> tuple[Any, int]:
-    """What steers the threads of numpy's products, and how many there were before."""
+def _blas() -> tuple[Any, int]:
+    """Return the controller of numpy's threads, and how many there were at first."""
     from threadpoolctl import ThreadpoolController
 
     controller = ThreadpoolController().select(user_api="blas")
     return controller, max((one["num_threads"] for one in controller.info()), default=1)
 
 
-def _share_processors(vectors: int) -> None:
-    """Let this process multiply `vectors` in one thread, or in as many as there are processors."""
-    controller, most = _processors()
+def _limit_threads(vectors: int) -> None:
+    """Multiply this many `vectors` in one thread, or in as many as there are processors."""
+    controller, most = _blas()
     controller.limit(limits=1 if vectors < MANY_VECTORS else most)
 
 
-class _Part:
-    """The lexical side of one snapshot, whose documents BM25 keeps in the order of their ids."""
+class _LexicalPart:
+    """The lexical side of one snapshot. BM25 keeps its documents in the order of their ids."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._index = snapshot.lexical

@@ -1,4 +1,4 @@
-"""Depth L2: the whole markdown section around a found chunk, and where it came from."""
+"""Depth L2: the whole Markdown section around a chunk, and the session it comes from."""
 
 from __future__ import annotations
 
@@ -26,10 +26,16 @@ from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
 
+_CHUNK_FIELDS = ("source", "heading", "breadcrumb", "kind", "date", "session", "branch")
+
 
 @dataclass(frozen=True, slots=True)
 class ExpandedSection:
-    """A section as it stands in its file, lines 1-based and inclusive, without anchors."""
+    """A section as it is in its file now, without anchors. Lines are 1-based and inclusive.
+
+    `transcript` is Claude Code's file of the session, None if it is gone; then `archived` is whether the
+    archive has the session, and `missing` lists the turns that a damaged archive lost.
+    """
 
     id: str
     chunk: Chunk
@@ -38,27 +44,21 @@ class ExpandedSection:
     end_line: int
     content: str
     turns: tuple[str, ...]
-    grips: tuple[str, ...]
+    citations: tuple[str, ...]
     transcript: Path | None
     archived: bool
     missing: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As `memkit expand --json` prints it."""
+        """Return the section as `memkit expand --json` prints it."""
         return {
             "id": self.id,
-            "source": self.chunk.source,
             "path": str(self.path),
             "start_line": self.start_line,
             "end_line": self.end_line,
-            "heading": self.chunk.heading,
-            "breadcrumb": self.chunk.breadcrumb,
-            "kind": self.chunk.kind,
-            "date": self.chunk.date,
-            "session": self.chunk.session,
-            "branch": self.chunk.branch,
+            **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "turns": list(self.turns),
-            "grips": list(self.grips),
+            "citations": list(self.citations),
             "transcript": str(self.transcript) if self.transcript else None,
             "archived": self.archived,
             "missing": list(self.missing),
@@ -74,11 +74,11 @@ def expand_known(
     *,
     other_projects: bool = True,
 ) -> ExpandedSection:
-    """The section around a chunk of the project, else of the user's memory or of `other_projects`.
+    """Return the section around a chunk of any memory that a search of `project` looks into.
 
-    A search finds chunks in all of them. Raises as `expand`, of the project itself.
+    Without `other_projects` that is the project itself and the user's memory. Raise as `expand`.
     """
-    problem = f"{project.root} has no index yet; `memkit index` or a search makes it"
+    problem = f"{project.root} has no index yet; `memkit index` or a search builds it"
     own = settings_of(project)
     others = also_searched(project, home, own.search, all_projects=other_projects)
     for candidate in (project, *others):
@@ -96,9 +96,9 @@ def expand_known(
 
 
 def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> ExpandedSection:
-    """The section around the chunk whose id begins with `prefix`.
+    """Return the section around the chunk whose id begins with `prefix`.
 
-    Raises `NotFoundError` if there is no such chunk, its file is gone or has lost the section, and
+    Raise `NotFoundError` if there is no such chunk, or if its file or section is gone, and
     `AmbiguousIdError`.
     """
     position = chunks.find(prefix)
@@ -108,19 +108,17 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Ex
         data = read_regular(os.path.realpath(path))
     except OSError as error:
         raise NotFoundError(
-            f"{path} cannot be read: {error.strerror}; run `memkit index` to bring the index into step"
+            f"{path} cannot be read: {error.strerror}; run `memkit index` to update the index"
         ) from error
     text, _ = decode(data)
     document = Document(text)
     is_unchanged = hashlib.sha256(data).hexdigest() == chunk.source_hash
     start, end = _bounds(document, chunk, path, is_unchanged)
-    turns = dict.fromkeys(chunk.turns)
-    grips: dict[str, None] = {}
+    turns, citations = dict.fromkeys(chunk.turns), dict[str, None]()
     for pairs in document.anchors(start, end):
-        for name in ("grip", "grips"):
-            grips |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
-        for name in ("turn", "turns"):
-            turns |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
+        for found, names in ((turns, ("turn", "turns")), (citations, ("grip", "grips"))):
+            for name in names:
+                found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     transcript, archived, missing = _original(home, chunk.session, turns)
     return ExpandedSection(
         id=chunks.id(position)[:SHOWN_ID_CHARACTERS],
@@ -130,7 +128,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Ex
         end_line=document.line_at(max(start, end - 1)) + 1,
         content=document.body[start:end],
         turns=tuple(turns),
-        grips=tuple(grips),
+        citations=tuple(citations),
         transcript=transcript,
         archived=archived,
         missing=missing,
@@ -140,27 +138,24 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Ex
 def _original(
     home: Home, session: str, turns: Iterable[str]
 ) -> tuple[Path | None, bool, tuple[str, ...]]:
-    """The session's transcript, and, without one, whether the archive has the session and which of `turns`
-    cannot be read there, because it is damaged.
-    """
+    """Return `transcript`, `archived`, and `missing` of an `ExpandedSection`."""
     try:
         found = find_original(home, session)
-    except AmbiguousIdError:  # a session that someone wrote in short
-        found = None
-    if found is None or found.archive is None:
-        return (found.path if found else None), False, ()
-    try:
+        if found is None or found.archive is None:
+            return (found.path if found else None), False, ()
         return None, True, tuple(found.missing(turns))
+    except AmbiguousIdError:  # somebody wrote an abbreviated session by hand
+        return None, False, ()
     except ArchiveError as error:
         logger.warning("%s", error)
         return None, True, ()
 
 
 def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:
-    """Offsets in `document.body` of the section the chunk is named after, without blanks at its end.
+    """Return the offsets in `document.body` of the chunk's section, without trailing blanks.
 
-    In a file that changed since the chunk was cut it is the section of that name nearest to where it
-    was. A chunk of short sections can hold text beyond the one it is named after; then so does this.
+    In a changed file, take the section of that name nearest to the chunk's lines. In an unchanged file, a
+    chunk of several short sections brings all of them.
     """
     size, last = len(document.body), len(document.lines)
     first_line, last_line = min(chunk.start_line, last) - 1, min(chunk.end_line, last)
@@ -175,7 +170,7 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
         ]
     if not found:
         raise NotFoundError(
-            f"{path} has changed and has no section {chunk.heading!r} any more; search again"
+            f"{path} has changed and no longer has a section {chunk.heading!r}; search again"
         )
     start, end = min(found, key=lambda bounds: _distance(bounds, wanted))
     if is_unchanged:
@@ -186,5 +181,5 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
 
 
 def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """How far two ranges are from sharing a character; 0 if they do."""
+    """Return how far two ranges are from sharing a character; 0 if they share one."""
     return max(0, one[0] - other[1] + 1, other[0] - one[1] + 1)

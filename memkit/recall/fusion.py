@@ -1,8 +1,8 @@
-"""How the arms of a search become one ranking. Pure arithmetic over arrays aligned to the chunks.
+"""Ranking: from the scores of each arm to one order. Pure arithmetic over arrays aligned to the chunks.
 
-The default, `context`, judges a chunk together with the passage around it and its session, and lets
-a long entry stand on its own. With z the standard score, m the mean over a chunk's entry (the pieces
-of one turn), and w the need of an entry for context:
+The default mode, `context`, judges a chunk together with the passage around it and its session, while a
+long entry is judged by itself. z is the standard score, m the mean over a chunk's entry (the pieces of
+one turn), and w how much an entry needs context:
 
     w  = min(1, (own_length / characters of the entry)^2)
     l  = z(bm25) + passage_weight * w * z(bm25 of the passage)
@@ -12,12 +12,11 @@ of one turn), and w the need of an entry for context:
     s' = s + w * (near_weight * sum of s one step away + far_weight * sum of s two steps away)
     S  = minmax(s') + session_weight * w * minmax(sum of the three best s in the session)
 
-with steps and passages inside the same session only. It follows the project's design, with three
-changes that were measured on its two development sets, short chats and long assistant sessions:
-standard scores in place of min-max before the sum (one outlier no longer flattens an arm), the passage's
-own BM25, and the length of the whole entry in place of the piece's, so that the short last piece of a
-long answer does not borrow like a short remark. The cosine of a chunk of several windows is their mean.
-`docs/benchmarks.md` has the figures. What repeats is pushed down afterwards, see `selection`.
+Steps and passages stay inside one session. Three details were measured on both development sets, short
+chats and long assistant sessions. Standard scores replace min-max before the sum, so that one outlier
+does not flatten an arm. The passage has its own BM25. The length of the whole entry counts, so that the
+short last piece of a long answer does not borrow like a short remark. `docs/benchmarks.md` has the
+figures.
 """
 
 from __future__ import annotations
@@ -27,28 +26,67 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.settings.load import SearchSettings
-
 Scores = NDArray[np.float64]
 
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The constants of all modes.
+
+    Those of `context` were tuned on LoCoMo and BEAM (development halves) together: each is near the best
+    value for both. Those of `weighted` are the usual shares.
+    """
+
+    dense_weight: float = 0.5
+    """Share of the cosine, next to BM25."""
+    long_weight: float = 0.2
+    """Additional share of the cosine for long entries."""
+    entry_weight: float = 0.4
+    """Share of the whole entry in the cosine of a piece."""
+    passage_weight: float = 0.75
+    """Weight of the passage's BM25."""
+    near_weight: float = 0.2
+    far_weight: float = 0.05
+    session_weight: float = 0.25
+    own_length: int = 700
+    """Characters from which an entry needs less context."""
+    repeat_cost: float = 0.1
+    """The loss of each further piece of an entry: ten pieces of one answer are worse than several answers."""
+    rrf_k: int = 60
+    semantic_weight: float = 0.5
+    keyword_weight: float = 0.3
+    recency_weight: float = 0.2
+
+
+WEIGHTS = Weights()
+
 BEST_OF_SESSION = 3
-"""How many of a session's chunks speak for it."""
+"""The number of chunks that count for their session."""
+
+COVERAGE_WEIGHT = 0.5
+"""Weight of the covered share of the question's words against the cosine.
+
+Each development set was asked its own questions and those of the other. Of 0, 0.3, 0.5, and 1, this
+weight separated the two best.
+"""
+
+SELECTION_FACTOR = 4
+"""First look at this many times as many chunks as requested."""
 
 
 class Layout:
-    """What belongs together. All arrays are aligned to the chunks."""
+    """The chunks' entries and sessions. All arrays are aligned to the chunks."""
 
     def __init__(
         self, lengths: NDArray[np.int32], entries: NDArray[np.int32], sessions: NDArray[np.int32]
     ) -> None:
-        """`lengths` in characters; numbers of entries, from 0, and of sessions, -1 for none."""
+        """`lengths` are in characters. Entries are numbered from 0, sessions too, -1 for none."""
         self.entries = entries
-        self.sessions = sessions
         self.entry_sizes = np.bincount(entries)
-        # With weights, `bincount` adds up floats, which its type hints do not say.
+        # With weights, `bincount` adds up floats; its type hints do not know.
         characters = np.asarray(np.bincount(entries, lengths), np.float64)
         self.entry_lengths = np.maximum(characters[entries], 1)
-        # By session, and inside it in the order of the text: neighbours stand next to each other.
+        # Sorted by session, in the order of the text inside it: neighbors are next to each other.
         self.order = np.argsort(sessions, kind="stable")
         self.ordered_sessions = sessions[self.order]
         self._has_next = {step: self._next_in_session(step) for step in (1, 2)}
@@ -57,12 +95,12 @@ class Layout:
         )
 
     def entry_means(self, scores: Scores) -> Scores:
-        """For each chunk the mean score of its entry."""
+        """Return for each chunk the mean score of its entry."""
         means: Scores = np.bincount(self.entries, scores) / self.entry_sizes
         return means[self.entries]
 
-    def neighbours(self, scores: Scores, near: float, far: float) -> Scores:
-        """For each chunk the weighted sum of the scores one and two steps from it in its session."""
+    def neighbors(self, scores: Scores, near: float, far: float) -> Scores:
+        """Return for each chunk the weighted sum of the scores one and two steps away in its session."""
         ordered = scores[self.order]
         total = np.zeros_like(scores)
         for (step, has_next), weight in zip(self._has_next.items(), (near, far), strict=True):
@@ -71,15 +109,16 @@ class Layout:
         return self._aligned(total)
 
     def session_sums(self, scores: Scores) -> Scores:
-        """For each chunk the sum of the best scores in its session; without one the lowest such sum,
-        or 0 if that is above it.
+        """Return for each chunk the sum of the best scores in its session.
+
+        A chunk without a session gets the lowest such sum, but at most 0.
         """
         if not len(scores):
             return scores
         ordered, starts = scores[self.order], self.session_starts
         sizes = np.diff(np.r_[starts, len(scores)])
         sums, left = np.zeros(len(starts)), np.minimum(sizes, BEST_OF_SESSION)
-        # The best of each session, then the best of what is left; a whole sort would cost more.
+        # The best of each session, then the best of the rest; sorting everything would cost more.
         for _ in range(BEST_OF_SESSION):
             best = np.maximum.reduceat(ordered, starts)
             is_best = ordered == np.repeat(best, sizes)
@@ -92,7 +131,7 @@ class Layout:
         return self._aligned(np.repeat(sums, sizes))
 
     def _next_in_session(self, step: int) -> NDArray[np.bool_]:
-        """Whether the chunk `step` further on in the order is of the same session."""
+        """Return whether the chunk `step` further in the order is of the same session."""
         sessions = self.ordered_sessions
         same: NDArray[np.bool_] = (sessions[step:] == sessions[:-step]) & (sessions[step:] >= 0)
         return same
@@ -105,8 +144,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """What a query scored, arm by arm: BM25 of the chunks and of the passages around them, cosines
-    (NaN for a chunk without a vector; None if there is no dense side), and recency in [0, 1].
+    """The scores of one query by arm: BM25 of chunks and of the passages around them, cosine, recency.
+
+    A cosine is NaN for a chunk without a vector; `dense` is None if there is no dense side. Recency is
+    in [0, 1].
     """
 
     lexical: Scores
@@ -117,7 +158,7 @@ class Arms:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The scores of all chunks, which of them were found at all, and what the scores are made of."""
+    """The score of each chunk, whether it was found at all, and the parts of the score."""
 
     scores: Scores
     found: NDArray[np.bool_]
@@ -125,7 +166,7 @@ class Ranking:
 
 
 def standard(values: Scores) -> Scores:
-    """The standard scores of `values`: mean 0, deviation 1; 0 for NaN, and for all if none differ."""
+    """Return standard scores: mean 0, deviation 1. 0 for NaN, and for all if all are equal."""
     known = ~np.isnan(values)
     some = values if known.all() else values[known]
     deviation = some.std() if len(some) else 0.0
@@ -136,7 +177,7 @@ def standard(values: Scores) -> Scores:
 
 
 def minmax(values: Scores, equal: float = 0.0) -> Scores:
-    """`values` stretched to [0, 1]; all `equal` if they do not differ."""
+    """Return `values` stretched to [0, 1], or `equal` for each if all are equal."""
     if len(values) == 0:
         return values
     low, high = values.min(), values.max()
@@ -149,10 +190,10 @@ def minmax(values: Scores, equal: float = 0.0) -> Scores:
 def window_means(
     similarities: Scores, owners: NDArray[np.int32], size: int
 ) -> tuple[Scores, Scores]:
-    """Of each of `size` chunks the mean and the best cosine of its windows; NaN without a vector.
+    """Return for each of `size` chunks the mean and the best cosine of its windows; NaN without a vector.
 
     The mean ranks: on the long messages of BEAM it finds the evidence among five results for 50 % of
-    the questions where the best window finds 38 %. The best one tells how near a chunk is at all.
+    the questions, the best window for 38 %. The best window measures relevance.
     """
     if len(owners) == size and np.array_equal(owners, np.arange(size)):
         return similarities, similarities
@@ -164,52 +205,49 @@ def window_means(
     return means, np.where(counts > 0, best, np.nan)
 
 
-def fuse(arms: Arms, layout: Layout, settings: SearchSettings) -> Ranking:
-    """The ranking in the mode of `settings`; from the lexical arm alone if there is no dense one."""
-    if settings.mode == "lexical" or (settings.mode == "dense" and arms.dense is None):
+def fuse(arms: Arms, layout: Layout, mode: str, weights: Weights = WEIGHTS) -> Ranking:
+    """Return the ranking in `mode`; by words alone if there is no dense side."""
+    if mode == "lexical" or (mode == "dense" and arms.dense is None):
         return Ranking(arms.lexical, arms.lexical > 0)
-    if settings.mode == "dense":
-        assert arms.dense is not None
-        similar = np.nan_to_num(arms.dense, nan=0.0)
+    if mode == "dense":
+        similar = _known(arms)
         return Ranking(similar, similar > 0)
-    if settings.mode == "rrf":
-        return reciprocal_rank(arms, settings)
-    if settings.mode == "weighted":
-        return weighted(arms, settings)
-    return context(arms, layout, settings)
+    if mode == "rrf":
+        return reciprocal_rank(arms, weights)
+    if mode == "weighted":
+        return weighted(arms, weights)
+    return context(arms, layout, weights)
 
 
-def context(arms: Arms, layout: Layout, settings: SearchSettings) -> Ranking:
-    """The `context` scores, see the module."""
-    needs = np.minimum(1.0, (settings.own_length / layout.entry_lengths) ** 2)
-    own = standard(arms.lexical) + settings.passage_weight * needs * standard(arms.passages)
+def context(arms: Arms, layout: Layout, weights: Weights = WEIGHTS) -> Ranking:
+    """Return the `context` ranking; the module's docstring has the formula."""
+    needs = np.minimum(1.0, (weights.own_length / layout.entry_lengths) ** 2)
+    own = standard(arms.lexical) + weights.passage_weight * needs * standard(arms.passages)
     if arms.dense is not None:
         dense = standard(arms.dense)
         of_entry = standard(layout.entry_means(dense))
-        dense = (1 - settings.entry_weight) * dense + settings.entry_weight * of_entry
-        share = np.minimum(1.0, settings.dense_weight + settings.long_weight * (1 - needs))
+        dense = (1 - weights.entry_weight) * dense + weights.entry_weight * of_entry
+        share = np.minimum(1.0, weights.dense_weight + weights.long_weight * (1 - needs))
         own = (1 - share) * own + share * dense
-    neighbours = needs * layout.neighbours(own, settings.near_weight, settings.far_weight)
-    session = settings.session_weight * needs * minmax(layout.session_sums(own))
-    scores = minmax(own + neighbours, equal=1.0) + session
-    parts = {"own": own, "neighbours": neighbours, "session": session}
+    neighbors = needs * layout.neighbors(own, weights.near_weight, weights.far_weight)
+    session = weights.session_weight * needs * minmax(layout.session_sums(own))
+    scores = minmax(own + neighbors, equal=1.0) + session
+    parts = {"own": own, "neighbors": neighbors, "session": session}
     return Ranking(scores, np.ones(len(scores), bool), parts)
 
 
-def reciprocal_rank(arms: Arms, settings: SearchSettings) -> Ranking:
-    """Reciprocal rank fusion (Cormack et al., SIGIR 2009): the weighted sum of 1 / (rrf_k + rank).
+def reciprocal_rank(arms: Arms, weights: Weights = WEIGHTS) -> Ranking:
+    """Return reciprocal rank fusion (Cormack et al., SIGIR 2009): the weighted sum of 1 / (rrf_k + rank).
 
-    An arm ranks only what it found: what holds a word of the query, what has a cosine above 0.
+    An arm ranks only what it found: chunks with a word of the query, chunks with a cosine above 0.
     """
-    scores = (1 - settings.dense_weight) * _reciprocals(arms.lexical, settings.rrf_k)
-    if arms.dense is not None:
-        found = np.nan_to_num(arms.dense, nan=0.0)
-        scores = scores + settings.dense_weight * _reciprocals(found, settings.rrf_k)
+    scores = (1 - weights.dense_weight) * _reciprocals(arms.lexical, weights.rrf_k)
+    scores = scores + weights.dense_weight * _reciprocals(_known(arms), weights.rrf_k)
     return Ranking(scores, scores > 0)
 
 
 def ranks(scores: Scores) -> NDArray[np.int64]:
-    """The rank of each chunk, from 1; equal scores in the order of the chunks."""
+    """Return the rank of each chunk, from 1; equal scores keep the order of the chunks."""
     places = np.empty(len(scores), np.int64)
     places[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return places
@@ -219,13 +257,75 @@ def _reciprocals(scores: Scores, k: int) -> Scores:
     return np.where(scores > 0, 1 / (k + ranks(scores)), 0.0)
 
 
-def weighted(arms: Arms, settings: SearchSettings) -> Ranking:
-    """The weighted sum of the arms, each stretched to [0, 1], and of recency."""
+def _known(arms: Arms) -> Scores:
+    """Return the cosines, 0 for a chunk without one."""
+    return np.zeros_like(arms.lexical) if arms.dense is None else np.nan_to_num(arms.dense)
+
+
+def weighted(arms: Arms, weights: Weights = WEIGHTS) -> Ranking:
+    """Return the weighted sum of the two arms, each stretched to [0, 1], and recency."""
     parts = {
-        "semantic": settings.semantic_weight
-        * minmax(np.zeros_like(arms.lexical) if arms.dense is None else np.nan_to_num(arms.dense)),
-        "keyword": settings.keyword_weight * minmax(arms.lexical),
-        "recency": settings.recency_weight * arms.recency,
+        "semantic": weights.semantic_weight * minmax(_known(arms)),
+        "keyword": weights.keyword_weight * minmax(arms.lexical),
+        "recency": weights.recency_weight * arms.recency,
     }
     scores = sum(parts.values(), np.zeros_like(arms.lexical))
     return Ranking(scores, scores > 0, parts)
+
+
+def relevance(coverage: Scores, dense: Scores | None) -> Scores:
+    """Return the relevance of each chunk in [0, 1], comparable across questions.
+
+    It joins the cosine and the covered share of the question's idf mass; without a cosine it is the
+    share alone.
+    """
+    if dense is None:
+        return coverage
+    both = (np.clip(dense, 0.0, 1.0) + COVERAGE_WEIGHT * coverage) / (1 + COVERAGE_WEIGHT)
+    result: Scores = np.where(np.isnan(dense), coverage, both)
+    return result
+
+
+def select(
+    scores: Scores,
+    entries: NDArray[np.int32],
+    allowed: NDArray[np.bool_],
+    size: int,
+    repeat_cost: float,
+) -> tuple[NDArray[np.intp], Scores]:
+    """Return the best `size` of the `allowed` chunks, best first, and their final scores.
+
+    The second and each further piece of an entry loses `repeat_cost` once more. Equal scores keep the
+    order of the text.
+    """
+    places = np.flatnonzero(allowed)
+    count = size if not repeat_cost else SELECTION_FACTOR * size
+    while True:
+        best, least = _best(places, scores, count)
+        final = scores[best] - repeat_cost * _repeats(entries[best])
+        order = np.argsort(-final, kind="stable")[:size]
+        is_all = len(best) == len(places)
+        if is_all or not repeat_cost or (len(order) == size and final[order[-1]] >= least):
+            return best[order], final[order]
+        count *= SELECTION_FACTOR  # a chunk further down could still be better
+
+
+def _best(places: NDArray[np.intp], scores: Scores, size: int) -> tuple[NDArray[np.intp], float]:
+    """Return the best `size` of `places`, best first, with all ties of the last, and its score."""
+    known = scores[places]
+    least = -np.inf
+    if len(places) > size:
+        least = float(np.partition(known, len(known) - size)[len(known) - size])
+        places = places[known >= least]
+    return places[np.argsort(-scores[places], kind="stable")], least
+
+
+def _repeats(entries: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return for each position how often its entry occurs before it."""
+    order = np.argsort(entries, kind="stable")
+    ordered = entries[order]
+    positions = np.arange(len(entries))
+    is_first = np.diff(ordered, prepend=-1) != 0  # entries are numbered from 0
+    repeats = np.empty(len(entries), np.int64)
+    repeats[order] = positions - np.maximum.accumulate(np.where(is_first, positions, 0))
+    return repeats

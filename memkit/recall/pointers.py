@@ -1,4 +1,4 @@
-"""Depth L0: beside a prompt, where in the memory its subject was spoken of before."""
+"""Depth L0, pointers: where the memory mentions the subject of a prompt, in one line next to it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from memkit.hook.own_entries import OwnEntries, bullet_words, heading_words
 from memkit.index.chunk import LEADING_HEADINGS
 from memkit.paths import Home
-from memkit.recall.answers import Result, SearchRequest
+from memkit.recall.results import Result, SearchRequest
 from memkit.recall.search import Searcher
+from memkit.text import one_line
 
 MOST_POINTERS = 3
 MOST_CHARACTERS = 400
 HEADING_CHARACTERS = 80
 
 LEAST_RELEVANCE = 0.4
-"""Of each pointer. More than a search asks for: nobody asked, and most prompts need no history.
+"""Lowest relevance of a pointer. Higher than for a search: the user did not ask for pointers.
 
-Measured on four conversations of each development set: of questions that the memory answers 93 % got
-pointers, of others 0.4 to 3 %, of usual coding prompts ("run the tests") 0 to 7 %.
+Measured on four conversations of each development set: 93 % of the questions that the memory answers got
+pointers, 0.4 to 3 % of the others, and 0 to 7 % of usual coding prompts ("run the tests").
 """
 
 LEAST_WORDS = 3
-"""A prompt of fewer words (`go on`, `yes, please`) says nothing of what it is about."""
+"""A shorter prompt ("go on", "yes, please") does not name a subject."""
 
 _QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 _OPENING = "Earlier work on this: "
@@ -34,7 +35,7 @@ _CLOSING = ". `memkit expand ID` shows an entry."
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """One remembered entry: its id as shown, its day, and its heading on one line."""
+    """One remembered entry: its short id, its day, and its heading on one line."""
 
     id: str
     date: str
@@ -48,9 +49,9 @@ def find_pointers(
     shown: Collection[str],
     may_quote: Callable[[Result], bool] = lambda result: True,
 ) -> list[Pointer]:
-    """At most three entries that have to do with `prompt`, best first; for most prompts none.
+    """Return at most three entries on the subject of `prompt`, best first; for most prompts none.
 
-    Not of the session itself, nor those whose ids were `shown` in it, nor those that `may_quote` denies.
+    Leave out entries of `session` itself, ids in `shown`, and results that `may_quote` rejects.
     """
     if len(prompt.split()) < LEAST_WORDS:
         return []
@@ -67,7 +68,7 @@ def find_pointers(
 
 
 def written_by(home: Home) -> Callable[[Result], bool]:
-    """Return a function that tells whether this home, or its user, wrote what a pointer would quote.
+    """Return a function that checks whether this home, or its user, wrote what a pointer would quote.
 
     It reads the record of a project once.
     """
@@ -82,18 +83,17 @@ def written_by(home: Home) -> Callable[[Result], bool]:
 
 
 def _is_written(home: Home, result: Result, own: OwnEntries) -> bool:
-    """The user's own memory, and what lies outside of the project, no repository brings."""
     chunk = result.chunk
     if result.root == home.root or os.path.isabs(chunk.source):
-        return True
-    if not chunk.grips:
+        return True  # no repository brings the user's memory, or a file outside of the project
+    if not chunk.citations:
         return bool(chunk.heading) and heading_words(chunk.heading) in own
     lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
     return all(bullet_words(line) in own for line in lines if line.strip())
 
 
 def lay_out(pointers: Sequence[Pointer]) -> str:
-    """The pointers as a statement of facts, at most `MOST_CHARACTERS` long; empty for none."""
+    """Return the pointers as one statement of at most `MOST_CHARACTERS`, or "" if there are none."""
     text = ""
     room = MOST_CHARACTERS - len(_OPENING) - len(_CLOSING)
     for pointer in pointers:
@@ -108,11 +108,10 @@ def lay_out(pointers: Sequence[Pointer]) -> str:
 def _pointer(result: Result) -> Pointer:
     chunk = result.chunk
     heading = chunk.heading or chunk.content
-    if chunk.grips:  # a bullet says more than the heading of its session
+    if chunk.citations:  # a bullet tells more than the heading of its session
         heading = LEADING_HEADINGS.sub("", chunk.content).removeprefix("- ")
-    # It may be a stranger's text: one line, no control characters, nothing that ends the quotation.
+    # A stranger may have written it: no control characters, and nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)
-    plain = " ".join(_QUOTES.sub('"', plain).split())
-    if len(plain) > HEADING_CHARACTERS:
-        plain = plain[: HEADING_CHARACTERS - 1].rstrip() + "…"
-    return Pointer(result.id, chunk.date, plain)
+    return Pointer(
+        result.id, chunk.date, one_line(_QUOTES.sub('"', plain), HEADING_CHARACTERS)
+    )

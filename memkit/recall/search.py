@@ -7,23 +7,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import EmbeddingError
-from memkit.index.chunk import Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
 from memkit.index.snapshot import Snapshot
-from memkit.recall import boosts, fusion
-from memkit.recall.answers import Answer, Result, SearchRequest
-from memkit.recall.budget import fill
+from memkit.recall import fusion
 from memkit.recall.corpus import Corpus
-from memkit.recall.filters import mask
-from memkit.recall.relevance import relevance
-from memkit.recall.selection import select
+from memkit.recall.fusion import Scores
+from memkit.recall.results import Answer, Filters, Result, SearchRequest, fill, is_at
 from memkit.settings.load import SearchSettings
 
 if TYPE_CHECKING:
@@ -31,31 +27,42 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+DOMAIN_BOOST = 1.3
+"""Factor for a chunk about the domain of the file being edited."""
+
+INSTRUCTION_BOOST = 1.2
+"""Factor for a chunk of an `*.instructions.md`."""
+
+UNVERIFIED_FACTOR = 0.7
+"""Factor for a bullet whose text its turns do not prove."""
+
 MOST_FILLED = 1000
-"""How many results are looked at to fill a budget."""
+"""The number of results to consider for a budget."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """All that is known of all chunks for one question; `allowed` are those that may be results.
-
-    `best` is the best relevance among what passes the filters; `problem` is empty, or says why there is
-    no dense side.
-    """
+    """Everything about all chunks for one question; `allowed` chunks may become results."""
 
     arms: fusion.Arms
     ranking: fusion.Ranking
-    context: fusion.Scores
-    relevance: fusion.Scores
-    boosts: fusion.Scores
+    context: Scores
+    relevance: Scores
+    boosts: Scores
     exact: NDArray[np.bool_] | None
-    scores: fusion.Scores
+    scores: Scores
     allowed: NDArray[np.bool_]
     best: float
     problem: str
 
 
 class Searcher:
-    """Answers questions about one project or several. Holds snapshots and model, so ask it often."""
+    """Answers questions about one project or several. It holds snapshots and model: ask it often.
+
+        searcher = open_searcher(project, home, settings)
+        for result in searcher.search("which port does staging use").results:
+            print(result.id, result.chunk.content)
+    """
 
     def __init__(
         self,
@@ -65,9 +72,9 @@ class Searcher:
         notes: Sequence[str] = (),
         names: Mapping[str, str] | None = None,
     ) -> None:
-        """`embedder` is None for answers by words alone; `notes` say what all answers lack.
+        """Search by words alone if `embedder` is None; `notes` are what every answer lacks.
 
-        `names` says by root what a project is called, by default as its directory.
+        `names` maps the root of a project to its name; the default is the name of the directory.
         """
         self.corpus = memory if isinstance(memory, Corpus) else None
         if memory and not isinstance(memory, Corpus):
@@ -75,14 +82,15 @@ class Searcher:
         self.settings = settings
         self.embedder = embedder
         self.notes = list(notes)
+        self.weights = fusion.WEIGHTS
         self._names = names or {}
 
     def search(self, query: str, k: int | None = None) -> Answer:
-        """The `k` best chunks for `query`."""
+        """Return the `k` best chunks for `query`."""
         return self.answer(SearchRequest(query, k))
 
     def answer(self, request: SearchRequest) -> Answer:
-        """The results that `request` asks for."""
+        """Return the results that `request` asks for."""
         started = time.perf_counter()
         results: list[Result] = []
         notes, best = self.notes, 0.0
@@ -93,19 +101,18 @@ class Searcher:
             least = self.settings.best_relevance if request.minimum is None else request.minimum
             if best >= least:
                 results = list(self._results(self.corpus, found, request))
-        took = round((time.perf_counter() - started) * 1000, 3)
         return Answer(
             query=request.query,
             mode=self.settings.mode,
             degraded="; ".join(notes),
-            took_ms=took,
+            took_ms=round((time.perf_counter() - started) * 1000, 3),
             results=results,
             best=best,
             chunks=0 if self.corpus is None else len(self.corpus),
         )
 
     def _find(self, corpus: Corpus, request: SearchRequest) -> _Found:
-        query = request.query
+        query, mode = request.query, self.settings.mode
         lexical, passages, coverage = corpus.lexical(query)
         dense, nearest, problem = None, None, ""
         if self.embedder is not None and corpus.has_vectors:
@@ -115,79 +122,68 @@ class Searcher:
                 logger.warning("%s", error)
                 problem = f"searched by words alone: {error}"
         recency = np.zeros(len(corpus))
-        if self.settings.mode == "weighted" or self.settings.recency_boost:
-            recency = boosts.recency(corpus, self.settings.half_life_days, date.today())
+        if mode == "weighted" or self.settings.recency_boost:
+            recency = recency_of(corpus, self.settings.half_life_days, date.today())
         arms = fusion.Arms(lexical, passages, dense, recency)
-        ranking = fusion.fuse(arms, corpus.layout, self.settings)
+        ranking = fusion.fuse(arms, corpus.layout, mode, self.weights)
         context = ranking.scores
-        if self.settings.mode != "context":
-            context = fusion.context(arms, corpus.layout, self.settings).scores
-        factors = boosts.boosts(corpus, self.settings, request.file, recency)
-        scores = ranking.scores * factors
+        if mode != "context":
+            context = fusion.context(arms, corpus.layout, self.weights).scores
+        boosts = boosts_of(corpus, self.settings, request.file, recency)
+        scores = ranking.scores * boosts
         allowed, is_found = mask(request.filters, corpus), ranking.found
         exact = corpus.holders(query)
         if exact is not None and exact.any():
-            # A question that is one name is answered by what holds the name, whatever else is like it.
+            # A question that is one name is answered first by the chunks that hold it.
             scores = scores + np.where(exact, 2 * scores.max() + 1, 0.0)
             is_found = is_found | exact
-        relevant = relevance(coverage, nearest)
+        relevant = fusion.relevance(coverage, nearest)
         best = round(float(relevant[allowed].max(initial=0.0)), 4)
         allowed &= is_found
         if request.minimum is not None:
             allowed &= relevant >= request.minimum
         return _Found(
-            arms, ranking, context, relevant, factors, exact, scores, allowed, best, problem
+            arms, ranking, context, relevant, boosts, exact, scores, allowed, best, problem
         )
 
     def _results(self, corpus: Corpus, found: _Found, request: SearchRequest) -> Iterator[Result]:
         size = MOST_FILLED if request.budget else request.k or self.settings.k
-        cost = self.settings.repeat_cost if self.settings.mode == "context" else 0.0
+        cost = self.weights.repeat_cost if self.settings.mode == "context" else 0.0
         entries = corpus.columns["entry"]
-        places, scores = select(found.scores, entries, found.allowed, size, cost)
-        final = dict(zip(places.tolist(), scores.tolist(), strict=True))
+        places, scores = fusion.select(found.scores, entries, found.allowed, size, cost)
+        final: dict[int, float] = dict(zip(places.tolist(), scores.tolist(), strict=True))
         ranked = ((n, corpus.chunk(n)) for n in final)
         for position, chunk in fill(ranked, request.budget) if request.budget else ranked:
-            explanation = _explain(found, position, final[position]) if request.explain else {}
-            yield self._result(corpus, found, position, chunk, final[position], explanation)
-
-    def _result(
-        self,
-        corpus: Corpus,
-        found: _Found,
-        position: int,
-        chunk: Chunk,
-        score: float,
-        explanation: dict[str, Any],
-    ) -> Result:
-        dense = found.arms.dense
-        root = corpus.root(position)
-        return Result(
-            id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
-            root=root,
-            project=self._names.get(root) or Path(root).name,
-            score=_rounded(score),
-            relevance=round(float(found.relevance[position]), 4),
-            chunk=chunk,
-            lexical=_rounded(found.arms.lexical[position]),
-            dense=None if dense is None or np.isnan(dense[position]) else _rounded(dense[position]),
-            context=_rounded(found.context[position]),
-            explanation=explanation,
-        )
+            dense = None if found.arms.dense is None else found.arms.dense[position]
+            root = corpus.root(position)
+            yield Result(
+                id=corpus.id(position)[:SHOWN_ID_CHARACTERS],
+                root=root,
+                project=self._names.get(root) or Path(root).name,
+                score=_rounded(final[position]),
+                relevance=round(float(found.relevance[position]), 4),
+                chunk=chunk,
+                lexical=_rounded(found.arms.lexical[position]),
+                dense=None if dense is None or np.isnan(dense) else _rounded(dense),
+                context=_rounded(found.context[position]),
+                explanation=_explain(found, position, final[position]) if request.explain else {},
+            )
 
 
 def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:
-    """What the score at `position`, which is `score` in the end, is made of."""
+    """Return the parts of the final `score` of the chunk at `position`."""
     arms = {"lexical": found.arms.lexical}
     if found.arms.dense is not None and not np.isnan(found.arms.dense[position]):
         arms["dense"] = found.arms.dense
+    ranked = {
+        name: {
+            "rank": 1 + int(np.count_nonzero(arm > arm[position])),
+            "score": _rounded(arm[position]),
+        }
+        for name, arm in arms.items()
+    }
     return {
-        **{
-            name: {
-                "rank": 1 + int(np.count_nonzero(arm > arm[position])),
-                "score": _rounded(arm[position]),
-            }
-            for name, arm in arms.items()
-        },
+        **ranked,
         "passage": _rounded(found.arms.passages[position]),
         **{name: _rounded(part[position]) for name, part in found.ranking.parts.items()},
         "boost": _rounded(found.boosts[position]),
@@ -198,3 +194,56 @@ def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:
 
 def _rounded(value: float | np.float64) -> float:
     return round(float(value), 6)
+
+
+def mask(filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
+    """Return which chunks of `corpus` meet the filters."""
+    allowed = np.ones(len(corpus), bool)
+    days = corpus.columns["day"]
+    if filters.since:
+        allowed &= days >= filters.since.toordinal()
+    if filters.until:
+        allowed &= (days <= filters.until.toordinal()) & (days > 0)
+    if filters.session:
+        allowed &= corpus.where("session", lambda name: name.startswith(filters.session))
+    if filters.branch:
+        allowed &= corpus.where("branch", lambda name: name == filters.branch)
+    if filters.kind:
+        allowed &= corpus.where("kind", lambda name: name == filters.kind)
+    if filters.path:
+        path = filters.path.removeprefix("./").rstrip("/")
+        allowed &= corpus.where("source", lambda name: is_at(name, path))
+    return allowed
+
+
+def recency_of(corpus: Corpus, half_life_days: float, today: date) -> Scores:
+    """Return 1 for an entry of today, one half after `half_life_days`, and 0 without a date."""
+    days = corpus.columns["day"]
+    ages = np.maximum(0, today.toordinal() - days)
+    result: Scores = np.where(days > 0, 0.5 ** (ages / half_life_days), 0.0)
+    return result
+
+
+def boosts_of(corpus: Corpus, settings: SearchSettings, file: str, recency: Scores) -> Scores:
+    """Return a factor for each chunk; `file` is the file being edited, relative to the project, or ""."""
+    factors = np.ones(len(corpus))
+    factors[corpus.where("kind", lambda kind: kind == "instruction")] *= INSTRUCTION_BOOST
+    factors[corpus.where("kind", lambda kind: kind == "unverified")] *= UNVERIFIED_FACTOR
+    if file:
+        factors[_in_domain(corpus, settings.domains, file)] *= DOMAIN_BOOST
+    return factors * (1 + settings.recency_boost * recency)
+
+
+def _in_domain(corpus: Corpus, domains: Sequence[str], file: str) -> NDArray[np.bool_]:
+    """Return which chunks are about the part of the code that `file` belongs to.
+
+    `domains` names a directory of the memory for a directory of the code; the innermost one that
+    holds `file` counts. Without one, a chunk's own directory must have the name of one of the file's.
+    """
+    pairs = [tuple(part.strip("/ ") for part in one.partition("=")[::2]) for one in domains]
+    fitting = [(len(code), memory) for code, memory in pairs if is_at(file, code)]
+    if fitting:
+        _, memory = max(fitting, key=lambda pair: pair[0])
+        return corpus.where("source", lambda source: is_at(source, memory))
+    directories = PurePosixPath(file).parent.parts
+    return corpus.where("domain", lambda domain: domain in directories)

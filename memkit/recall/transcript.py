@@ -1,11 +1,13 @@
-"""Depth L3: the original exchange, from Claude Code's own transcript or, once that is gone, the archive."""
+"""Depth L3: the original exchange, from Claude Code's transcript or, once that is gone, from the archive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memkit import anchors
 from memkit.archive.archive import Archive
@@ -15,45 +17,24 @@ from memkit.claude_code.exchange import Message, message_of, redacted_again
 from memkit.claude_code.files import client_projects
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
-from memkit.errors import AmbiguousIdError, NotFoundError
+from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
+from memkit.hook.own_entries import OwnEntries, heading_words
 from memkit.hook.project import Project
+from memkit.index.chunk import Chunk
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 
-
-def find_transcript(home: Home, session: str) -> Path | None:
-    """The transcript of the session whose id is, or begins with, `session`; None if it is gone.
-
-    Looks where memkit saw the session, then in the client's own folder. Raises `AmbiguousIdError`.
-    """
-    if not session:
-        return None
-    known = {
-        Path(state.transcript)
-        for state in Sessions(home)
-        if state.transcript and anchors.safe(state.id).startswith(session)
-    }
-    found = {path for path in known if path.is_file()}
-    if not found and "/" not in session:
-        pattern = f"*/{_escape(session)}*.jsonl"
-        found = set(client_projects().glob(pattern)) if client_projects().is_dir() else set()
-    exact = {path for path in found if path.stem == session}
-    found = exact or found
-    if len({path.stem for path in found}) > 1:
-        shown = ", ".join(sorted(path.stem for path in found)[:5])
-        raise AmbiguousIdError(f"the session {session!r} fits several: {shown}")
-    return min(found) if found else None
-
-
-def _escape(text: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
+_REFUSAL = (
+    "a Claude Code session can read only its own project's memory; "
+    "the user can run this command in a terminal"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """Where the exchanges of a session are: in the transcript at `path`, or in the archive's file.
+    """The exchanges of a session: in the transcript at `path`, or in the archive's file.
 
-    What is `forgotten` is not shown, though the client's transcript may still hold it.
+    Turns that are `forgotten` are not shown, though Claude Code's transcript may still hold them.
     """
 
     session: str
@@ -61,39 +42,43 @@ class Original:
     archive: Archive | None = None
     forgotten: Forgotten = NOTHING
 
-    def find_turn(self, turn: str) -> str:
-        """The id of the turn whose id, prompt id or uuid is, or begins with, `turn`.
+    @property
+    def damaged_bytes(self) -> int:
+        """The number of bytes of the archive's file that cannot be read."""
+        return self.archive.damaged(self.session) if self.archive is not None else 0
 
-        Raises `NotFoundError`, `AmbiguousIdError`, `TranscriptError` or `ArchiveError`.
+    def find_turn(self, turn: str) -> str:
+        """Return the id of the turn whose id, prompt id, or uuid begins with `turn`.
+
+        Raise `NotFoundError`, `AmbiguousIdError`, `TranscriptError`, or `ArchiveError`.
         """
         if self.archive is None:
             return find_turn(self.path, turn, self.forgotten).id
         try:
             return _named(self.archive.turns(self.session), turn, self.path).id
         except NotFoundError as error:
-            if damaged := self.archive.damaged(self.session):
+            if damaged := self.damaged_bytes:
                 raise NotFoundError(f"{error}; {damaged:,} bytes of it cannot be read") from error
             raise
 
     def missing(self, turns: Iterable[str]) -> list[str]:
-        """Those of `turns` that cannot be read, because the archive's file is damaged."""
-        if self.archive is None or not self.archive.damaged(self.session):
+        """Return those of `turns` that a damaged archive has lost."""
+        if self.archive is None or not self.damaged_bytes:
             return []
         kept = {turn.id for turn in self.archive.turns(self.session)}
         return [turn for turn in turns if turn not in kept]
 
     def checked_out(self, home: Home, turn: str) -> tuple[str, str]:
-        """The branch and commit of the turn with that id, as far as transcript and archive tell."""
-        kept = {one.id: one for one in Archive(home).turns(self.session)}.get(turn)
-        commit = kept.commit if kept is not None else ""
-        if kept is None and self.archive is None:
-            return find_turn(self.path, turn).branch, commit
-        return kept.branch if kept is not None else "", commit
+        """Return the branch and the commit of the turn with that id, "" for what is not known."""
+        for kept in Archive(home).turns(self.session):
+            if kept.id == turn:
+                return kept.branch, kept.commit
+        return (find_turn(self.path, turn).branch if self.archive is None else ""), ""
 
     def messages(self, redact: Callable[[str], str]) -> Iterator[Message]:
-        """All that was said, in order, redacted (the archive again: there may be new patterns).
+        """Yield all messages in order, redacted; archived ones again, with today's patterns.
 
-        Raises `TranscriptError` or `ArchiveError`.
+        Raise `TranscriptError` or `ArchiveError`.
         """
         if self.archive is None:
             yield from read_messages(self.path, redact, self.forgotten)
@@ -103,37 +88,183 @@ class Original:
                 yield redacted_again(message, redact)
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The messages of a session, or those around one `turn` ("" for all).
+
+    `missing` lists remembered turns that a damaged archive has lost.
+    """
+
+    original: Original
+    turn: str
+    messages: list[Message]
+    branch: str
+    commit: str
+    missing: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the exchange as `memkit transcript --json` prints it."""
+        archived = self.original.archive is not None
+        return {
+            "session": self.original.session,
+            "transcript": None if archived else str(self.original.path),
+            "archived": archived,
+            "turn": self.turn or None,
+            "branch": self.branch,
+            "commit": self.commit,
+            "damaged_bytes": self.original.damaged_bytes,
+            "missing": self.missing,
+            "messages": [message.as_dict() for message in self.messages],
+        }
+
+
+def find_transcript(home: Home, session: str) -> Path | None:
+    """Return the transcript of the session whose id begins with `session`, None if it is gone.
+
+    Look where memkit saw the session, then in Claude Code's folder. Raise `AmbiguousIdError`.
+    """
+    if not session:
+        return None
+    seen = {
+        Path(state.transcript)
+        for state in Sessions(home)
+        if state.transcript and anchors.safe(state.id).startswith(session)
+    }
+    found = {path for path in seen if path.is_file()}
+    if not found and "/" not in session and client_projects().is_dir():
+        found = set(client_projects().glob(f"*/{glob.escape(session)}*.jsonl"))
+    found = {path for path in found if path.stem == session} or found
+    if len({path.stem for path in found}) > 1:
+        shown = ", ".join(sorted(path.stem for path in found)[:5])
+        raise AmbiguousIdError(f"the session {session!r} fits several: {shown}")
+    return min(found) if found else None
+
+
 def find_original(home: Home, session: str) -> Original | None:
-    """The transcript of the session whose id is, or begins with, `session`, else what the archive has of
-    it; None if neither has it. Raises `AmbiguousIdError`.
+    """Return the transcript of the session whose id begins with `session`, else its archive, else None.
+
+    Raise `AmbiguousIdError`, `DamagedFileError`.
     """
     path = find_transcript(home, session)
-    return original_at(home, path) if path is not None else find_archived(home, session)
-
-
-def original_at(home: Home, path: Path) -> Original:
-    """The session whose transcript is the file at `path`. Raises `DamagedFileError`."""
-    return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
-
-
-def is_told_of(home: Home, project: Project, session: str) -> bool:
-    """Whether memkit's own records say that the session was one of the project."""
-    if any(state.id == session and state.project == project.root for state in Sessions(home)):
-        return True
-    return any(turn.project == project.root for turn in Archive(home).turns(session))
-
-
-def find_archived(home: Home, session: str) -> Original | None:
-    """What the archive has of a session; see `find_original`."""
+    if path is not None:
+        return original_at(home, path)
     archive = Archive(home)
     found = archive.find(session)
     return Original(found, archive.path(found), archive) if found is not None else None
 
 
-def find_turn(path: Path, turn: str, forgotten: Forgotten = NOTHING) -> Turn:
-    """The turn of a transcript whose id, prompt id or uuid is, or begins with, `turn`.
+def original_at(home: Home, path: Path) -> Original:
+    """Return the session whose transcript is the file at `path`. Raise `DamagedFileError`."""
+    return Original(path.stem, path, forgotten=Tombstones(home).forgotten())
 
-    One that is `forgotten` is not found. Raises `NotFoundError` or `AmbiguousIdError`.
+
+def locate(
+    home: Home,
+    project: Project,
+    session: str | None,
+    turn: str | None,
+    chunks: Callable[[], Sequence[Chunk]],
+    *,
+    other_projects: bool = True,
+) -> Original:
+    """Return a session by id, its first characters, or the path of a transcript.
+
+    Without a name, return the session that holds `turn`, or the latest session of the project. `chunks`
+    returns the project's indexed memory. Raise `NotFoundError`, `AmbiguousIdError`, and without
+    `other_projects` `MemkitError` for a session of another project.
+    """
+    is_path = session is not None and (session.endswith(".jsonl") or "/" in session or os.sep in session)
+    if is_path and not other_projects:  # it may be any file
+        raise MemkitError(_REFUSAL)
+    if session is None and turn is not None:
+        session = _session_of(turn, project, chunks())
+    if session is None:
+        original = _latest(home, project, chunks)
+    elif is_path and Path(session).is_file():
+        original = original_at(home, Path(session))
+    else:
+        name = Path(session).stem if is_path else session
+        found = find_original(home, name)
+        if found is None or (is_path and found.session != name):
+            raise NotFoundError(
+                f"no such transcript: {session}"
+                if is_path
+                else f"no transcript of session {session!r} on this machine (Claude Code deletes them after "
+                "cleanupPeriodDays, by default 30), and none in memkit's archive"
+            )
+        original = found
+    if not other_projects and not _belongs_to(home, project, original.session, chunks):
+        raise MemkitError(_REFUSAL)
+    return original
+
+
+def _session_of(turn: str, project: Project, chunks: Iterable[Chunk]) -> str:
+    for chunk in chunks:
+        if chunk.session and any(name.startswith(turn) for name in chunk.turns):
+            return chunk.session
+    raise NotFoundError(f"no turn {turn!r} in the memory of {project.root}; name its session")
+
+
+def _latest(home: Home, project: Project, chunks: Callable[[], Sequence[Chunk]]) -> Original:
+    own = [
+        Path(state.transcript)
+        for state in Sessions(home)
+        if state.project == project.root and Path(state.transcript).is_file()
+    ]
+    if own:
+        return original_at(home, max(own, key=lambda path: path.stat().st_mtime))
+    # Only the memory knows the project of an imported session, or of one whose transcript is gone.
+    for session in dict.fromkeys(chunk.session for chunk in reversed(chunks())):
+        if found := find_original(home, session):
+            return found
+    raise NotFoundError(f"no session of {project.root} is known; name one, or a path")
+
+
+def is_recorded(home: Home, project: Project, session: str) -> bool:
+    """Return whether memkit's own records assign the session to the project."""
+    if any(state.id == session and state.project == project.root for state in Sessions(home)):
+        return True
+    return any(turn.project == project.root for turn in Archive(home).turns(session))
+
+
+def _belongs_to(
+    home: Home, project: Project, session: str, chunks: Callable[[], Sequence[Chunk]]
+) -> bool:
+    """Return whether memkit's records, or memory that this home wrote, assign the session to the project.
+
+    Other memory proves nothing: a repository can bring anchors that name any session.
+    """
+    if is_recorded(home, project, session):
+        return True
+    named = [chunk for chunk in chunks() if chunk.session == session]
+    own = OwnEntries(home, project.root) if named else ()
+    return any(heading_words(chunk.heading) in own for chunk in named)
+
+
+def read_exchange(
+    home: Home,
+    original: Original,
+    turn: str | None,
+    context: int,
+    redact: Callable[[str], str],
+    chunks: Callable[[], Sequence[Chunk]],
+) -> Exchange:
+    """Return all of a session, or one turn with `context` messages before and after it."""
+    found = original.find_turn(turn) if turn else ""
+    messages = original.messages(redact)
+    branch, commit = original.checked_out(home, found) if found else ("", "")
+    missing: list[str] = []
+    if original.damaged_bytes:
+        own = (chunk.turns for chunk in chunks() if chunk.session == original.session)
+        missing = original.missing(dict.fromkeys(name for turns in own for name in turns))
+    chosen = around(messages, found, context) if found else list(messages)
+    return Exchange(original, found, chosen, branch, commit, missing)
+
+
+def find_turn(path: Path, turn: str, forgotten: Forgotten = NOTHING) -> Turn:
+    """Return the turn of a transcript whose id, prompt id, or uuid begins with `turn`.
+
+    A `forgotten` turn is not found. Raise `NotFoundError` or `AmbiguousIdError`.
     """
     turns = read_turns(Transcript(path))
     return _named((one for one in turns if not _is_gone(one, forgotten)), turn, path)
@@ -167,11 +298,9 @@ def _named(turns: Iterable[_AnyTurn], turn: str, path: Path) -> _AnyTurn:
 def read_messages(
     path: Path, redact: Callable[[str], str], forgotten: Forgotten = NOTHING
 ) -> Iterator[Message]:
-    """All that was said in a transcript, in order, redacted; entries repeated by a resume once.
+    """Yield the messages of a transcript in order, redacted; an entry that a resume repeats once.
 
-    Turns that are `forgotten`, or left `<private>` open, are left out.
-
-    Raises `TranscriptError`.
+    Leave out turns that are `forgotten`, and turns with an open `<private>`. Raise `TranscriptError`.
     """
     turns = iter(read_turns(Transcript(path)))
     current: Turn | None = None
@@ -192,8 +321,8 @@ def read_messages(
             yield message
 
 
-def around(messages: Iterator[Message], turn: str, context: int) -> list[Message]:
-    """The messages of a turn with `context` messages before and after it."""
+def around(messages: Iterable[Message], turn: str, context: int) -> list[Message]:
+    """Return the messages of a turn with `context` messages before and after it."""
     before: list[Message] = []
     own: list[Message] = []
     after = 0

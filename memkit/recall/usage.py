@@ -1,9 +1,6 @@
-"""What was shown, what was asked for then, and that something was searched for: a line each in
-`log/events.jsonl`. Of a search the time alone, never the question.
+"""Counts of searches, pointers, and expands: one line each in `log/events.jsonl`.
 
-`memkit status` and `memkit stats` count them.
-
-Standard library only, Python 3.9 syntax.
+A search leaves its time only, never the question. `memkit status` and `memkit stats` count the lines.
 """
 
 from __future__ import annotations
@@ -19,12 +16,13 @@ from memkit.paths import Home
 from memkit.state import parse_json
 
 MOST_BYTES = 1024 * 1024
-"""A log that is longer becomes `events.jsonl.1`, in place of the one before."""
+"""A longer log becomes `events.jsonl.1` and replaces the previous one."""
 
 
 class RecallUsage(NamedTuple):
-    """How often something was searched for, pointers were `given`, and one of them was `followed` by an
-    expand. `first` is the time (seconds since the epoch) of the oldest event that is counted.
+    """The number of searches, of pointers `given`, and of pointers that an expand `followed`.
+
+    `first` is the time of the oldest event that counts, in seconds since the epoch.
     """
 
     searches: int
@@ -34,7 +32,7 @@ class RecallUsage(NamedTuple):
 
 
 def note(home: Home, event: str, ids: Sequence[str] = ()) -> None:
-    """Add an event: `search`, or `pointers` or `expand` with the entries it is about. Raises `OSError`."""
+    """Log an event: `search`, or `pointers` or `expand` with the ids of its entries. Raise `OSError`."""
     make_private_directory(home.log)
     path = home.events_file
     if os.path.exists(path) and os.path.getsize(path) > MOST_BYTES:
@@ -42,42 +40,41 @@ def note(home: Home, event: str, ids: Sequence[str] = ()) -> None:
     line = json.dumps({"time": round(time.time(), 3), "event": event, "ids": list(ids)}) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
     try:
-        os.write(
-            descriptor, line.encode("ascii")
-        )  # in one call: two processes do not mix their lines
+        os.write(descriptor, line.encode("ascii"))  # one call: lines of two processes do not mix
     finally:
         os.close(descriptor)
 
 
 def usage(home: Home, since: float = 0.0) -> RecallUsage:
-    """What the log holds, from `since` (seconds since the epoch) on."""
+    """Return the counts of the log from `since` (seconds since the epoch) on."""
     searches = given = followed = 0
     first: float | None = None
-    waiting: list[list[str]] = []
+    open_pointers: list[list[str]] = []
     for event in _read(home):
         when = event.get("time")
-        if isinstance(when, (int, float)):
-            if when < since:
-                continue
-            first = when if first is None else min(first, when)
-        elif since:
+        if not isinstance(when, (int, float)):
+            when = None
+        if since and (when is None or when < since):
             continue
+        if when is not None:
+            first = when if first is None else min(first, when)
         ids = [name for name in event.get("ids", []) if isinstance(name, str)]
-        if event.get("event") == "search":
+        kind = event.get("event")
+        if kind == "search":
             searches += 1
-        elif event.get("event") == "pointers":
+        elif kind == "pointers":
             given += 1
-            waiting.append(ids)
-        elif event.get("event") == "expand":
-            rest = [own for own in waiting if not _names_one_of(ids, own)]
-            followed += len(waiting) - len(rest)
-            waiting = rest
+            open_pointers.append(ids)
+        elif kind == "expand":
+            rest = [shown for shown in open_pointers if not _share_id(ids, shown)]
+            followed += len(open_pointers) - len(rest)
+            open_pointers = rest
     return RecallUsage(searches, given, followed, first)
 
 
-def _names_one_of(asked: list[str], shown: list[str]) -> bool:
-    """Whether an id that was asked for is the beginning of one that was shown, or goes on from it."""
-    pairs = ((one, other) for one in asked for other in shown)
+def _share_id(some: list[str], others: list[str]) -> bool:
+    """Return whether an id of the one list is the beginning of an id of the other."""
+    pairs = ((one, other) for one in some for other in others)
     return any(one and (one.startswith(other) or other.startswith(one)) for one, other in pairs)
 
 

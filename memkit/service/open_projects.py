@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memkit.errors import MemkitError, NoDescriptorsError
+from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import open_snapshot
-from memkit.index.catalog import also_searched, index_key, project_names
+from memkit.index.catalog import index_key
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
+from memkit.recall.open import combine
 from memkit.recall.search import Searcher
 from memkit.service.listener import NotHereError
 from memkit.settings.load import SearchSettings, Settings
@@ -134,28 +135,21 @@ class OpenProjects:
         `search` decides how it ranks. Raise `MemkitError` if there is no index and none can be made.
         """
         notes: list[str] = []
-        snapshots = [self._open(project, settings, wait_seconds, notes)]
-        for other in also_searched(project, self._home, search, all_projects=all_projects):
-            try:
-                own = self._settings_of(other)
-                snapshots.append(self._open(other, own, wait_seconds, notes))
-            except NoDescriptorsError:  # nothing more can be opened
-                raise
-            except (MemkitError, OSError) as error:  # one project's trouble is not another's
-                notes.append(f"without {other.root}: {error}")
-        found = [snapshot for snapshot in snapshots if snapshot is not None]
-        if not found:
-            return Searcher([], search, None)
-        embedder: Embedder | None = None
-        if search.mode != "lexical":
-            embedder, problem = self._models.find(settings.embedding)
-            if problem:
-                notes.append(f"searched by words alone: {problem}")
-        missing = sum(snapshot.missing for snapshot in found)
-        if missing and embedder is not None:
-            notes.append(f"searched {missing} chunks by words alone: not embedded yet")
-        names = project_names(self._home, (snapshot.root for snapshot in found))
-        return Searcher(self._corpus(found), search, embedder, notes, names)
+
+        def open_one(one: Project) -> Snapshot | None:
+            own = settings if one == project else self._settings_of(one)
+            return self._open(one, own, wait_seconds, notes)
+
+        return combine(
+            project,
+            self._home,
+            search,
+            open_one,
+            lambda: self._models.find(settings.embedding),
+            notes,
+            all_projects=all_projects,
+            make_corpus=self._corpus,
+        )
 
     def _open(
         self, project: Project, settings: Settings, wait_seconds: float, notes: list[str]

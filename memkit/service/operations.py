@@ -29,8 +29,8 @@ from memkit.index.chunk import digest
 from memkit.ipc import spool
 from memkit.paths import Home
 from memkit.recall import usage
-from memkit.recall.answers import SearchRequest
 from memkit.recall.pointers import find_pointers, lay_out, written_by
+from memkit.recall.results import SearchRequest
 from memkit.service.jobs import Job, JobContext, JobState, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects

@@ -11,13 +11,14 @@ from msgspec import inspect
 
 from memkit.errors import ConfigError, SettingError
 from memkit.settings import Settings
+from memkit.settings.search import REMOVED as REMOVED_FROM_SEARCH
 from memkit.state import parse_json
 from memkit.text import shorten
 
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
 
-REMOVED: dict[str, str] = {}
+REMOVED: dict[str, str] = {**REMOVED_FROM_SEARCH}
 """Settings of earlier versions, as `section.name`, with what to do instead. They are reported and ignored."""
 
 Key = tuple[str, str]

@@ -1,1 +1,1 @@
-"""What a memory adds up to: counts of its days, use and cost, the room it takes. Prints nothing."""
+"""Statistics of a memory: its days, use, cost, and size. Prints nothing."""

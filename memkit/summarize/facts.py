@@ -20,10 +20,10 @@ from memkit.journal.markup import cut_middle
 from memkit.llm.errors import UnusableReplyError
 from memkit.llm.model import Task
 from memkit.paths import MEMORY_DIRECTORY, Home
-from memkit.recall.budget import estimate_tokens
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import clean_sentence, is_proved
 from memkit.summarize.prompt import as_data, list_schema, own_instructions
+from memkit.text import estimate_tokens
 
 TOOL = "record_facts"
 
@@ -61,7 +61,7 @@ class EntrySelection:
 
     def admits(self, chunk: Chunk) -> bool:
         """Whether `chunk` is selected."""
-        from memkit.recall.filters import is_at  # imports numpy
+        from memkit.recall.results import is_at
 
         if (self.since or self.until) and not chunk.date:
             return False
@@ -177,7 +177,7 @@ def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
 
 
 def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> SourceEntry:
-    citations = Citations(grips=chunk.grips, turns=chunk.turns)
+    citations = Citations(grips=chunk.citations, turns=chunk.turns)
     if not citations:
         shown = chunk.id(settings.embedding.model)[:SHOWN_ID_CHARACTERS]
         citations = Citations(chunks=(shown,))

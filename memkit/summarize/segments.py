@@ -19,8 +19,8 @@ from memkit.errors import ArchiveError
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
-from memkit.recall.budget import CHARACTERS_PER_TOKEN, estimate_tokens
 from memkit.settings import SummarizeSettings
+from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,9 @@ from memkit.capture.capture import Capture
 from memkit.claude_code.omitted import asks_memory
 from memkit.hook.session_facts import prompt_hint, session_facts
 from memkit.paths import Home
-from memkit.recall.answers import SearchRequest
-from memkit.recall.layout import lay_out
 from memkit.recall.pointers import find_pointers
 from memkit.recall.pointers import lay_out as lay_out_pointers
+from memkit.recall.results import SearchRequest, lay_out
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.memory import Memory, make_memory

@@ -196,7 +196,7 @@ class TestTranscript:
         path.unlink()
         lost = turns[place].id
         shown = run(imported, "transcript", SESSION)
-        assert f"bytes of this archive cannot be read, turns {lost} among it" in shown.errors
+        assert f"bytes of this archive cannot be read, including turns {lost}" in shown.errors
         told = run(imported, "transcript", SESSION, "--json").json
         assert told["missing"] == [lost]
         assert {one["turn"] for one in told["messages"]} == {turn.id for turn in turns} - {lost}
@@ -373,7 +373,7 @@ class TestInASession:
             ("search", "--all-projects", "port"),
             ("search", "--project", there, "port"),
             ("expand", "--project", there, "00"),
-            ("grip", "--project", there, "00"),
+            ("cite", "--project", there, "00"),
             ("transcript", "--project", there),
             ("transcript", str(transcript)),
             ("transcript", "./x.jsonl"),
@@ -423,4 +423,4 @@ class TestInASession:
             refused = run(own, "transcript", *arguments)
             assert "say bbbb" not in refused.output
             assert "only its own project" in refused.complaint
-        assert "say bbbb" not in run(own, "grip", "cccc").output
+        assert "say bbbb" not in run(own, "cite", "cccc").output

@@ -95,7 +95,7 @@ def test_dry_run_writes_nothing(run: Run, fresh: Memory, claude: Path) -> None:
 def test_since(run: Run, fresh: Memory, claude: Path) -> None:
     assert run(fresh, "import", "--since", "2026-11-21", "--json").json["turns"] == 0
     assert run(fresh, "import", "--since", "2026-11-20", "--json").json["turns"] == 3
-    assert "is no day" in run(fresh, "import", "--since", "someday").complaint
+    assert "is not a day" in run(fresh, "import", "--since", "someday").complaint
 
 
 def test_a_project_by_its_path(run: Run, fresh: Memory, claude: Path, tmp_path: Path) -> None:

@@ -321,7 +321,7 @@ def test_explained_to_scripts(run: Run, varied: Memory) -> None:
         assert said["lexical"]["score"] == result["scores"]["lexical"]
         assert said["dense"]["score"] == result["scores"]["dense"]
         assert said["identifier"] is False
-        assert {"passage", "own", "neighbours", "session"} <= said.keys()
+        assert {"passage", "own", "neighbors", "session"} <= said.keys()
         assert (said["boost"] > 1) == (result["kind"] == "instruction")
     assert "explanation" not in results(run, varied)[0]
 

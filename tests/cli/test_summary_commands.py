@@ -73,20 +73,20 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     assert journal(fresh).count("grip:") == 2
     found = run(fresh, "search", "staging gateway port", "--json").json["results"]
     summary = next(one for one in found if one["kind"] == "summary")
-    (grip,) = summary["grips"]
+    (grip,) = summary["citations"]
 
-    proof = run(fresh, "grip", grip[:5], "--json").json
+    proof = run(fresh, "cite", grip[:5], "--json").json
     assert proof["bullet"] == "Decided: The staging gateway listens on 7443."
     assert proof["verified"] is True
     assert (proof["source"], proof["events"]) == ("journal", [])  # neither transcript nor archive
     assert "It listens on 7443, 443 is taken." in proof["excerpt"]
-    said = run(fresh, "grip", grip).output
+    said = run(fresh, "cite", grip).output
     assert "“" in said
     assert "from the journal, turns" in said
 
     doubtful = run(fresh, "search", "slow build 9911", "--kind", "unverified", "--json").json
     assert [one["content"] for one in doubtful["results"]] == ["- Problem: Build 9911 was slow. (unverified)"]
-    assert f"memkit grip {grip}" in run(fresh, "expand", summary["id"]).output
+    assert f"memkit cite {grip}" in run(fresh, "expand", summary["id"]).output
 
     # Once more there is nothing to do, and nothing is paid.
     assert "Nothing is waiting" in summarize(run, fresh, "--yes").output
@@ -131,6 +131,14 @@ def test_the_budget_is_told(
     assert "today's budget is used up" in run(fresh, "status").output
 
 
-def test_an_unknown_grip(run: Run, fresh: Memory) -> None:
-    assert "has the grip 'abc'" in run(fresh, "grip", "abc").complaint
-    assert "has the grip ''" in run(fresh, "grip", "").complaint
+def test_an_unknown_citation(run: Run, fresh: Memory) -> None:
+    assert "has the citation 'abc'" in run(fresh, "cite", "abc").complaint
+    assert "has the citation ''" in run(fresh, "cite", "").complaint
+
+
+def test_grip_is_a_hidden_alias_of_cite(run: Run, fresh: Memory) -> None:
+    assert run(fresh, "grip", "abc").complaint == run(fresh, "cite", "abc").complaint
+    assert "memkit cite" in run(fresh, "grip", "--help").output
+    overview = run(fresh, "--help").output
+    assert "cite" in overview
+    assert "grip" not in overview

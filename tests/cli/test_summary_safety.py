@@ -13,7 +13,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.llm.calls import calls_lock
 from memkit.llm.ledger import Call, Ledger
 from memkit.privacy.redact import redact
-from memkit.recall.citation import find_grip
+from memkit.recall.citation import find_citation
 from memkit.summarize.summarizer import SummaryReport
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
@@ -62,7 +62,7 @@ def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
 def test_a_grip_shows_its_proof(run: Run, memory: Memory, stage: SummaryStage) -> None:
     stage.run(60)
     grip = stage.bullets[0].split("grip:")[1].split()[0]
-    shown = run(memory, "grip", grip[:5])
+    shown = run(memory, "cite", grip[:5])
     assert (shown.status, shown.errors) == (0, "")
     first, second, _, excerpt, source, *events = shown.output.splitlines()
     assert first == f"{grip}  Decided: The gateway listens on 7443."
@@ -70,15 +70,15 @@ def test_a_grip_shows_its_proof(run: Run, memory: Memory, stage: SummaryStage) -
     assert excerpt == "“Port 7443, since 443 is taken.”"
     assert source == "from the archive, turns 00000000"
     assert events == ["  user      Which port?", "> assistant Port 7443, since 443 is taken."]
-    found = find_grip(stage.project, stage.home, grip, 0, redact)
+    found = find_citation(stage.project, stage.home, grip, 0, redact)
     assert (found.place, len(found.events)) == (0, 1)
     # Without an archive the digest tells.
     for path in Path(stage.home.archive).iterdir():
         path.unlink()
-    found = find_grip(stage.project, stage.home, grip, 3, redact)
+    found = find_citation(stage.project, stage.home, grip, 3, redact)
     assert (found.source, found.events, found.place) == ("journal", (), -1)
     assert "Port 7443" in found.excerpt
-    assert run(memory, "grip", "zz").complaint.endswith("has the grip 'zz'")
+    assert run(memory, "cite", "zz").complaint.endswith("has the citation 'zz'")
 
 
 def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummaryStage) -> None:
@@ -95,8 +95,8 @@ def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummarySta
     (waiting,) = SummaryQueue(stage.home)
     assert waiting.root == stage.project.root
     for command in (
-        ("grip", f"abc{ESCAPE}1"),
-        ("grip", "abc"),
+        ("cite", f"abc{ESCAPE}1"),
+        ("cite", "abc"),
         ("cost", "--by", "model"),
         ("cost", "--by", "project"),
         ("status",),

@@ -59,7 +59,7 @@ COMMANDS = [
     ("recall", "--stdin"),
     ("transcript", SESSION),
     ("transcript", SESSION, "--turn", "8ad3df7f"),
-    ("grip", GRIP),
+    ("cite", GRIP),
     ("export",),
     ("export", "--with-anchors"),
     ("export", "--format", "html"),
@@ -90,7 +90,7 @@ def test_nothing_unsafe_is_printed(run: Run, memory: Memory, arguments: tuple[st
     assert done.output, done.errors
     assert not UNSAFE.search(done.output)
     assert not UNSAFE.search(done.errors)
-    if arguments[0] in ("search", "recall", "transcript", "grip", "export"):
+    if arguments[0] in ("search", "recall", "transcript", "cite", "export"):
         assert "gateway" in done.output or "over" in done.output
 
 

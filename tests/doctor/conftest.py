@@ -19,8 +19,8 @@ from memkit.doctor.checks import apply_fixes, examine
 from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding import Embedder, sources, weights
 from memkit.paths import Home
-from memkit.recall.answers import SearchRequest
 from memkit.recall.open import open_searcher
+from memkit.recall.results import SearchRequest
 from memkit.settings import load
 from tests.builders import Lines
 from tests.memory import (

@@ -305,8 +305,8 @@ def test_a_day_of_the_journal() -> None:
     ]  # fmt: skip
     assert summary.content == anchors.strip("\n".join(DAY.split("\n")[:5]))
     assert second.content == anchors.strip(DAY.split("\n")[5])
-    assert (summary.kind, summary.turns, summary.grips) == ("summary", ("8ad3df7f",), ("k3f9a1",))
-    assert (second.kind, second.turns, second.grips) == ("summary", ("8ad3df7f", "77c1e09b"), ("p20c44",))
+    assert (summary.kind, summary.turns, summary.citations) == ("summary", ("8ad3df7f",), ("k3f9a1",))
+    assert (second.kind, second.turns, second.citations) == ("summary", ("8ad3df7f", "77c1e09b"), ("p20c44",))
     assert second.breadcrumb == summary.breadcrumb
     assert summary.breadcrumb == "2026-11-20 > 14:02 Staging gateway port"
     assert summary.heading == "14:02 Staging gateway port"

@@ -28,7 +28,7 @@ from memkit.index.damage import in_use_marker
 from memkit.index.store import Store
 from memkit.ipc import unindexed
 from memkit.paths import Home
-from memkit.recall.answers import SearchRequest
+from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory

@@ -18,7 +18,7 @@ from memkit.journal.facts import FactChange
 from memkit.journal.journal import Journal
 from memkit.journal.note import Note
 from memkit.maintenance.merge import merge
-from memkit.stats.gathering import gather
+from memkit.stats.totals import gather
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 

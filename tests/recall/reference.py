@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 from hypothesis import assume, currently_in_test_context
 
 from memkit.recall import fusion
-from memkit.recall.fusion import Arms, Layout
-from memkit.settings.load import SearchSettings
+from memkit.recall.fusion import Arms, Layout, Weights
 
 Values = list[float]
 
@@ -27,7 +25,7 @@ class Problem:
     lengths: list[int]
     entries: list[int]
     sessions: list[int]
-    settings: SearchSettings
+    weights: Weights
 
     @property
     def size(self) -> int:
@@ -45,9 +43,8 @@ class Problem:
         return Layout(*(np.array(column, dtype=np.int32) for column in columns))
 
     def ranked(self, mode: str) -> Values:
-        """The scores that are tried."""
-        chosen = msgspec.structs.replace(self.settings, mode=mode)
-        found: Values = fusion.fuse(self.arms, self.layout, chosen).scores.tolist()
+        """Return the scores under test."""
+        found: Values = fusion.fuse(self.arms, self.layout, mode, self.weights).scores.tolist()
         assert len(found) == self.size
         assert all(map(math.isfinite, found))
         return found
@@ -80,7 +77,7 @@ def stretch(values: Values, equal: float = 0.0) -> Values:
 
 def context(problem: Problem) -> Values:
     """Mode `context`, line by line."""
-    chosen, everyone = problem.settings, range(problem.size)
+    chosen, everyone = problem.weights, range(problem.size)
     w = []
     for i in everyone:
         characters = sum(problem.lengths[j] for j in everyone if problem.entries[j] == problem.entries[i])
@@ -135,13 +132,13 @@ def known(problem: Problem) -> Values:
 
 
 def rrf(problem: Problem) -> Values:
-    k, share = problem.settings.rrf_k, problem.settings.dense_weight
+    k, share = problem.weights.rrf_k, problem.weights.dense_weight
     arms = zip(reciprocal(problem.bm25, k), reciprocal(known(problem), k), strict=True)
     return [(1 - share) * words + share * cosine for words, cosine in arms]
 
 
 def weighted(problem: Problem) -> Values:
-    chosen = problem.settings
+    chosen = problem.weights
     parts = zip(stretch(known(problem)), stretch(problem.bm25), problem.recency, strict=True)
     return [
         chosen.semantic_weight * cosine

@@ -14,10 +14,10 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.paths import Home
-from memkit.recall.answers import Filters, SearchRequest
-from memkit.recall.budget import CHARACTERS_PER_TOKEN
+from memkit.recall.results import Filters, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
+from memkit.text import CHARACTERS_PER_TOKEN
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 from tests.recall import reference
 from tests.recall.reference import Problem
@@ -69,14 +69,15 @@ def problem(searcher: Searcher, query: str) -> Problem:
         lengths=corpus.columns["length"].tolist(),
         entries=corpus.columns["entry"].tolist(),
         sessions=corpus.columns["session"].tolist(),
-        settings=searcher.settings,
+        weights=searcher.weights,
     )
 
 
 @pytest.mark.parametrize("by_words_alone", [False, True])
 @pytest.mark.parametrize("mode", ["context", "rrf", "weighted"])
 def test_scores_are_those_of_the_formulas(memory: Memory, mode: str, by_words_alone: bool) -> None:
-    searcher = memory.searcher(mode=mode, half_life_days=36_500, repeat_cost=0.0)
+    searcher = memory.searcher(mode=mode, half_life_days=36_500)
+    searcher.weights = replace(searcher.weights, repeat_cost=0.0)
     searcher.embedder = None if by_words_alone else searcher.embedder
     for query in ("which port does the staging gateway use", "remind me who rotates the secrets"):
         known = problem(searcher, query)
@@ -185,9 +186,9 @@ def test_an_explanation_adds_up(memory: Memory) -> None:
         assert said["lexical"]["score"] == result.lexical
         assert said["dense"]["score"] == result.dense
         assert said["boost"] == 1
-        assert {"passage", "own", "neighbours", "session"} <= said.keys()
+        assert {"passage", "own", "neighbors", "session"} <= said.keys()
     # What is stretched to [0, 1] is the own score and what the neighbours lend.
-    lent = [r.explanation["own"] + r.explanation["neighbours"] for r in results]
+    lent = [r.explanation["own"] + r.explanation["neighbors"] for r in results]
     first = [r.score - r.explanation["session"] - r.explanation["repeat"] for r in results]
     repeated = sorted({round(r.explanation["repeat"], 6) for r in results}, reverse=True)
     assert repeated == [round(-0.1 * n, 6) for n in range(len(repeated))]

@@ -1,4 +1,4 @@
-"""What raises a result beside its words."""
+"""Factors that raise or lower a result independently of its words."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from memkit.recall.answers import SearchRequest
-from memkit.recall.boosts import boosts, recency
 from memkit.recall.corpus import Corpus
-from memkit.recall.search import Searcher
+from memkit.recall.results import SearchRequest
+from memkit.recall.search import DOMAIN_BOOST, INSTRUCTION_BOOST, Searcher, boosts_of, recency_of
 from memkit.settings.load import SearchSettings
 from tests.memory import FakeEmbedder, make_chunk
 from tests.recall.corpora import snapshot_of
@@ -27,7 +26,7 @@ SOURCES = (
     "docs/web/api.md",
     "memory/2026-11-20.md",
 )
-PLAIN = SearchSettings(domain_boost=2, instruction_boost=1, recency_boost=0)
+PLAIN = SearchSettings(recency_boost=0)
 
 
 @pytest.fixture
@@ -46,11 +45,13 @@ def corpus(tmp_path: Path) -> Corpus:
 
 
 def raised(corpus: Corpus, file: str, *domains: str) -> set[str]:
-    """The sources that the file at hand raises."""
+    """Return the sources that the edited file raises."""
     settings = msgspec.structs.replace(PLAIN, domains=list(domains))
-    factors = boosts(corpus, settings, file, np.zeros(len(corpus)))
-    assert set(factors.tolist()) <= {1.0, 2.0}
-    return {corpus.chunk(n).source for n in np.flatnonzero(factors == 2).tolist()}
+    nothing = np.zeros(len(corpus))
+    factors = boosts_of(corpus, settings, file, nothing) / boosts_of(corpus, settings, "", nothing)
+    is_raised = np.isclose(factors, DOMAIN_BOOST)
+    assert (is_raised | (factors == 1)).all()
+    return {corpus.chunk(n).source for n in np.flatnonzero(is_raised).tolist()}
 
 
 @pytest.mark.parametrize(
@@ -93,11 +94,12 @@ def test_the_domain_is_named_by_the_settings(
 
 
 def test_instruction_files(corpus: Corpus) -> None:
-    settings = SearchSettings(domain_boost=2, instruction_boost=1.5, recency_boost=0)
-    factors = boosts(corpus, settings, "", np.zeros(len(corpus)))
-    expected = [1.5 if corpus.chunk(n).source.endswith(".instructions.md") else 1 for n in range(6)]
+    factors = boosts_of(corpus, PLAIN, "", np.zeros(len(corpus)))
+    sources = [corpus.chunk(n).source for n in range(6)]
+    expected = [INSTRUCTION_BOOST if one.endswith(".instructions.md") else 1 for one in sources]
     assert factors.tolist() == expected
-    assert boosts(corpus, settings, "docs/a", np.zeros(6)).max() == 3  # both
+    both = boosts_of(corpus, PLAIN, "docs/a", np.zeros(6)).max()
+    assert both == pytest.approx(DOMAIN_BOOST * INSTRUCTION_BOOST)
 
 
 def test_recency_halves(tmp_path: Path) -> None:
@@ -105,14 +107,14 @@ def test_recency_halves(tmp_path: Path) -> None:
     days = [(TODAY - timedelta(days=age)).isoformat() for age in ages]
     chunks = [make_chunk(day, source=f"{n}.md", date=day) for n, day in enumerate([*days, ""])]
     corpus = Corpus([snapshot_of(tmp_path, chunks)])
-    found = recency(corpus, 10, TODAY)
+    found = recency_of(corpus, 10, TODAY)
     assert found == pytest.approx([1, 0.5, 0.25, 0.5**36.5, 1, 0])
-    assert recency(corpus, 10, TODAY + timedelta(days=10)) == pytest.approx(
+    assert recency_of(corpus, 10, TODAY + timedelta(days=10)) == pytest.approx(
         [0.5, 0.25, 0.125, 0.5**37.5, 0.5**0.7, 0]
     )
-    factors = boosts(corpus, SearchSettings(recency_boost=0.4, instruction_boost=1), "", found)
+    factors = boosts_of(corpus, SearchSettings(recency_boost=0.4), "", found)
     assert factors == pytest.approx(1 + 0.4 * found)
-    assert boosts(corpus, PLAIN, "", found).tolist() == [1] * 6
+    assert boosts_of(corpus, PLAIN, "", found).tolist() == [1] * 6
 
 
 @pytest.mark.parametrize("mode", ["context", "lexical", "dense"])
@@ -125,8 +127,9 @@ def test_of_equals_the_raised_one_is_first(
     searcher = Searcher([embedded], settings, FakeEmbedder())
     question = SearchRequest("which port", k=50, minimum=0, explain=True)
     found = searcher.answer(dataclasses.replace(question, file="src/web/a.py")).results
-    assert [result.explanation["boost"] for result in found] == [2, 1, 1, 1, 1, 1]
+    assert [result.explanation["boost"] for result in found] == [DOMAIN_BOOST, INSTRUCTION_BOOST, 1, 1, 1, 1]
     assert found[0].chunk.domain == "web"
-    assert found[0].score == pytest.approx(2 * found[1].score, abs=1e-5)
-    order = [result.chunk.source for result in searcher.answer(question).results]
+    assert found[1].chunk.kind == "instruction"
+    assert found[0].score == pytest.approx(DOMAIN_BOOST * found[2].score, abs=1e-5)
+    order = [result.chunk.source for result in searcher.answer(question).results[1:]]
     assert order == sorted(order)

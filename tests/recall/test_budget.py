@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown
-from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE, fill
+from memkit.recall.results import SMALLEST_PIECE, fill
+from memkit.text import CHARACTERS_PER_TOKEN
 from tests.memory import make_chunk
 
 REPOSITORY = Path(__file__).resolve().parents[2]

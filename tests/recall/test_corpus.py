@@ -10,8 +10,8 @@ import pytest
 
 from memkit.index.chunk import Chunk
 from memkit.index.snapshot import NAMED, Snapshot
-from memkit.recall.answers import Filters, SearchRequest
 from memkit.recall.corpus import Corpus
+from memkit.recall.results import Filters, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
 from tests.memory import FakeEmbedder, make_chunk
@@ -23,7 +23,7 @@ def conversation(*remarks: str, session: str = "5e550001", branch: str = "main")
     return [
         make_chunk(
             remark, source="notes.md", start_line=number, end_line=number, kind="turn",
-            session=session, turns=(f"turn{number}",), grips=(), branch=branch, date="2026-11-20",
+            session=session, turns=(f"turn{number}",), citations=(), branch=branch, date="2026-11-20",
         )
         for number, remark in enumerate(remarks)
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def test_chunks_one_after_the_other(both: list[Snapshot]) -> None:
 def test_numbers_stand_for_the_names_of_their_own_project(both: list[Snapshot]) -> None:
     corpus = Corpus(both)
     for name in NAMED:
-        names = corpus.names(name)
+        names = corpus.names[name]
         for position in range(8):
             number = int(corpus.columns[name][position])
             expected = getattr(corpus.chunk(position), name)
@@ -76,8 +76,8 @@ def test_equal_sessions_and_turns_of_two_projects_do_not_mix(both: list[Snapshot
     score = np.arange(1.0, 9.0) ** 2
     for weights in ((1, 0), (0, 1)):
         parts = zip(alone, (score[:4], score[4:]), strict=True)
-        apart = [one.neighbours(part, *weights) for one, part in parts]
-        assert layout.neighbours(score, *weights).tolist() == np.concatenate(apart).tolist()
+        apart = [one.neighbors(part, *weights) for one, part in parts]
+        assert layout.neighbors(score, *weights).tolist() == np.concatenate(apart).tolist()
 
 
 def test_the_snapshots_are_not_changed(both: list[Snapshot]) -> None:

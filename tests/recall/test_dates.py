@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import MemkitError
-from memkit.recall.dates import parse_day
+from memkit.recall.results import parse_day
 
 TODAY = date(2026, 11, 20)
 """A Friday."""
@@ -107,7 +107,7 @@ def test_a_day_without_a_year_is_not_to_come(form: str, month: str, day: int, to
 def test_what_is_no_day_says_what_is_one(text: str) -> None:
     with pytest.raises(MemkitError) as caught:
         parse_day(text, TODAY)
-    assert "is no day: write 2026-11-20, 3d, 2w, yesterday" in str(caught.value)
+    assert "is not a day: write 2026-11-20, 3d, 2w, yesterday" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -59,8 +59,8 @@ def test_as_json(memory: Memory) -> None:
     memory.write("2026-11-20.md", day("2026-11-20", ("Which port?", "The gateway: 7443.")))
     value = found(memory, "gateway").as_dict()
     assert list(value) == [
-        "id", "source", "path", "start_line", "end_line", "heading", "breadcrumb", "kind", "date",
-        "session", "branch", "turns", "grips", "transcript", "archived", "missing", "content",
+        "id", "path", "start_line", "end_line", "source", "heading", "breadcrumb", "kind", "date",
+        "session", "branch", "turns", "citations", "transcript", "archived", "missing", "content",
     ]  # fmt: skip
     assert value["transcript"] is None
     assert value["session"] == "5e550001"

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import KINDS, Chunk
-from memkit.recall.answers import Filters, SearchRequest
 from memkit.recall.corpus import Corpus
-from memkit.recall.filters import is_at, mask
-from memkit.recall.search import Searcher
+from memkit.recall.results import Filters, SearchRequest, is_at
+from memkit.recall.search import Searcher, mask
 from memkit.settings.load import SearchSettings
 from tests.memory import FakeEmbedder, make_chunk
 from tests.recall.corpora import snapshot_of
@@ -37,7 +36,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     chunks = [
         make_chunk(
             f"The gateway listens on {number}.", session=session, branch=branch, kind=kind,
-            date=day, source=source, start_line=number, turns=(str(number),), grips=(),
+            date=day, source=source, start_line=number, turns=(str(number),), citations=(),
         )
         for number, (session, branch, kind, day, source) in enumerate(sorts[:400])
     ]  # fmt: skip

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.recall import fusion
-from memkit.recall.fusion import Arms, Layout
-from memkit.settings.load import SearchSettings
+from memkit.recall.fusion import Arms, Layout, Weights
 from tests.recall.reference import Problem, Values, context, known, rrf, weighted
 
 
@@ -42,7 +41,7 @@ def problems(draw: st.DrawFn) -> Problem:
         lengths=numbers(0, 1500),
         entries=[of_entry.setdefault(number, len(of_entry)) for number in numbers(0, 8)],
         sessions=numbers(-1, 3),
-        settings=SearchSettings(
+        weights=Weights(
             dense_weight=draw(weight),
             long_weight=draw(weight),
             entry_weight=draw(weight),
@@ -91,7 +90,7 @@ def test_ranks_count_from_one_and_equals_keep_their_order(scores: list[int]) -> 
     assert [int(found[place]) for place in places] == list(range(1, len(scores) + 1))
 
 
-LENDING = SearchSettings(own_length=700, near_weight=0.3, far_weight=0.1, session_weight=0.4)
+LENDING = Weights(own_length=700, near_weight=0.3, far_weight=0.1, session_weight=0.4)
 
 
 def scores(bm25: Values, sessions: list[int], length: int = 100) -> Values:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.recall.answers import Answer, Result
-from memkit.recall.layout import lay_out
+from memkit.recall.results import Answer, Result, lay_out
 from tests.memory import make_chunk
 
 CHUNK = make_chunk(
@@ -26,7 +25,7 @@ CHUNK = make_chunk(
     date="2026-11-20",
     session="fd0aee29",
     turns=("8ad3df7f", "77c1e09b"),
-    grips=(),
+    citations=(),
     branch="feature/gw",
 )
 
@@ -62,7 +61,7 @@ def test_an_entry_that_is_cut_says_how_to_see_the_rest() -> None:
     long = dataclasses.replace(CHUNK, content="word " * 2000)
     text = lay_out(answer(long), 500)
     assert len(text) <= 2000
-    assert "word … (`memkit expand 000000000000` has it all)\n</entry>" in text
+    assert "word … (`memkit expand 000000000000` shows all of it)\n</entry>" in text
 
 
 def test_a_budget_too_small_for_anything() -> None:

@@ -13,8 +13,8 @@ import pytest
 from memkit.hook.project import Project
 from memkit.index.catalog import known_roots
 from memkit.paths import Home
-from memkit.recall.answers import Filters, Result, SearchRequest
 from memkit.recall.open import open_searcher
+from memkit.recall.results import Filters, Result, SearchRequest
 from memkit.recall.search import Searcher
 from tests.memory import Memory, day, make_memory
 
@@ -118,7 +118,7 @@ def test_equal_sessions_and_branches_do_not_mix(one: Memory, two: Memory) -> Non
     assert both.keys() == {"gateway", "database"}
     corpus = opened(one).corpus
     assert corpus is not None
-    assert corpus.layout.neighbours(np.ones(2), 1, 1).tolist() == [0, 0]
+    assert corpus.layout.neighbors(np.ones(2), 1, 1).tolist() == [0, 0]
     assert corpus.layout.session_sums(np.array([3.0, 5.0])).tolist() == [3, 5]
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
-from memkit.recall.answers import SearchRequest
-from memkit.recall.relevance import COVERAGE_WEIGHT, relevance
+from memkit.recall.fusion import COVERAGE_WEIGHT, relevance
+from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory
 

@@ -15,11 +15,11 @@ from memkit.errors import EmbeddingError, IndexBusyError, IndexStoreError
 from memkit.index import index_lock
 from memkit.paths import Home
 from memkit.recall import open as opening_module
-from memkit.recall.answers import SearchRequest, shortened
 from memkit.recall.open import open_searcher
+from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
-from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, day, make_memory
+from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 
 MODES = ("context", "lexical", "dense")
 
@@ -133,7 +133,7 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     result = value["results"][0]
     assert list(result) == [
         "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
-        "breadcrumb", "kind", "date", "session", "turns", "grips", "branch", "content", "scores",
+        "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "scores",
     ]  # fmt: skip
     assert list(result["scores"]) == ["lexical", "dense", "context"]
     assert result["source"] == ".memkit/memory/2026-11-19.md"
@@ -327,13 +327,3 @@ def test_no_provider_is_no_defect(tmp_path: Path) -> None:
     answer = opened(memory).search("PolicyController")
     assert answer.degraded == ""
     assert answer.results[0].dense is None
-
-
-def test_shortened(tmp_path: Path) -> None:
-    memory = make_memory(tmp_path, {"a.md": "# A\n\n" + "word " * 100}, embedder=FakeEmbedder())
-    memory.sync()
-    result = memory.search("word").results[0]
-    assert shortened(result, 10_000) == result.chunk.content.strip()
-    cut = shortened(result, 33)
-    assert cut.endswith("word …")
-    assert len(cut) <= 35

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.recall.selection import select
+from memkit.recall.fusion import select
 
 CHUNKS = st.lists(
     st.tuples(st.integers(0, 20).map(lambda n: n / 10), st.integers(0, 6), st.booleans()),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from memkit.hook.project import Project
-from memkit.recall.answers import SearchRequest
+from memkit.recall.results import SearchRequest
 from memkit.service import open_projects
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects

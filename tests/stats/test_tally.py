@@ -14,9 +14,7 @@ from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.note import make_note
 from memkit.paths import Home
-from memkit.stats.day_count import count_day
-from memkit.stats.gathering import gather
-from memkit.stats.tally import FileCount, Tally
+from memkit.stats.totals import FileCount, Tally, gather
 
 TURN = st.fixed_dictionaries(
     {
@@ -56,7 +54,7 @@ def text_of(day: str, sessions: list[dict]) -> str:
 def test_totals_are_sums(days: dict[str, list[dict]]) -> None:
     tally = Tally()
     for day, sessions in days.items():
-        tally.add("/p", count_day(day, DayFile(text_of(day, sessions))))
+        tally.add("/p", day, DayFile(text_of(day, sessions)))
     every = [session for sessions in days.values() for session in sessions]
     turns = [turn for session in every for turn in session["turns"]]
     notes = 6 * sum(turn["words"] > 4 for turn in turns)
@@ -80,33 +78,33 @@ def test_totals_are_sums(days: dict[str, list[dict]]) -> None:
 @given(DAY, DAY)
 def test_two_projects_are_added_up(one: list[dict], other: list[dict]) -> None:
     day = "2026-11-20"
-    counts = {
-        root: count_day(day, DayFile(text_of(day, sessions)))
-        for root, sessions in (("/one", one), ("/two", other))
-    }
+    days = {"/one": DayFile(text_of(day, one)), "/two": DayFile(text_of(day, other))}
     there, back = Tally(), Tally()
     for root in ("/one", "/two"):
-        there.add(root, counts[root])
+        there.add(root, day, days[root])
     for root in ("/two", "/one"):
-        back.add(root, counts[root])
+        back.add(root, day, days[root])
     assert there.files(10) == back.files(10)
     assert there.days == back.days
-    assert there.turns == sum(count.turns for count in counts.values())
+    assert there.turns == sum(len(session["turns"]) for session in [*one, *other])
     assert {file.root for file in there.files(10)} <= {"/one", "/two"}
 
 
 def test_a_heading_without_a_time_counts_no_hour() -> None:
     text = "## x <!-- session:s -->\n### Why? <!-- turn:a -->\n### 31:00 Why? <!-- turn:b -->"
-    count = count_day("2026-11-20", DayFile(text))
-    assert (count.turns, count.hours) == (2, Counter())
+    tally = Tally()
+    tally.add("/p", "2026-11-20", DayFile(text))
+    assert (tally.turns, tally.hours) == (2, Counter())
 
 
 def test_a_note_counts_as_no_session() -> None:
     note = make_note("The gateway moves.", ["deploy"], datetime(2026, 11, 20, 14, 30), str)
     content = DayFile(text_of("2026-11-20", [{"id": "s1", "bullets": 2, "turns": []}]))
-    before = count_day("2026-11-20", content)
+    before, after = Tally(), Tally()
+    before.add("/p", "2026-11-20", content)
     assert content.insert_note(note)
-    assert count_day("2026-11-20", content) == before
+    after.add("/p", "2026-11-20", content)
+    assert after.days == before.days
 
 
 def test_a_day_that_cannot_be_read_is_named_and_the_others_count(tmp_path: Path) -> None:

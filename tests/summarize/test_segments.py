@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.recall.budget import estimate_tokens
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment, SegmentTurn, cut
+from memkit.text import estimate_tokens
 
 START = datetime(2026, 11, 20, 9, 0)
 

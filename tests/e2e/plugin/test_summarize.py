@@ -102,10 +102,10 @@ def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitU
 
     found = json.loads(user.run("search", "--json", "staging gateway port"))["results"]
     summary = next(one for one in found if one["kind"] == "summary")
-    (grip,) = summary["grips"]
-    proof = json.loads(user.run("grip", grip, "--json"))
+    (grip,) = summary["citations"]
+    proof = json.loads(user.run("cite", grip, "--json"))
     assert proof["verified"]
     assert "Port 7443, because 443 is taken by the ingress." in proof["excerpt"]
     assert proof["events"][proof["place"]]["role"] == "assistant"
-    assert grip in json.loads(user.run("expand", summary["id"], "--json"))["sections"][0]["grips"]
+    assert grip in json.loads(user.run("expand", summary["id"], "--json"))["sections"][0]["citations"]
     assert "by anthropic; 0 segments pending" in user.run("status")

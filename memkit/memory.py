@@ -1,0 +1,227 @@
+"""The front door: everything that memkit does with a memory, in one class.
+
+    from memkit import Memory
+
+    memory = Memory("~/src/shop")
+    answer = memory.search("which port does the staging gateway use")
+    for result in answer.results:
+        print(result.id, result.chunk.date, result.chunk.content)
+
+Markdown is the source of truth: hooks in Claude Code write it, you edit it, the index is derived from it.
+The background service answers searches if it is up; otherwise this process does the work.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from memkit.errors import MemkitError
+from memkit.hook.project import Project
+from memkit.ipc.client import ServiceUnavailable
+from memkit.paths import Home
+
+if TYPE_CHECKING:
+    from memkit.index import SyncReport
+    from memkit.index.chunk import Chunk
+    from memkit.journal.journal import Journal
+    from memkit.journal.note import Note
+    from memkit.recall.ask import Asker
+    from memkit.recall.citation import Citation
+    from memkit.recall.results import Answer
+    from memkit.recall.transcript import Exchange
+    from memkit.settings.load import Settings
+
+logger = logging.getLogger(__name__)
+
+LOCK_SECONDS = 600.0
+"""The longest wait for another process that writes the index."""
+
+
+class Memory:
+    """The memory of one project.
+
+        memory = Memory()    # the project of the working directory
+
+    All methods raise `MemkitError` with one line for the user.
+    """
+
+    def __init__(
+        self,
+        directory: str | Project = ".",
+        *,
+        home: Home | None = None,
+        settings_of: Callable[[Project], Settings] | None = None,
+        announce: Callable[[str], None] = logger.info,
+        other_projects: bool = True,
+    ) -> None:
+        """Read only this project and the user's memory unless `other_projects`.
+
+        `announce` takes a line about anything the user may have to wait for.
+        """
+        self.home = home or Home.from_environment()
+        if not isinstance(directory, Project):
+            directory = Project.remembering(os.path.expanduser(directory), self.home)
+        self.project = directory
+        self.settings_of = settings_of or (lambda project: _load_settings(self.home, project))
+        self.announce = announce
+        self.other_projects = other_projects
+
+    def search(
+        self, query: str, k: int | None = None, *, all_projects: bool = False, **options: Any
+    ) -> Answer:
+        """Return what the memory holds on a question, best first. L1: ranked results.
+
+            memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
+
+        `options` are the other fields of `SearchRequest`. Edited files are indexed first.
+        """
+        from memkit.recall.results import SearchRequest
+
+        return self.asker(all_projects).answer(SearchRequest(query, k, **options))
+
+    def asker(self, all_projects: bool = False) -> Asker:
+        """Return an object that answers many requests from the memory as it is now."""
+        from memkit.recall.ask import Asker
+
+        if all_projects and not self.other_projects:
+            raise MemkitError("this memory does not read other projects")
+        return Asker(
+            self.project, self.home, self.settings, self.announce, all_projects=all_projects
+        )
+
+    def expand(self, *ids: str) -> list[dict[str, Any]]:
+        """Return the whole Markdown sections around results, by their ids. L2: the context.
+
+            (section,) = memory.expand("20e3d2c8274c")
+            print(section["content"], section["turns"])
+        """
+        from memkit.recall import usage
+        from memkit.recall.ask import ask_service
+
+        may_leave = {"other_projects": self.other_projects}
+        try:
+            sections: list[dict[str, Any]] = ask_service(
+                self.project, self.home, self.settings, "expand", {"ids": list(ids), **may_leave},
+                announce=self.announce,
+            )["sections"]  # fmt: skip
+        except ServiceUnavailable:
+            from memkit.recall.expand import expand_known
+
+            found = (
+                expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
+            )
+            sections = [section.as_dict() for section in found]
+        try:
+            usage.note(self.home, "expand", [section["id"] for section in sections])
+        except OSError as error:  # the sections matter more than the count
+            logger.warning("not counted: %s", error)
+        return sections
+
+    def transcript(
+        self, session: str | None = None, turn: str | None = None, context: int = 3
+    ) -> Exchange:
+        """Return the original exchange, redacted, also after Claude Code deleted it. L3: every word.
+
+            memory.transcript()                               # the latest session
+            memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it
+        """
+        from memkit.recall.transcript import locate, read_exchange
+
+        chunks = functools.cache(self._chunks)
+        original = locate(
+            self.home, self.project, session, turn, chunks, other_projects=self.other_projects
+        )
+        return read_exchange(self.home, original, turn, context, self._redact, chunks)
+
+    def cite(self, citation: str, context: int = 3) -> Citation:
+        """Return the proof of a summary's bullet: `memory.cite("82c57f55").excerpt`."""
+        from memkit.recall.citation import find_citation
+
+        return find_citation(
+            self.project, self.home, citation, context, self._redact,
+            other_projects=self.other_projects,
+        )  # fmt: skip
+
+    def remember(self, text: str, *tags: str) -> Note:
+        """Write a note into today's Markdown: `memory.remember("Staging moves to port 7444.", "gateway")`."""
+        from datetime import datetime, timezone
+
+        from memkit.ipc import unindexed
+        from memkit.journal.note import make_note
+        from memkit.privacy.redact import without_private
+
+        if self.project.is_off:
+            raise MemkitError(f"memkit is off for {self.project.root}; `memkit on` turns it on again")
+        note = make_note(without_private(text), tags, datetime.now(timezone.utc), self._redact)
+        unindexed.mark(self.home, self.project.root)
+        self.journal.add_note(note)
+        return note
+
+    def forget(self, *ids: str) -> None:
+        """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`."""
+        from memkit.forget.erasing import forget
+        from memkit.forget.selection import SelectionFinder
+        from memkit.llm.calls import calls_lock
+
+        selection = SelectionFinder(self.project, self.home, self.settings).select(ids)
+        with calls_lock(self.home, LOCK_SECONDS), self._index_lock():
+            problems = forget(self.home, self.project, selection, self.settings_of, self.announce)
+        if problems:
+            raise MemkitError("; ".join(problems))
+
+    def index(self) -> SyncReport:
+        """Update the search index from the Markdown: `memory.index().added` counts the new chunks."""
+        from memkit.index import sync_project
+
+        with self._index_lock():
+            return sync_project(self.project, self.home, self.settings, announce=self.announce)
+
+    @property
+    def days(self) -> list[str]:
+        """The days of the memory, oldest first: `["2026-11-19", "2026-11-20"]`."""
+        return self.journal.days()
+
+    def day(self, day: str) -> str:
+        """Return the Markdown of one of `days`."""
+        return self.journal.day(day).render()
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """The settings of the project."""
+        return self.settings_of(self.project)
+
+    @functools.cached_property
+    def journal(self) -> Journal:
+        """The project's Markdown files."""
+        from memkit.journal.journal import Journal
+
+        return Journal(self.project, shared=self.settings.memory.shared, home=self.home)
+
+    def _chunks(self) -> list[Chunk]:
+        from memkit.index import open_chunks
+
+        chunks = open_chunks(self.project, self.home, self.settings)
+        return chunks.chunks() if chunks is not None else []
+
+    @functools.cached_property
+    def _redact(self) -> Callable[[str], str]:
+        from memkit.privacy.redact import redact
+
+        patterns = self.settings.capture.compiled_patterns()
+        return lambda text: redact(text, patterns)
+
+    def _index_lock(self) -> AbstractContextManager[None]:
+        from memkit.index import index_lock
+
+        return index_lock(self.home, LOCK_SECONDS, self.announce)
+
+
+def _load_settings(home: Home, project: Project) -> Settings:
+    from memkit.settings import load
+
+    return load.load(home, project).settings

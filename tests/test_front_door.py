@@ -1,0 +1,82 @@
+"""`memkit.Memory`: one class for everything that memkit does with a memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memkit
+from memkit.errors import MemkitError, NotFoundError
+from memkit.settings import Settings, load
+from memkit.settings.search import REMOVED, SearchSettings
+from tests.memory import DAYS, Memory, make_memory
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """Markdown of three days, searched by words alone, without a service."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
+    return make_memory(tmp_path, DAYS)
+
+
+def test_search_expand_remember_and_forget(store: Memory) -> None:
+    memory = memkit.Memory(store.project.root, home=store.home)
+    assert memory.project == store.project
+    assert memory.days == ["2026-11-18", "2026-11-19", "2026-11-20"]
+    assert memory.day("2026-11-20").startswith("# 2026-11-20")
+    (found,) = memory.search("staging gateway port", k=1).results
+    (section,) = memory.expand(found.id)
+    assert "7443" in section["content"]
+    assert section["turns"] == list(found.chunk.turns)
+
+    note = memory.remember("The quagga moves to port 7444.", "gateway")
+    assert note.section in memory.day(note.day)
+    assert memory.index().added == 1
+    results = memory.search("quagga", k=1).results
+    assert "7444" in results[0].chunk.content
+
+    memory.forget(note.id)
+    assert memory.search("quagga").results == []
+    assert note.section not in memory.day(note.day)
+
+
+def test_nothing_of_other_projects(store: Memory, tmp_path: Path) -> None:
+    memory = memkit.Memory(store.project, home=store.home, other_projects=False)
+    path = tmp_path / "x.jsonl"
+    path.write_text("{}\n")
+    with pytest.raises(MemkitError, match="only its own project"):
+        memory.transcript(str(path))
+    with pytest.raises(NotFoundError):
+        memory.cite("ffff")
+    with pytest.raises(MemkitError, match="does not read other projects"):
+        memory.search("port", all_projects=True)
+
+
+def test_the_memory_is_imported_only_when_it_is_used() -> None:
+    code = "import sys, memkit; print('typing' in sys.modules, 'memkit.memory' in sys.modules); memkit.Memory"
+    done = subprocess.run([sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, cwd=Path(memkit.__file__).parents[1])
+    assert done.stdout.split() == ["False", "False"]
+    with pytest.raises(AttributeError):
+        memkit.memories  # noqa: B018
+
+
+def test_removed_settings_are_none_of_the_present_ones() -> None:
+    present = {f"search.{name}" for name in SearchSettings.__struct_fields__}
+    assert len(present) <= 10
+    assert not present & REMOVED.keys()
+    assert all(one.startswith("search.") and "remove the line" in advice for one, advice in REMOVED.items())
+    assert Settings().search == SearchSettings()
+
+
+def test_a_removed_setting_is_reported_and_ignored(store: Memory) -> None:
+    Path(store.home.root).mkdir(exist_ok=True)
+    Path(store.home.config_file).write_text("[search]\ndense_weight = 0.3\nk = 7\n")
+    loaded = load.load(store.home)
+    assert loaded.settings.search.k == 7
+    (line,) = loaded.refused
+    assert "search.dense_weight was removed" in line
