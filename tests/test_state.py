@@ -15,8 +15,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.environment import failure_file, last_failure
 from memkit.errors import MemkitError
 from memkit.hook import events, notices
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry, path_of
+from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.identity import holder_of, recorded_roots
 from memkit.index.paths import added_paths
 from memkit.ipc import unindexed
@@ -64,7 +63,7 @@ def test_the_parser() -> None:
 
 
 def test_damaged_files_are_read_as_such(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert path_of(home) in Registry.read(home).problem
+    assert registry_path(home) in Registry.read(home).problem
     assert holder_of(home, "0123456789abcdef") is None
     assert recorded_roots(home) == []
     assert JobBook(home).states().keys() == {job.name for job in JOBS}

@@ -29,8 +29,7 @@ from memkit.claude_code.turn import Turn, read_turns, turn_id
 from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
 from memkit.hook.own_entries import note_own, own_file
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.ipc import unindexed
 from memkit.ipc.spool import PROMPT_EVENT, time_of
 from memkit.journal.day_file import section_hash

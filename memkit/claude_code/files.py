@@ -36,19 +36,19 @@ class Source:
     time: float
 
 
-def client_directory() -> Path:
+def claude_directory() -> Path:
     """Claude Code's own directory."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
 
 
-def client_projects() -> Path:
+def transcripts_directory() -> Path:
     """Where Claude Code keeps its transcripts."""
-    return client_directory() / "projects"
+    return claude_directory() / "projects"
 
 
-def client_history() -> Path:
+def history_file() -> Path:
     """Where Claude Code keeps what was typed, longer than it keeps transcripts."""
-    return client_directory() / "history.jsonl"
+    return claude_directory() / "history.jsonl"
 
 
 def transcripts_in(path: Path) -> list[Path]:

@@ -99,18 +99,23 @@ def select(
 ) -> ImportSelection:
     """What is to be imported: `paths`, else the client's sessions of the project or of `everything`."""
     from memkit.capture.importer import ImportSelection
-    from memkit.claude_code.files import client_history, client_projects, find_sources, project_of
+    from memkit.claude_code.files import (
+        find_sources,
+        history_file,
+        project_of,
+        transcripts_directory,
+    )
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
         sources = find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    sources = find_sources([client_projects()] if client_projects().is_dir() else [])
+    sources = find_sources([transcripts_directory()] if transcripts_directory().is_dir() else [])
     if not everything:
         sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
-    return ImportSelection(home, sources, project, since=since, history=client_history(), only=only)
+    return ImportSelection(home, sources, project, since=since, history=history_file(), only=only)
 
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:

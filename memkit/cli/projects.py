@@ -10,11 +10,10 @@ import click
 
 from memkit.cli.context import Context, command, counted, plain
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 
 if TYPE_CHECKING:
-    from memkit.capture.known_projects import KnownProject
+    from memkit.capture.project_list import ListedProject
 
 LOCK_SECONDS = 600.0
 
@@ -56,13 +55,13 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
 
 
 def _list(context: Context) -> None:
-    from memkit.capture.known_projects import all_known
+    from memkit.capture.project_list import list_projects
     from memkit.index.identity import identity
 
     if Path(context.project.memory).is_dir():
         identity(context.project, context.home)  # notes where a renamed project is now
     problem = Registry.read(context.home).problem
-    projects = all_known(context.home)
+    projects = list_projects(context.home)
     if context.as_json:
         context.print_json({"projects": [project.as_dict() for project in projects]})
     else:
@@ -74,7 +73,7 @@ def _list(context: Context) -> None:
         context.say(problem)
 
 
-def _show(project: KnownProject) -> None:
+def _show(project: ListedProject) -> None:
     size = f"{counted(project.days, 'day')}, {counted(project.turns, 'turn')}"
     last = f", last {project.last}" if project.last else ""
     click.echo(plain(f"{project.name}: {size}{last}"))
@@ -86,7 +85,7 @@ def _show(project: KnownProject) -> None:
 
 
 def _link(context: Context, path: str) -> None:
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     own = _own_root(context)
     target = _existing(context, path)
@@ -105,7 +104,7 @@ def _link(context: Context, path: str) -> None:
 
 
 def _unlink(context: Context) -> None:
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     own = _own_root(context)
     with changing(context.home) as registry:
@@ -116,7 +115,7 @@ def _unlink(context: Context) -> None:
 
 
 def _rename(context: Context, name: str) -> None:
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     shown = " ".join(plain(name).split())
     if not shown:
@@ -167,7 +166,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 def _note_moves(context: Context, roots: set[str], target: Project) -> None:
     """Note that what is known by the roots of directories that are gone is of `target` now."""
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     kept = context.home.projects
     gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}

@@ -30,7 +30,7 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     """
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
-    from memkit.capture.known_projects import projects_with_memory
+    from memkit.capture.project_list import projects_with_memory
     from memkit.cli.log import stop_logging
     from memkit.doctor.claude_code import installed_names
     from memkit.maintenance.owned_files import belongings, check_home

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.files import client_projects
+from memkit.claude_code.files import transcripts_directory
 from memkit.hook.project import Project
 from memkit.state import parse_json
 
@@ -33,7 +33,7 @@ class ClientTranscript:
 
 def transcripts(project: Project | None = None) -> Iterator[ClientTranscript]:
     """The transcripts of sessions that were begun in the root of `project`, or of all."""
-    directory = client_projects()
+    directory = transcripts_directory()
     name = "*" if project is None else re.sub(r"[^A-Za-z0-9]", "-", project.root)
     for path in sorted(directory.glob(f"{name}/*.jsonl")) if directory.is_dir() else ():
         if path.name.startswith(_AGENT):
@@ -46,7 +46,7 @@ def transcripts(project: Project | None = None) -> Iterator[ClientTranscript]:
 
 def kept_days() -> float:
     """How many days the client keeps a transcript."""
-    value = _read(client_projects().parent / "settings.json").get("cleanupPeriodDays")
+    value = _read(transcripts_directory().parent / "settings.json").get("cleanupPeriodDays")
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         return KEPT_DAYS
     return float(value)
@@ -66,7 +66,7 @@ def installed_plugins() -> Iterator[Path]:
 
 
 def _installed() -> dict[str, Any]:
-    plugins = _read(client_projects().parent / "plugins" / "installed_plugins.json").get("plugins")
+    plugins = _read(transcripts_directory().parent / "plugins" / "installed_plugins.json").get("plugins")
     found = plugins if isinstance(plugins, dict) else {}
     return {name: entries for name, entries in found.items() if name.partition("@")[0] == "memkit"}
 

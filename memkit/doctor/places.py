@@ -17,12 +17,11 @@ from pathlib import Path
 from memkit.capture.sessions import Sessions
 from memkit.doctor.finding import MEND, Finding, Subject
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
-from memkit.hook.git import is_ignored, tracked_below
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.hook.session_facts import days
 from memkit.ipc import spool
 from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, Home
+from memkit.projects.git import is_ignored, tracked_below
 
 NEEDED_BYTES = 50_000_000
 """With less room than this an index pass or the next day's memory may fail."""

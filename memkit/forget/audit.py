@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memkit.archive.archive import Archive
-from memkit.capture.known_projects import remembered_projects
+from memkit.capture.project_list import remembered_projects
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.forget.audit_places import (

@@ -12,7 +12,7 @@ import msgspec
 
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.capture.known_projects import remembered_projects
+from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.turn import turn_id
 from memkit.forget.facts import FactLocation, find_facts

@@ -15,8 +15,7 @@ from collections.abc import Container, Iterator
 
 from memkit import anchors
 from memkit.files import MOST_BYTES, PRIVATE_FILE, make_private_directory, read_tail
-from memkit.hook.project import digest16
-from memkit.hook.registry import Registry
+from memkit.hook.project import Registry, digest16
 from memkit.paths import Home
 
 HOOK_BYTES = 1024 * 1024

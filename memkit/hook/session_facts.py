@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memkit.files import inside, read_tail
 from memkit.hook.own_entries import answer_of, entries_of, entry_words
 from memkit.hook.project import Project
-from memkit.hook.quoting import defuse
+from memkit.text import defuse
 
 NEWEST_BYTES = 1024 * 1024
 """How much of a day file's end is read for its newest entries; more is read only to count them all."""

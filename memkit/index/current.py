@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from memkit.embedding.models import space
 from memkit.errors import DamagedFileError
 from memkit.files import RefusedFileError, read_regular
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_in_force, open_trusted, root_of
 from memkit.index.identity import holder_of, identity

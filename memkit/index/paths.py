@@ -12,8 +12,7 @@ from pathlib import Path
 
 from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import make_private_directory, write_durably
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.index.scanner import SUFFIXES, is_markdown
 from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memkit.hook.quoting import defuse
 from memkit.recall.answers import Answer, Result
 from memkit.recall.budget import CHARACTERS_PER_TOKEN, SMALLEST_PIECE
+from memkit.text import defuse
 
 BREADCRUMB_CHARACTERS = 300
 NOTE_CHARACTERS = 300

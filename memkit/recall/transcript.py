@@ -12,7 +12,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import Message, message_of, redacted_again
-from memkit.claude_code.files import client_projects
+from memkit.claude_code.files import transcripts_directory
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, NotFoundError
@@ -36,7 +36,7 @@ def find_transcript(home: Home, session: str) -> Path | None:
     found = {path for path in known if path.is_file()}
     if not found and "/" not in session:
         pattern = f"*/{_escape(session)}*.jsonl"
-        found = set(client_projects().glob(pattern)) if client_projects().is_dir() else set()
+        found = set(transcripts_directory().glob(pattern)) if transcripts_directory().is_dir() else set()
     exact = {path for path in found if path.stem == session}
     found = exact or found
     if len({path.stem for path in found}) > 1:

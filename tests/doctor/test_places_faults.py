@@ -12,7 +12,7 @@ import pytest
 
 from memkit.doctor import places
 from memkit.doctor.finding import open_subject
-from memkit.hook.registry import path_of
+from memkit.hook.project import registry_path
 from memkit.ipc import spool
 from memkit.paths import Home
 from tests.doctor.conftest import Mount, Patient
@@ -122,7 +122,7 @@ def test_an_event_from_the_future(bare: Patient) -> None:
     ],
 )
 def test_a_registry_of_projects_that_cannot_be_read(bare: Patient, text: str, said: str, fix: str) -> None:
-    path = Path(path_of(bare.home))
+    path = Path(registry_path(bare.home))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     finding = bare.finding("registry-unreadable")

@@ -23,8 +23,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.files import Source
 from memkit.errors import ArchiveVersionError, ConfigError, NewerFileError, RegistryError
 from memkit.hook import notices
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry, path_of
+from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.current import open_snapshot
 from memkit.index.identity import identity
 from memkit.index.paths import added_paths, change_paths
@@ -33,7 +32,7 @@ from memkit.journal.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
-from memkit.projects.registry_changes import changing
+from memkit.projects.registry import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
 from memkit.service.pointer_history import PointerHistory
 from memkit.settings import Settings, load
@@ -258,7 +257,7 @@ def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
 def test_the_registry_of_projects(home: Home) -> None:
     with changing(home) as registry:
         registry.names["/r"] = "R"
-    path = Path(path_of(home))
+    path = Path(registry_path(home))
     planted = newer(path)
     read = Registry.read(home)
     assert read.names == {}

@@ -10,17 +10,16 @@ from typing import Any
 
 from memkit.capture.sessions import Sessions
 from memkit.files import MOST_BYTES
-from memkit.hook.git import normalise_remote, remote_of
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.hook.session_facts import days, newest_entries
 from memkit.index.current import known_roots, project_names
 from memkit.index.identity import recorded_roots
 from memkit.paths import Home
+from memkit.projects.git import normalize_remote, remote_of
 
 
 @dataclass(frozen=True, slots=True)
-class KnownProject:
+class ListedProject:
     """A project with what there is of its memory.
 
     `last` is the latest day that is remembered (ISO), "" if none is; `remote` is the normalised git remote
@@ -59,7 +58,7 @@ class KnownProject:
         }
 
 
-def all_known(home: Home) -> list[KnownProject]:
+def list_projects(home: Home) -> list[ListedProject]:
     """What there is of each of `remembered_projects`, by last activity."""
     registry = Registry.read(home)
     projects = {project.root: project for project in remembered_projects(home)}
@@ -72,14 +71,14 @@ def all_known(home: Home) -> list[KnownProject]:
         remembered = days(project)
         remote = remote_of(root)
         found.append(
-            KnownProject(
+            ListedProject(
                 root=root,
                 name=names[root],
                 memory=project.memory,
                 days=len({day[:10] for day in remembered}),
                 turns=sum(1 for _ in newest_entries(project, remembered, MOST_BYTES)),
                 last=remembered[-1][:10] if remembered else "",
-                remote=normalise_remote(remote) if remote else "",
+                remote=normalize_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),
                 linked=tuple(sorted(linked.get(root, ()))),
             )
