@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from memkit.capture.capture import CaptureOutcome
 from memkit.capture.importer import BytesRead, ImportSelection
-from memkit.capture.outcome import CaptureOutcome
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import MemkitError
@@ -64,7 +64,7 @@ def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPre
         turns = 0
         try:
             for turn in read_turns(transcript) if not project.is_off else ():
-                if turn.is_memory and selection.counts(turn):
+                if turn.is_memory and selection.includes(turn):
                     turns += 1
                     _count(found, turn, project.root)
                 progress(read + turn.end)

@@ -179,7 +179,6 @@ def _show(holdings: Locations, root: str) -> None:
         counted(sum(len(one.facts) for one in holdings.facts), "fact"),
         counted(archived, "archived turn"),
         counted(len(holdings.files), "markdown file"),
-        counted(len(holdings.events), "waiting event"),
         counted(len(holdings.old_versions), "kept old version"),
     ]
     shown = [line for line in counts if not line.startswith("0 ")]
@@ -207,7 +206,6 @@ def _as_dict(holdings: Locations, *, removed: bool) -> dict[str, object]:
         "facts": sorted({name for one in holdings.facts for name in one.facts}),
         "files": [str(path) for _, path in holdings.files],
         "old_versions": [str(path) for path in holdings.old_versions],
-        "events": len(holdings.events),
         "projects": holdings.by_project,
         "shared": {root: len(turns) for root, turns in sorted(holdings.shared.items())},
     }

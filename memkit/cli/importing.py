@@ -16,9 +16,9 @@ from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
 
 if TYPE_CHECKING:
+    from memkit.capture.capture import CaptureOutcome
     from memkit.capture.import_preview import ImportPreview
     from memkit.capture.importer import ImportReport, ImportSelection
-    from memkit.capture.outcome import CaptureOutcome
     from memkit.summarize.plan import Estimate
 
 LOCK_SECONDS = 600.0

@@ -34,13 +34,13 @@ _MEND_HOOKS = (
 
 def last_events(home: Home) -> dict[str, float]:
     """When a hook last fired in each project: seconds since the epoch by root."""
-    told = [(session.project, session.told) for session in Sessions(home) if session.told]
-    told += [
+    events = [(one.project, one.last_event) for one in Sessions(home) if one.last_event]
+    events += [
         (str(item.record.get("project", "")), spool.time_of(item.record))
         for item in (*spool.unfinished(home), *spool.failed(home))
     ]
     last: dict[str, float] = {}
-    for root, when in told:
+    for root, when in events:
         if root:
             last[root] = max(when, last.get(root, 0.0))
     return last
@@ -181,7 +181,6 @@ def check_waiting_events(subject: Subject) -> Iterator[Finding]:
         item
         for item in spool.unfinished(home)
         if item.name not in claimed
-        and spool.PROMPT_EVENT not in item.name
         and not item.record.get("attempts")
         and subject.now - spool.time_of(item.record) > LATE_SECONDS
     ]

@@ -300,7 +300,7 @@ def check_clock(subject: Subject) -> Iterator[Finding]:
 def _times(subject: Subject) -> Iterator[tuple[float, str]]:
     """What happened, in seconds since the epoch, as far as memkit has noted when."""
     for session in Sessions(subject.home):
-        yield session.told, f"an event of session {session.id}"
+        yield session.last_event, f"an event of session {session.id}"
     for item in spool.unfinished(subject.home):
         yield spool.time_of(item.record), "a waiting event"
     yield Path(__file__).stat().st_mtime, "the installed memkit"

@@ -99,46 +99,6 @@ class ArchivedSession:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionState:
-    """The prompts and answers in a session's state."""
-
-    sessions: Sessions
-    session: str
-
-    def look(self, finder: SecretFinder) -> None:
-        """See `Place`."""
-        place = str(self.sessions.path(self.session))
-        self.sessions.load(self.session).redact(finder.at("session", place))
-
-    def fix(self, redact: Redact) -> None:
-        """See `Place`."""
-        state = self.sessions.load(self.session)
-        state.redact(redact)
-        self.sessions.save(state)
-
-
-@dataclass(frozen=True, slots=True)
-class SpooledEvent:
-    """What was said in an event that waits, or was given up."""
-
-    home: Home
-    path: str
-    record: dict[str, Any]
-
-    def look(self, finder: SecretFinder) -> None:
-        """See `Place`."""
-        self._redacted(finder.at("spool", self.path))
-
-    def fix(self, redact: Redact) -> None:
-        """See `Place`."""
-        spool.replace(self.home, self.path, self._redacted(redact))
-
-    def _redacted(self, redact: Redact) -> dict[str, Any]:
-        said = {name: self.record[name] for name in spool.TEXT_FIELDS if name in self.record}
-        return {**self.record, **redacted(said, redact)}
-
-
-@dataclass(frozen=True, slots=True)
 class TextFile:
     """A log, what a compaction replaced, or a file that is no more what it should be. Lines of JSON stay
     lines of JSON.
@@ -208,20 +168,15 @@ def state_places(home: Home, roots: Collection[str] | None) -> Iterator[Place]:
         yield ArchivedSession(archive, session, roots)
     for path in replaced_files(home, roots):
         yield TextFile("archive", path)
-    readable = set()
-    for state in sessions:
-        readable.add(sessions.path(state.id))
-        if roots is None or state.project in roots:
-            yield SessionState(sessions, state.id)
+    readable = {sessions.path(state.id) for state in sessions}
     for path in sorted(Path(home.sessions).glob("*.json")):
         if path not in readable:
             yield TextFile("session", path)
     yield from left_behind("session", home.sessions)
-    for name, record in spool.stored(home):
-        if record is None:
-            yield TextFile("spool", Path(name))
-        elif roots is None or record.get("project") in roots:
-            yield SpooledEvent(home, name, record)
+    for item in (*spool.failed(home), *spool.unfinished(home)):
+        if "event" not in item.record:  # unreadable, maybe from an older memkit
+            for path in Path(home.spool).glob(f"*/{item.name}"):
+                yield TextFile("spool", path)
     for kept in sorted(Path(home.before_restore).glob("*")):  # laid out like a backup
         yield from state_places(Home(str(kept / "home")), roots)
         for path in sorted((kept / "projects").rglob("*")):

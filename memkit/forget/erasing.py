@@ -8,16 +8,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.capture.sessions import Session, Sessions
+from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import sync_directory
-from memkit.forget.locations import Locations, find_locations, named_turn
-from memkit.forget.periods import is_of_period
+from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project
 from memkit.index.chunk_reader import ChunkReader, open_in_force
@@ -31,6 +29,7 @@ from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.settings.load import Settings
+from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -137,30 +136,23 @@ class _Eraser:
 
     def _states(self) -> None:
         sessions = Sessions(self._home)
-        for state in list(sessions):
-            if state.forget(self._is_gone(state)):
-                sessions.save(state)
+        sessions.drop_text()
         sessions.remove_unreadable([*self._found.sessions, *self._forgotten.turns])
 
-    def _is_gone(self, state: Session) -> Callable[[str, str], bool]:
-        all_of_it = is_of_period(state, self._forgotten)
-        is_touched = anchors.safe(state.id) in self._found.sessions
-        gone = self._forgotten.within(state.project).turns
-
-        def is_gone(turn: str, prompt_id: str) -> bool:
-            if all_of_it:
-                return True
-            name = turn or named_turn(state.id, prompt_id)
-            return name in gone or (not name and is_touched)
-
-        return is_gone
-
     def _spool(self) -> None:
-        events = set(self._found.events)
-        for path, record in spool.stored(self._home):
-            if record is not None and path in events:
-                spool.forget(self._home, path, record)
-        spool.remove_unreadable(self._home, sorted(self._found.sessions))
+        """Remove text that an older memkit spooled, and its damaged events of these sessions."""
+        spool.drop_text(self._home)
+        names = [name.encode("utf-8", "surrogateescape") for name in self._found.sessions]
+        for path in Path(self._home.spool).glob("*/*.json"):
+            try:
+                data = path.read_bytes()
+                record = parse_json(data)
+            except FileNotFoundError:
+                continue
+            except ValueError:
+                record = None
+            if not isinstance(record, dict) and any(name in data for name in names):
+                path.unlink(missing_ok=True)
 
     def _waiting(self) -> None:
         """Nothing of what is gone waits to be summarized."""

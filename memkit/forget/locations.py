@@ -13,16 +13,12 @@ import msgspec
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.capture.project_list import remembered_projects
-from memkit.capture.sessions import Sessions
-from memkit.claude_code.turn import turn_id
 from memkit.forget.facts import FactLocation, find_facts
 from memkit.forget.old_versions import old_versions
-from memkit.forget.periods import is_of_period
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index.sections import is_iso_date
-from memkit.ipc import spool
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.day_removal import Removal, bullets
 from memkit.journal.journal import Journal
@@ -69,7 +65,6 @@ class Locations:
     old_versions: list[Path] = field(default_factory=list)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
-    events: list[str] = field(default_factory=list)
     shared: dict[str, frozenset[str]] = field(default_factory=dict)
     owners: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -99,8 +94,7 @@ class Locations:
 
     def __bool__(self) -> bool:
         return bool(
-            self.days or self.files or self.facts or self.archived or self.passages or self.events
-            or self.old_versions
+            self.days or self.files or self.facts or self.archived or self.passages or self.old_versions
         )  # fmt: skip
 
 
@@ -114,11 +108,6 @@ def find_locations(home: Home, project: Project, selection: ForgetSelection) -> 
         whole = ForgetSelection(found.forgotten, selection.passages, everywhere=True)
         found = _Search(home, project, whole).run()
     return found
-
-
-def named_turn(session: str, prompt_id: str) -> str:
-    """The id of the turn that a prompt began; "" if the prompt has none."""
-    return turn_id(session, prompt_id, "", "") if prompt_id else ""
 
 
 class _Search:
@@ -147,7 +136,6 @@ class _Search:
             for journal in journals
             for day in (*days(journal.project), *journal.renamed_days())
         }
-        self._look_into_states()
         self._share()
         for (journal, day), (turns, notes, whole) in covered.items():
             self._look_into_day(journal, day, turns, notes, whole)
@@ -349,26 +337,6 @@ class _Search:
             self._found.days.append(
                 DayLocation(journal.project, day, entries, noted, len(found), whole)
             )
-
-    def _look_into_states(self) -> None:
-        """Prompts whose turn is still under way, in the states of sessions and in the spool."""
-        for state in Sessions(self._home):
-            if is_of_period(state, self._forgotten):
-                for name in filter(None, (named_turn(state.id, p) for p in state.prompts)):
-                    self._add_turn(name, state.project, anchors.safe(state.id), None)
-        for path, record in spool.stored(self._home):
-            if record is None or not any(name in record for name in spool.TEXT_FIELDS):
-                continue
-            session = str(record.get("session", ""))
-            own = named_turn(session, str(record.get("prompt_id", "")))
-            project, time = str(record.get("project", "")), spool.time_of(record)
-            covers = self._forgotten.covers(own, project, session, time)
-            if covers or own in self._turns or own in self._only.get(project, Ids()).turns:
-                self._found.events.append(path)
-                if own:
-                    self._add_turn(own, project, session, time)
-            elif not own and anchors.safe(session) in self._found.sessions:
-                self._found.events.append(path)
 
 
 def _date(day: str, content: DayFile) -> str:

@@ -1,7 +1,4 @@
-"""Which files and directories are none of memkit's business: the setting `capture.exclude`.
-
-Standard library only, Python 3.9 syntax: the hooks import this module.
-"""
+"""Which files and directories are none of memkit's business: the setting `capture.exclude`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Card numbers and IBANs, found by their form and their check digits.
-
-Standard library only, Python 3.9 syntax: the hooks import this module.
-"""
+"""Card numbers and IBANs, found by their form and their check digits."""
 
 from __future__ import annotations
 

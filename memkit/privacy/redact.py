@@ -2,10 +2,7 @@
 
 What a terminal would not show (colors, control characters, what has no width) goes first, so that it
 cannot hide a secret. Each secret is replaced by `[redacted:kind]`. What is known by its form is in `secret_formats`, what only its
-context gives away in `secret_values`. Not detect-secrets or another library: hooks redact before they
-spool, in the user's own `python3`, where only the standard library is certain, and in milliseconds.
-
-Standard library only, Python 3.9 syntax: the hooks import this module.
+context gives away in `secret_values`.
 """
 
 from __future__ import annotations

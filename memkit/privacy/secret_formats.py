@@ -1,17 +1,16 @@
 """Secrets that are known by their own form: a provider's prefix, a key block, a URL, a header.
 
 Each form names literals of which one must stand in the text, so that text without any costs a few
-searches for strings, and no regular expression is compiled that is not needed: hooks start often.
-
-Standard library only, Python 3.9 syntax: the hooks import this module.
+searches for strings, and no regular expression is compiled that is not needed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from re import Match, Pattern
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from memkit.privacy.secret_values import is_random, occurrences
 

@@ -3,8 +3,6 @@
 First the name is looked for, then what it is given is judged by its randomness: names, paths,
 versions, calls and placeholders are no secrets. The name can also head a column, stand elsewhere in the sentence, or
 be an option of a command.
-
-Standard library only, Python 3.9 syntax: the hooks import this module.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ from memkit.index.sync_report import SyncReport
 from memkit.ipc import spool
 from memkit.ipc.requests import NotHereError
 from memkit.paths import Home
+from memkit.privacy.exclusion import Exclusion
+from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.recall import usage
 from memkit.recall.answers import SearchRequest
 from memkit.recall.pointers import find_pointers, lay_out, written_by
@@ -37,11 +39,15 @@ from memkit.service.watching import Watching
 from memkit.service.writer import Writer
 from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
+from memkit.text import encodable
 
 logger = logging.getLogger(__name__)
 
 MOST_IDS = 100
 """Of pointers in one acknowledgement; there are three at most."""
+
+PROMPT_CHARACTERS = 2000
+"""How much of a prompt to look up: the model that embeds it reads no more."""
 
 Arguments = dict[str, Any]
 
@@ -143,8 +149,16 @@ class Operations:
         return future if arguments.get("wait") else {}
 
     def pointers(self, arguments: Arguments) -> Any:
-        """Text for a `prompt` of `session` in the project at `root`; `warm` says if it could be looked up."""
+        """Return pointers for a `prompt`, typed in `directory`; `warm` says if it could be looked up.
+
+        The prompt is redacted before it is looked up, since an embedding provider may see it. Nothing of it
+        is kept or logged.
+        """
         project, settings = self._project(arguments)
+        prompt = encodable(str(arguments["prompt"]))
+        directory = str(arguments.get("directory") or project.root)
+        if skips(prompt) or Exclusion(settings.capture.exclude, project.root).covers_session(directory):
+            return {"warm": True, "text": "", "ids": []}
         if not self._warm.is_warm(project):
             self.open_soon(project)
             return {"warm": False, "text": ""}
@@ -152,7 +166,9 @@ class Operations:
         searcher = self._warm.searcher(project, settings, settings.search)
         shown = self._shown.of(session)
         may_quote = written_by(self._home)
-        found = find_pointers(searcher, str(arguments["prompt"]), session, shown, may_quote)
+        prompt = without_private(without_unopened(prompt))
+        prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
+        found = find_pointers(searcher, prompt, session, shown, may_quote)
         ids = [pointer.id for pointer in found]
         if found and not arguments.get("acknowledges"):  # a hook of an older memkit
             self._note_shown(session, ids)

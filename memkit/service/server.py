@@ -195,7 +195,7 @@ class _Server:
 
     def _bound_log(self) -> None:
         try:
-            launch.bound_worker_log(self.home)  # our own stderr, for days
+            launch.limit_worker_log(self.home)  # our own stderr, for days
         except OSError as error:
             logger.warning("worker.log cannot be begun anew: %s", error)
 

@@ -17,7 +17,6 @@ from typing import Any
 from memkit.errors import ConfigError
 from memkit.files import (
     RefusedFileError,
-    file_version,
     inside,
     make_private_directory,
     write_durably,
@@ -232,20 +231,14 @@ def _validate_change(before: Mapping[Key, Value], key: Key, value: Value) -> Set
 def publish_hook_settings(home: Home) -> None:
     """Write the few settings the hooks need as JSON: their Python may be too old to read TOML.
 
-    Only what the user's file says: a variable of the shell or session that runs this rules no other one.
-    `source` tells the hooks of which version of the file this is. Raises `ConfigError`, `OSError`.
+    Only from the user's file: environment variables of this process do not affect other sessions.
+    Raise `ConfigError`, `OSError`.
     """
-    source = file_version(home.config_file)  # before it is read: a later change is noticed
     settings = load(home, environ={}).settings
-    recall = settings.recall
     wanted = {
-        "source": source,
-        "session_characters": recall.session_characters,
-        "inject": recall.inject,
+        "session_characters": settings.recall.session_characters,
+        "inject": settings.recall.inject,
         "service": settings.service.enabled,
-        "redact": settings.capture.redact,
-        "redact_financial": settings.capture.redact_financial,
-        "exclude": settings.capture.exclude,
     }
     path = Path(home.hook_settings)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -57,11 +57,11 @@ def find_segments(
     session: str,
     day: str,
     settings: SummarizeSettings,
-    unanswered: Collection[str] = (),
+    under_way: str = "",
 ) -> list[Segment]:
     """The segments of a session's day that no summary stands for yet, closed ones and the open one.
 
-    `unanswered` are the ids of the prompts of which the client has not said that they are answered.
+    `under_way` is the id of a prompt that was written before its turn ended, or "".
 
     Raises `JournalError`.
     """
@@ -76,7 +76,7 @@ def find_segments(
         clock = _Clock.of([])
     names = [turn.section.pairs["turn"] for turn in turns]
     texts = [
-        _turn_text(content, turn.section, day, clock, following, unanswered)
+        _turn_text(content, turn.section, day, clock, following, under_way)
         for turn, following in zip(turns, [*names[1:], ""], strict=True)
     ]
     segments: list[Segment] = []
@@ -100,7 +100,7 @@ def _turn_text(
     day: str,
     clock: _Clock,
     following: str,
-    unanswered: Collection[str],
+    under_way: str,
 ) -> SegmentTurn:
     turn = section.pairs["turn"]
     minute = section.minute or "00:00"
@@ -114,5 +114,5 @@ def _turn_text(
         ended=clock.ended(turn, began),
         text=cut_middle(text, SHOWN_CHARACTERS, "the archive"),
         is_compacted=clock.is_compacted(turn, following),
-        is_under_way=turn in clock.turns and clock.turns[turn].prompt_id in unanswered,
+        is_under_way=turn in clock.turns and clock.turns[turn].prompt_id == under_way != "",
     )

@@ -211,9 +211,9 @@ class Summarizer:
         if not settings.memory.shared and journal.is_public(day):
             logger.info("%s gets no bullets: git tracks it, and memory.shared is off", journal.path(day))
             return []
-        unanswered = Sessions(self.home).load(session).prompts
+        under_way = Sessions(self.home).load(session).under_way
         return find_segments(
-            journal, self._archive, session, day, settings.summarize, unanswered
+            journal, self._archive, session, day, settings.summarize, under_way
         )
 
     def _due(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:

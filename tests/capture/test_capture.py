@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memkit.capture import capture as capture_module
-from memkit.capture.capture import Capture, NotYet
+from memkit.capture.capture import Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
@@ -39,7 +39,7 @@ def test_stop_writes_the_turn_and_marks_the_project(stage: Stage) -> None:
 
 def test_a_transcript_that_is_behind_is_waited_for_then_done_without(stage: Stage) -> None:
     Lines().prompt("Which port?", PROMPT_ID).write(stage.root)
-    with pytest.raises(NotYet):
+    with pytest.raises(TranscriptBehind):
         stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
     assert stage.journal == ""
     stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.")
@@ -49,7 +49,7 @@ def test_a_transcript_that_is_behind_is_waited_for_then_done_without(stage: Stag
 def test_a_transcript_that_never_appears(stage: Stage) -> None:
     stage.handle("UserPromptSubmit", prompt_id=PROMPT_ID, prompt="Which port?")
     assert stage.journal == ""
-    with pytest.raises(NotYet):
+    with pytest.raises(TranscriptBehind):
         stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
     for _ in range(2):
         stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.", time=1e9)
@@ -97,7 +97,7 @@ def test_a_crashed_session_is_picked_up_by_the_next_start(stage: Stage) -> None:
     other = "99999999-7d4e-4b8a-9f15-0c6d2e8b7a44"
     record = stage.record("SessionStart", source="startup")
     record |= {"session": other, "transcript": str(stage.root / f"{other}.jsonl")}
-    Capture(stage.home, Settings()).handle(record, time.time())
+    Capture(stage.home, Settings()).handle(record, stage.project, time.time())
     assert "**Answered** Working on it" in stage.journal
 
 

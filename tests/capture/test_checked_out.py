@@ -136,7 +136,7 @@ def test_import_makes_the_same_days_and_knows_no_commits(stage: Stage, tmp_path:
     assert [turn.branch for turn in live] == ["main", "feature/gw", "main"]
     other = Project(str(tmp_path / "other"))
     home = Home(str(tmp_path / "other-home"))
-    Capture(home, Settings()).import_file(stage.transcript, lambda turn: other)
+    Capture(home, Settings()).import_file(stage.transcript, other)
     assert [path.read_text() for path in sorted(Path(other.memory).glob("*.md"))] == stage.days
     imported = Archive(home).turns(SESSION)
     assert [replace(turn, commit="", project="") for turn in live] == [
@@ -148,7 +148,7 @@ def test_an_import_takes_no_commit_away(stage: Stage) -> None:
     play(stage)
     path = Archive(stage.home).path(SESSION)
     before, days = path.read_bytes(), stage.days
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert path.read_bytes() == before
     assert stage.days == days
 
@@ -174,7 +174,7 @@ def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:
     path.write_text(text)
     stage.write(play_on(stage))
     stage.handle("SessionEnd")
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert path.read_text() == text
 
 

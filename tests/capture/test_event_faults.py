@@ -153,7 +153,7 @@ def test_whatever_comes_the_journal_is_the_transcript(
         elif step in ("compact", "end", "start"):
             stage.handle({"compact": "PreCompact", "end": "SessionEnd", "start": "SessionStart"}[step])
         elif step == "import":
-            Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+            Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     live = stage.turns
     stage.handle("SessionEnd")
     expected = Stage(tmp_path_factory.mktemp("e").resolve())

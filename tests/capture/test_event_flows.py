@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from memkit.capture.capture import BATCH_TURNS, Capture, NotYet
+from memkit.capture.capture import BATCH_TURNS, Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
@@ -59,7 +59,7 @@ def test_without_a_transcript_queued_prompts_join(stage: Stage) -> None:
 def test_an_answer_only_the_event_told_outlives_the_next_turns(stage: Stage) -> None:
     lines = Lines().prompt("One", prompt_id(1)).answer("Looking.").call("Bash", "t", command="ls").result("t", "x")
     stage.write(lines)
-    with pytest.raises(NotYet):
+    with pytest.raises(TranscriptBehind):
         stage.handle("Stop", prompt_id=prompt_id(1), message="It is 7443.")
     stage.handle("Stop", prompt_id=prompt_id(1), message="It is 7443.", late=True)
     assert stage.turns == [("One", "It is 7443.")]
@@ -151,7 +151,7 @@ def test_an_import_completes_a_turn_that_was_written_half(stage: Stage, count: i
     assert len(stage.turns) == count + 1
     stage.write(lines.result("t", "ok").answer("Whole."))
     for _ in range(2):
-        Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+        Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert stage.turns[-1] == ("Last", "Whole.")
     stage.write(lines.prompt("More", prompt_id(count + 1)).answer("m"))
     stage.handle("Stop", prompt_id=prompt_id(count + 1), message="m")
@@ -219,7 +219,7 @@ def test_a_prompt_that_shares_its_id_with_the_clear_before_it(stage: Stage, earl
     if early:
         stage.handle(early)
         assert stage.turns == [("Topic four", "")]
-    with pytest.raises(NotYet):
+    with pytest.raises(TranscriptBehind):
         stage.handle("Stop", prompt_id=prompt_id(1), message="Answer four.")
     stage.write(lines.answer("Answer four."))
     stage.handle("Stop", prompt_id=prompt_id(1), message="Answer four.")
@@ -239,7 +239,7 @@ def test_a_message_is_not_given_to_the_command_after_its_turn(stage: Stage) -> N
     """`/exit` is typed while the Stop of the turn before still waits for the transcript."""
     lines = Lines().prompt("Which port?", prompt_id(1))
     stage.write(lines)
-    with pytest.raises(NotYet):
+    with pytest.raises(TranscriptBehind):
         stage.handle("Stop", prompt_id=prompt_id(1), message="Port 7443.")
     lines.answer("Port 7443.")
     typed = "<command-name>/exit</command-name>\n<command-message>exit</command-message>"

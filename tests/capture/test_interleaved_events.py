@@ -61,7 +61,7 @@ def test_every_answer_is_kept(tmp_path_factory: pytest.TempPathFactory, steps: l
         elif step == "start":
             stage.handle("SessionStart")
         elif step == "import":
-            Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+            Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     stage.handle("SessionEnd")
     turns = stage.turns
     assert len(turns) == len(dict(turns)) == number

@@ -58,7 +58,7 @@ class Audited:
         self.stage.write(lines)
         with index_lock(self.stage.home, 5):
             capture = Capture(self.stage.home, self.settings)
-            capture.import_file(self.stage.transcript, lambda turn: self.stage.project)
+            capture.import_file(self.stage.transcript, self.stage.project)
             sync.sync_project(self.stage.project, self.stage.home, self.settings)
 
     def add_pattern(self) -> None:
@@ -98,7 +98,7 @@ def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
         audited.stage.transcript.write_bytes(recorded.read_bytes())
         with index_lock(audited.stage.home, 5):
             capture = Capture(audited.stage.home, audited.settings)
-            capture.import_file(audited.stage.transcript, lambda turn: audited.stage.project)
+            capture.import_file(audited.stage.transcript, audited.stage.project)
     with index_lock(audited.stage.home, 5):
         sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
     report = audited.look()
@@ -137,7 +137,7 @@ def test_afterwards_no_file_holds_it(audited: Audited) -> None:
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
     capture = Capture(home, Settings())
     record = audited.stage.record("UserPromptSubmit", prompt=f"my {WORD}", prompt_id=prompt_id(9))
-    capture.handle(record, record["time"])
+    capture.handle(record, audited.stage.project, record["time"])
     Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")

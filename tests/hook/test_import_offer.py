@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from memkit.hook.import_offer import import_offer
+
 from memkit.paths import Home
 from tests.hook.conftest import Stage
 

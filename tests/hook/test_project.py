@@ -314,16 +314,16 @@ def test_the_memory_of_a_project_that_is_gone(root: Path, home: Home) -> None:
 
 def test_marks_of_projects_to_index(home: Home) -> None:
     assert unindexed.roots(home) == []
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)
     roots = ["/b", "/a", "/ünï\udcff"]
     for name in [*roots, "/a"]:
         unindexed.mark(home, name)
     assert unindexed.roots(home) == sorted(roots)
     for name in roots:
-        assert unindexed.exists(home)
+        assert unindexed.names(home)
         unindexed.clear(home, name)
         unindexed.clear(home, name)
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)
 
 
 def test_what_a_killed_process_left_is_no_mark(home: Home) -> None:
@@ -331,9 +331,9 @@ def test_what_a_killed_process_left_is_no_mark(home: Home) -> None:
     unindexed.clear(home, "/a")
     directory = Path(home.run, "unindexed")
     (directory / ".half.tmp").write_text("{")
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)
     for number, damage in enumerate(("", "[]", "{}", '{"root": 5}', "\xff")):
         (directory / f"{number}.json").write_text(damage, encoding="latin-1")
-    assert unindexed.exists(home)
+    assert unindexed.names(home)
     assert unindexed.roots(home) == []
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)

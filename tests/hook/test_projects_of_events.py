@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from memkit.capture.capture import Capture
+from memkit.capture.capture import Capture, project_of_event
 from memkit.hook.git import head
 from memkit.hook.project import Project
 from memkit.paths import Home
@@ -27,7 +27,7 @@ def test_a_session_in_the_user_s_home_writes_nothing_there(stage: Stage) -> None
     assert Path(kept).parent == stage.home / "projects"
     home = Home(str(stage.home))
     for record in records:
-        Capture(home, Settings()).handle(record, record["time"] + 60)
+        Capture(home, Settings()).handle(record, project_of_event(record, home), record["time"] + 60)
     assert "**Answered** Hi." in next(Path(Project(kept).memory).glob("*.md")).read_text()
     assert list(user.iterdir()) == []
     assert stage.errors() == ""

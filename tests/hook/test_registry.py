@@ -10,7 +10,7 @@ import pytest
 
 from memkit.errors import RegistryError
 from memkit.hook import project as project_module
-from memkit.hook.project import VERSION, Project, Registry, registry_path
+from memkit.hook.project import REGISTRY_VERSION, Project, Registry, registry_path
 from memkit.index.identity import identity
 from memkit.paths import Home
 from memkit.projects.registry import changing
@@ -236,7 +236,7 @@ def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str)
 
 def test_a_newer_registry_is_not_overwritten(root: Path, home: Home) -> None:
     os.makedirs(home.projects)
-    content = json.dumps({"version": VERSION + 1, "links": {}})
+    content = json.dumps({"version": REGISTRY_VERSION + 1, "links": {}})
     Path(registry_path(home)).write_text(content)
     with pytest.raises(RegistryError, match="update memkit"), changing(home):
         pass

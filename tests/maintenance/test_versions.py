@@ -16,7 +16,7 @@ import memkit
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture
-from memkit.capture.import_record import ImportRecord
+from memkit.capture.importer import ImportRecord
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
@@ -66,7 +66,7 @@ def test_the_state_of_a_session(home: Home, caplog: pytest.LogCaptureFixture) ->
     record = {"event": "Stop", "session": "s", "transcript": f"{project}/s.jsonl", "project": project,
               "cwd": project, "time": time.time(), "message": "No."}  # fmt: skip
     with pytest.raises(NewerFileError):  # so the event waits, and is kept when it was tried in vain
-        Capture(home, Settings()).handle(record, time.time())
+        Capture(home, Settings()).handle(record, Project(project), time.time())
     assert sessions.path("s").read_bytes() == planted
 
 
@@ -187,9 +187,8 @@ def test_this_version_reads_what_released_ones_wrote(released: Path) -> None:
     home = Home(str(released / "home"))
     assert load.load(home).settings.search.k == 7
     (session,) = Sessions(home)
-    assert (session.id, session.offset, session.size, session.told) == (SESSION, 120, 340, WHEN.timestamp())
+    assert (session.id, session.offset, session.size, session.last_event) == (SESSION, 120, 340, WHEN.timestamp())
     assert session.growing == {TURN: ["0123456789abcdef"]}
-    assert session.prompts == {"prompt-1": "Which port does the staging gateway use?"}
     (turn,) = Archive(home).turns(SESSION)
     assert (turn.id, turn.project, turn.messages[1].text) == (TURN, ROOT, "7443.")
     assert turn.messages[1].tools[0].input == {"file_path": "a.py"}
@@ -248,7 +247,7 @@ def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
     record = {"event": "Stop", "session": "s", "transcript": "", "project": str(tmp_path), "cwd": str(tmp_path),
               "time": time.time(), "message": "No.", "prompt_id": "p"}  # fmt: skip
     for act in (tombstones.forgotten, tombstones.finish, lambda: tombstones.begin(Forgotten()),
-                lambda: Capture(home, Settings()).handle(record, time.time() + 60)):  # fmt: skip
+                lambda: Capture(home, Settings()).handle(record, Project(str(tmp_path)), time.time() + 60)):  # fmt: skip
         with pytest.raises(NewerFileError, match=r"written by a newer memkit .*; update memkit$"):
             act()
     assert tombstones.path.read_bytes() == planted
