@@ -291,10 +291,14 @@ class Capture:
                 digests.append(make_digest(turn, project.root, self.redact))
                 kept.append((turn, project.root))
                 outcome.turns += 1
-        # The last turn may still grow. Record what is about to be written, so that it can be replaced.
-        growing = digests[-1] if digests and session.id else None
-        if growing is not None:
-            session.will_write(growing.turn, project.root, section_hash(growing.section))
+        # Before a turn is written that has grown, or may still grow, record what its section will be: after a
+        # kill, the next run must recognize it.
+        growing: list[Digest] = []
+        if digests and session.id:
+            before = session.growing_in(project.root)
+            growing = [digest for digest in digests[:-1] if digest.turn in before] + digests[-1:]
+            for digest in growing:
+                session.will_write(digest.turn, project.root, section_hash(digest.section))
             self.sessions.save(session)
         if digests:
             unindexed.mark(self.home, project.root)
@@ -306,8 +310,8 @@ class Capture:
                 self._queue_summary(journal, digests)
         if kept and self.settings.archive.enabled:
             self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
-        if growing is not None:
-            session.has_written(growing.turn, project.root, section_hash(growing.section))
+        for digest in growing:
+            session.has_written(digest.turn, project.root, section_hash(digest.section))
         if moves:
             session.has_read([turn.id for turn in turns])
             session.offset, session.size = turns[-1].start, turns[-1].end

@@ -106,7 +106,7 @@ def play(stage: Stage) -> Lines:
         lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
         lines.answer(f"answer {number}", gitBranch=branch)
         stage.write(lines)
-        stage.handle("Stop", prompt_id=prompt_id(number), message=f"answer {number}",
+        stage.handle("Stop", prompt_id=prompt_id(number),
                      branch=branch, commit=f"{number}" * SHORT_HASH)  # fmt: skip
     stage.handle("SessionEnd")
     return lines
@@ -155,7 +155,7 @@ def test_an_import_takes_no_commit_away(stage: Stage) -> None:
 
 def test_an_archive_from_before_there_were_commits_stays_as_it_is(stage: Stage) -> None:
     stage.write(Lines().prompt("q", prompt_id(1)).answer("a"))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="a")
+    stage.handle("Stop", prompt_id=prompt_id(1))
     path = Archive(stage.home).path(SESSION)
     before = path.read_bytes()
     (turn,) = Archive(stage.home).turns(SESSION)
@@ -185,12 +185,3 @@ def play_on(stage: Stage) -> Lines:
         lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
         lines.answer(f"answer {number}", gitBranch=branch)
     return lines.answer("and more", gitBranch="main")
-
-
-def test_a_turn_that_only_events_told(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt="What port?", prompt_id=prompt_id(1))
-    stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="7443.",
-                 branch="fix", commit="abcdefabcdef")  # fmt: skip
-    (turn,) = Archive(stage.home).turns(SESSION)
-    assert (turn.branch, turn.commit) == ("fix", "abcdefabcdef")
-    assert " branch:fix -->" in stage.journal
