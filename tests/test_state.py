@@ -77,7 +77,7 @@ def test_damaged_files_are_read_as_such(home: Home, monkeypatch: pytest.MonkeyPa
     assert usage.usage(home).searches == 0
     assert Path(failure_file(home.root)).exists()
     assert last_failure(home.root) is None
-    assert events._published(home) == {}
+    assert events._settings(home) == events.DEFAULT_SETTINGS
     with pytest.raises(MemkitError, match=r"forgotten\.json"):
         Tombstones(home).unfinished()
     project = Project(str(Path(home.root).parent))

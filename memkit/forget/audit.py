@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memkit.archive.archive import Archive
 from memkit.capture.project_list import remembered_projects
+from memkit.capture.sessions import Sessions
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.forget.audit_places import (
@@ -77,6 +78,8 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
+        spool.drop_text(self._home)
+        Sessions(self._home).drop_text()
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():

@@ -28,7 +28,7 @@ def folder(stage: Stage) -> Path:
 
 
 def test_it_is_said_once(stage: Stage, folder: Path) -> None:
-    said = "memkit: 3 earlier sessions of this project are not in its memory; `memkit import` brings them in."
+    said = "memkit: 3 earlier sessions of this project are not in its memory; `memkit import` adds them."
     assert start(stage, folder)["systemMessage"] == said
     (folder / "d.jsonl").write_text("{}\n")
     assert "systemMessage" not in start(stage, folder)

@@ -64,7 +64,7 @@ def test_the_state_of_a_session(home: Home, caplog: pytest.LogCaptureFixture) ->
     assert "update memkit" in caplog.text
     project = str(Path(home.root).parent)
     record = {"event": "Stop", "session": "s", "transcript": f"{project}/s.jsonl", "project": project,
-              "cwd": project, "time": time.time(), "message": "No."}  # fmt: skip
+              "cwd": project, "time": time.time()}  # fmt: skip
     with pytest.raises(NewerFileError):  # so the event waits, and is kept when it was tried in vain
         Capture(home, Settings()).handle(record, Project(project), time.time())
     assert sessions.path("s").read_bytes() == planted
@@ -245,7 +245,7 @@ def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
     tombstones.begin(Forgotten(turns=frozenset({TURN})))
     planted = newer(tombstones.path)
     record = {"event": "Stop", "session": "s", "transcript": "", "project": str(tmp_path), "cwd": str(tmp_path),
-              "time": time.time(), "message": "No.", "prompt_id": "p"}  # fmt: skip
+              "time": time.time(), "prompt_id": "p"}  # fmt: skip
     for act in (tombstones.forgotten, tombstones.finish, lambda: tombstones.begin(Forgotten()),
                 lambda: Capture(home, Settings()).handle(record, Project(str(tmp_path)), time.time() + 60)):  # fmt: skip
         with pytest.raises(NewerFileError, match=r"written by a newer memkit .*; update memkit$"):

@@ -128,8 +128,8 @@ def test_a_session_held_in_an_excluded_place_is_not_captured(stage: Stage, patte
     capture = Capture(stage.home, settings(os.path.normpath(pattern.format(root=root))))
     captured = capture.import_file(stage.transcript, stage.project)
     assert (captured.turns, captured.left_out) == (0, 1)
-    for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
-        record = stage.record(event, cwd=work, prompt=WORD, message=f"A {WORD}.", prompt_id=prompt_id(1))
+    for event in ("SessionStart", "Stop", "SessionEnd"):
+        record = stage.record(event, cwd=work, prompt_id=prompt_id(1))
         capture.handle(record, stage.project, record["time"] + 60)
     assert WORD not in everything(stage)
     assert stage.days == []
@@ -148,7 +148,7 @@ def test_what_is_said_while_memkit_is_off_stays_out_for_good(stage: Stage) -> No
     assert not stage.project.is_off
     stage.write(lines)
     for _ in range(2):
-        stage.handle("Stop", late=True, prompt_id=prompt_id(3), message="After.")
+        stage.handle("Stop", late=True, prompt_id=prompt_id(3))
         Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert [title for title, _ in stage.turns] == ["Before?", "After?"]
     assert WORD not in everything(stage)

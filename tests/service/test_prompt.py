@@ -63,6 +63,22 @@ def test_nothing_on_this(service: RunningService) -> None:
     assert "Earlier work" not in submit(service, "write a poem about the moon")
 
 
+@pytest.mark.parametrize("prompt", [f"{PROMPT} #skip", f"<private>{PROMPT}", f"<private>{PROMPT}</private> and the moon please"])
+def test_a_private_prompt_is_not_looked_up(service: RunningService, prompt: str) -> None:
+    warmed(service)
+    reply = service.ask("pointers", session="5e55ffff", prompt=prompt)
+    assert (reply["text"], reply["ids"]) == ("", [])
+
+
+def test_an_excluded_place_gets_no_pointers(service: RunningService) -> None:
+    warmed(service)
+    root = service.memory.project.root
+    assert service.memkit("config", "set", "capture.exclude", json.dumps([f"{root}/secret"])).returncode == 0
+    for directory, expected in ((f"{root}/secret", False), (root, True)):
+        reply = service.ask("pointers", session="5e55ffff", prompt=PROMPT, directory=directory)
+        assert bool(reply["text"]) == expected
+
+
 @pytest.mark.parametrize("state", ["hangs", "gone"])
 def test_who_cannot_tell_is_not_waited_for(service: RunningService, state: str) -> None:
     warmed(service)
