@@ -1,4 +1,4 @@
-"""What an import would bring, told by reading the transcripts and writing nothing."""
+"""Preview an import: read the transcripts, and write nothing."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from memkit.errors import MemkitError
 from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
 
 TOOL_BYTES = 80
-"""Of a tool's line in the journal, and of the heading and labels of a turn twice that: measured."""
+"""Bytes of a tool's line in the journal; a turn's heading and labels take twice that (measured)."""
 
 ARCHIVE_SHARE = 0.12
-"""Of the transcript, what its archive takes: 0.04 to 0.12 measured, the more the less is repeated in it."""
+"""Size of the archive relative to the transcript: 0.04 to 0.12 measured, depending on repetition."""
 
 INDEX_FACTOR = 30
-"""Bytes of index a byte of memory: Chroma and the snapshot hold some 33 KB a chunk, measured."""
+"""Bytes of index per byte of memory: Chroma and the snapshot take some 33 KB a chunk (measured)."""
 
 
 @dataclass(slots=True)
 class ImportPreview:
-    """What an import would bring.
+    """What an import would add. Bytes are estimates.
 
-    `days` counts the turns of each day of each project's memory, by root and ISO date; `skipped` the lines
-    that cannot be read; `problems` are lines for people. Bytes are estimates.
+    Attributes:
+        typed: prompts from Claude Code's history.
+        days: numbers of turns by the project's root and the ISO date.
+        skipped: the lines that cannot be read.
+        problems: lines for users.
     """
 
     sessions: int = 0
@@ -40,7 +43,7 @@ class ImportPreview:
 
     @property
     def turns(self) -> int:
-        """Turns worth remembering, those of the client's history (`typed`) included."""
+        """Turns worth remembering, including `typed` ones."""
         return sum(self.days.values())
 
     @property
@@ -50,12 +53,12 @@ class ImportPreview:
 
     @property
     def index_bytes(self) -> int:
-        """Of the index."""
+        """Bytes of the index."""
         return INDEX_FACTOR * self.memory_bytes
 
 
 def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPreview:
-    """Read everything that `selection` names; turns that are remembered already count too."""
+    """Read everything in `selection`. Turns that are already remembered count too."""
     found = ImportPreview()
     read = 0
     for source in selection.wanted:

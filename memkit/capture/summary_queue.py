@@ -1,7 +1,7 @@
-"""Which sessions have turns to summarize, and what became of the tries: one small file a session.
+"""The queue of sessions with turns to summarize, and their attempts: one small file for each session.
 
-Only what a live session adds, or a person names, is put here: import alone never starts a call. Losing
-the files costs nothing but the summaries they stood for, which `memkit summarize` brings back.
+Only live sessions and `memkit summarize` add to it: an import never starts a model call. Losing the files
+loses only pending summaries, which `memkit summarize` makes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ from memkit.state import FIELD, check_version, parse_json
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the files' format."""
+"""Version of the files' format."""
 
 LOCK_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class Attempt:
-    """What became of the calls for a segment.
+    """The failed calls for a segment.
 
-    `count` are those that failed, the first of them at `since`; `again` is when the next may be (both in
-    seconds since the epoch), `reason` what the last one failed of; `given_up` says that there is no next.
-    `is_suspect` says that it may be the segment's own fault, and not its provider's.
+    Attributes:
+        count: how many calls failed.
+        since: when the first one failed, in seconds since the epoch.
+        again: when to try again, in seconds since the epoch.
+        reason: why the last one failed.
+        given_up: whether there is no further attempt.
+        is_suspect: whether the segment, and not the provider, may be the cause.
     """
 
     count: int = 0
@@ -61,16 +65,13 @@ class QueuedSession:
 
 
 class SummaryQueue:
-    """The sessions of one memory home that wait."""
+    """The queued sessions of one memory home."""
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.summaries)
 
     def add(self, root: str, session: str, days: Iterable[str], now: float) -> None:
-        """Remember, durably, that turns of these days are to be summarized.
-
-        Raises `OSError`, `NewerFileError`.
-        """
+        """Queue, durably, the turns of these days. Raise `OSError`, `NewerFileError`."""
         with self._locked():
             waiting = self._read(self._path(root, session)) or QueuedSession(root, session)
             waiting.days = sorted({*waiting.days, *days})
@@ -78,9 +79,9 @@ class SummaryQueue:
             self._write(waiting)
 
     def note(self, waiting: QueuedSession, finished: Iterable[str]) -> None:
-        """Store the tries of a session, and forget its `finished` days; all of it with the last one.
+        """Store the attempts of a session and drop its `finished` days; without days, drop the session.
 
-        A session to which turns were added since `waiting` was read keeps its days. Raises `OSError`.
+        Keep the days if turns were added since `waiting` was read. Raise `OSError`.
         """
         path = self._path(waiting.root, waiting.session)
         with self._locked():

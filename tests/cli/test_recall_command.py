@@ -149,7 +149,10 @@ def test_the_first_recall_takes_in_what_waits(run: Run, fresh: Memory) -> None:
 
 
 def test_recall_claims_nothing_while_events_wait(run: Run, fresh: Memory) -> None:
-    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.", time="nonsense")
+    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
+    state = Path(fresh.home.sessions, "5e55aaaa.json")  # which this memkit cannot change
+    state.parent.mkdir(exist_ok=True)
+    state.write_text('{"version": 99}')
     said = recall(run, fresh, "What eats a quagga?")
     assert "holds nothing" not in said
     assert "1 event waits and may hold it" in said

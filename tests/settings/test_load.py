@@ -58,7 +58,7 @@ def test_each_layer_wins_over_the_one_before(home: Home, project: Project) -> No
     assert load(home, project).settings.search.k == 7
     environ = {"MEMKIT_SEARCH_K": "8"}
     assert load(home, project, **environ).settings.search.k == 8
-    loaded = load.load(home, project, {key: 9}, environ)
+    loaded = settings_file.load(home, project, {key: 9}, environ)
     assert loaded.settings.search.k == 9
     assert loaded.origins[key] == "a flag"
 
@@ -173,7 +173,7 @@ def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> No
 
 
 @given(
-    key=st.sampled_from(sorted(load.every_key())),
+    key=st.sampled_from(sorted(settings_file.every_key())),
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.text()
         | st.text("\ud800"),
@@ -181,16 +181,16 @@ def test_it_is_said_what_may_stand_there(home: Home, text: str, said: str) -> No
         max_leaves=4,
     ),
 )  # fmt: skip
-def test_a_value_of_any_kind(key: load.Key, value: object) -> None:
+def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
     """It is right, and means the same when it was written and read again, or an error of one line."""
     try:
-        settings = load.validate({key: load.Value(value, "here")})
+        settings = settings_file.validate({key: settings_file.Value(value, "here")})
     except ConfigError as error:
         assert str(error).startswith(f"here: {'.'.join(key)} = ") or key[0] == "chunking"
         assert str(error).isprintable()
         return
     taken = getattr(getattr(settings, key[0]), key[1])
-    again = load.validate({key: load.Value(json.loads(json.dumps(taken)), "here")})
+    again = settings_file.validate({key: settings_file.Value(json.loads(json.dumps(taken)), "here")})
     assert again == settings
 
 
@@ -292,7 +292,7 @@ class TestFileOfAProject:
         harmless = {("memory", "exclude")}
         harmful = [
             key
-            for key in load.every_key()
+            for key in settings_file.every_key()
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
@@ -423,7 +423,7 @@ class TestSave:
     def test_keeps_the_rest_of_the_file(self, home: Home, before: str, after: str | None) -> None:
         path = Path(home.config_file)
         path.write_bytes(before.encode())
-        assert load.save(home, ("search", "k"), "7") == 7
+        assert settings_file.save(home, ("search", "k"), "7") == 7
         text = path.read_bytes().decode()
         if after is None:
             assert text.replace("7", "3").replace(" ", "") == before.replace(" ", "")
@@ -433,7 +433,7 @@ class TestSave:
         assert path.stat().st_mode & 0o777 == 0o600
 
     def test_a_list(self, home: Home) -> None:
-        load.save(home, ("memory", "paths"), ".memkit/memory, notes")
+        settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
         assert load(home).settings.memory.paths == [".memkit/memory", "notes"]
 
     @pytest.mark.parametrize(
@@ -448,23 +448,23 @@ class TestSave:
         ],
     )
     def test_a_bad_value_changes_nothing(
-        self, home: Home, before: str, key: load.Key, value: str, said: str
+        self, home: Home, before: str, key: settings_file.Key, value: str, said: str
     ) -> None:
         write_own(home, before)
         with pytest.raises(ConfigError) as caught:
-            load.save(home, key, value)
+            settings_file.save(home, key, value)
         assert said in str(caught.value)
         assert Path(home.config_file).read_text() == before
 
     def test_one_bad_value_after_the_other_can_be_mended(self, home: Home) -> None:
         write_own(home, "[search]\nk = 'x'\nmode = 'y'\n")
-        load.save(home, ("search", "k"), "7")
-        load.save(home, ("search", "mode"), "dense")
+        settings_file.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "mode"), "dense")
         assert load(home).settings.search.k == 7
 
     def test_values_that_fit_only_with_others_in_the_file(self, home: Home) -> None:
         write_own(home, "chunking.max_characters = 4000\n")
-        load.save(home, ("chunking", "min_characters"), "1000")
+        settings_file.save(home, ("chunking", "min_characters"), "1000")
         assert load(home).settings.chunking.min_characters == 1000
 
     def test_a_link_stays_one(self, home: Home, tmp_path: Path) -> None:
@@ -472,27 +472,27 @@ class TestSave:
         kept = tmp_path / "dotfiles" / "memkit.toml"
         kept.write_text("# kept in git\n")
         Path(home.config_file).symlink_to(kept)
-        load.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "k"), "7")
         assert Path(home.config_file).is_symlink()
         assert "# kept in git" in kept.read_text()
         assert load(home).settings.search.k == 7
 
     def test_makes_the_home(self, tmp_path: Path) -> None:
         home = Home(str(tmp_path / "new" / "home"))
-        load.save(home, ("search", "k"), "7")
+        settings_file.save(home, ("search", "k"), "7")
         assert load(home).settings.search.k == 7
         assert os.stat(home.root).st_mode & 0o777 == 0o700
 
 
 def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
-    load.publish_hook_settings(home)
+    settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
     wanted = {"session_characters": 10, "inject": "off", "service": True}
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
-    load.publish_hook_settings(home)
+    settings_file.publish_hook_settings(home)
     assert json.loads(path.read_bytes())["session_characters"] == 10
 
 
@@ -500,7 +500,7 @@ def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.M
     write_own(home, "[recall]\nsession_characters = 10\n")
     monkeypatch.setenv("MEMKIT_RECALL_SESSION_CHARACTERS", "20")
     monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
-    load.publish_hook_settings(home)
+    settings_file.publish_hook_settings(home)
     published = json.loads(Path(home.hook_settings).read_bytes())
     assert (published["session_characters"], published["inject"]) == (10, "pointers")
 
@@ -508,11 +508,11 @@ def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.M
 def test_a_byte_order_mark_is_no_setting(home: Home) -> None:
     write_own(home, "\ufeff[search]\nk = 7\n")
     assert load(home).settings.search.k == 7
-    load.save(home, ("search", "k"), "8")
+    settings_file.save(home, ("search", "k"), "8")
     assert load(home).settings.search.k == 8
     assert Path(home.config_file).read_text(encoding="utf-8").startswith("[search]")
 
 
 def test_every_setting_is_described() -> None:
-    for key in load.every_key():
-        assert load.describe(key)
+    for key in settings_file.every_key():
+        assert settings_file.describe(key)
