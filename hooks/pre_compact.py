@@ -1,4 +1,4 @@
-"""Claude Code's PreCompact hook: keeps what is there before the context is compacted."""
+"""Claude Code's PreCompact hook: has the turn so far captured before a compaction."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Claude Code's UserPromptSubmit hook: keeps the prompt, and hints at the memory."""
+"""Claude Code's UserPromptSubmit hook: points to earlier work on the prompt."""
 
 import os
 import sys

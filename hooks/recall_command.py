@@ -1,4 +1,4 @@
-"""Claude Code's PreToolUse hook: lets Claude run the commands of the memory-recall skill unprompted."""
+"""Claude Code's PreToolUse hook: lets Claude run the skill's commands without asking."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Claude Code's SessionEnd hook: keeps what the session leaves."""
+"""Claude Code's SessionEnd hook: has the rest of the session captured."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Claude Code's SessionStart hook: says what the memory holds, and starts what is waiting."""
+"""Claude Code's SessionStart hook: gives facts about the memory, and starts waiting work."""
 
 import os
 import sys

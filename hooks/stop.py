@@ -1,4 +1,4 @@
-"""Claude Code's Stop hook: keeps the turn that just ended."""
+"""Claude Code's Stop hook: spools that a turn ended."""
 
 import os
 import sys

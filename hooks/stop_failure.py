@@ -1,4 +1,4 @@
-"""Claude Code's StopFailure hook: keeps a turn that ended in an API error."""
+"""Claude Code's StopFailure hook: spools that a turn ended in an API error."""
 
 import os
 import sys

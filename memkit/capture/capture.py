@@ -43,7 +43,7 @@ from memkit.settings.load import Settings
 logger = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 2.0
-"""How long after a Stop event to wait for the turn's answer; Claude Code writes the transcript later."""
+"""Longest wait for a turn's answer after its Stop event; Claude Code writes the transcript later."""
 
 BATCH_TURNS = 50
 """Turns held in memory and written at once."""
@@ -58,7 +58,7 @@ class TranscriptBehind(Exception):
 
 @dataclass(slots=True)
 class CaptureOutcome:
-    """What reading a transcript brought.
+    """The result of reading a transcript.
 
     Attributes:
         turns: how many are worth remembering.
@@ -138,7 +138,7 @@ class Capture:
     def _end_turn(
         self, session: Session, project: Project, record: dict[str, Any], now: float
     ) -> None:
-        """Write the turns up to the one that ended. What came after it is still under way.
+        """Write the turns up to the one that ended. Later turns are still under way.
 
         If the transcript stays behind, write what it shows: the turn is completed by the next event, the
         session's end, the reconcile job, or the next session.
@@ -240,7 +240,7 @@ class Capture:
         """Write the session's wanted turns from its checkpoint on, and move the checkpoint.
 
         Without `moves`, read from the start and leave the checkpoint. Turns of a session that `is_live`
-        are summarized in time, if the settings say so.
+        are queued for summaries.
         """
         if moves:
             transcript = self._transcript(session)
@@ -328,7 +328,7 @@ class Capture:
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:
-        """What was forgotten. Nobody adds to it while this process holds the index lock."""
+        """The tombstones. No process adds any while this one holds the index lock."""
         return Tombstones(self.home).forgotten()
 
     def _is_forgotten(self, turn: Turn, project: Project) -> bool:
@@ -345,8 +345,8 @@ class Capture:
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
         """Return the other roots for which a period with this turn may have been forgotten.
 
-        Those are the project's earlier roots, and that of the turn's own directory if its memory was
-        merged into this project, or is shared.
+        These are the project's earlier roots, and the root of the turn's own directory: its memory may have
+        been merged into this project, or may be shared.
         """
         key = project.root, turn.cwd
         if key not in self._other_roots:

@@ -24,7 +24,7 @@ INDEX_FACTOR = 30
 
 @dataclass(slots=True)
 class ImportPreview:
-    """What an import would add. Bytes are estimates.
+    """The effect of an import. Bytes are estimates.
 
     Attributes:
         typed: prompts from Claude Code's history.

@@ -33,7 +33,7 @@ BytesRead = Callable[[int], None]
 
 @dataclass(frozen=True)
 class ImportSelection:
-    """What to import, and into which projects.
+    """Transcripts to import, and the projects they go to.
 
     Attributes:
         sources: the transcripts, in the order in which the sessions began.
@@ -148,7 +148,7 @@ def _has_sessions(day: Path) -> bool:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did.
+    """The result of an import.
 
     Attributes:
         files: each transcript with what it brought.
@@ -219,7 +219,7 @@ class Importer:
 
 
 class ImportRecord:
-    """What an unfinished import has done, so that the next one goes on from there.
+    """The transcripts that an unfinished import has done, so that the next one continues there.
 
     `MEMKIT_HOME/run/import.jsonl`: a line that describes the import, and one for each imported transcript.
     Losing it loses nothing: importing a transcript twice is the same as once. The caller holds the index

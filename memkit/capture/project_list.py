@@ -41,7 +41,7 @@ class ListedProject:
 
     @property
     def identity(self) -> str:
-        """What identifies the index: `remote` or `path`."""
+        """The source of the index's name: `remote` or `path`."""
         return "remote" if self.remote else "path"
 
     def as_dict(self) -> dict[str, Any]:

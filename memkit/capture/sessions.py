@@ -44,9 +44,8 @@ class Session:
         offset: the byte from which to read on: the start of the last turn, which may still grow.
         size: how far the transcript was read.
         last_event: when its last hook event happened, in seconds since the epoch; 0 if it was imported.
-        growing: the possible hashes of a turn's section that may be written again, if nobody edits it. The
-            key is `TURN ROOT`, with the root of the journal: a session can be imported into several
-            projects.
+        growing: by `TURN ROOT`, the possible hashes of a turn's section that may be written again, unless a
+            user edits it. ROOT is the journal's: a session can be imported into several projects.
         written: those keys of `growing` that certainly are in the journal.
         recent: the ids of the latest turns read.
         under_way: the prompt id of a turn that was written before it ended, or "".
@@ -87,7 +86,7 @@ class Session:
         """Return the turns, by id, that may be written again in the journal at `root`.
 
         A turn known only from another journal may have come from there by a move or a merge. It was
-        written there, which does not say that it was ever written here.
+        written there, but maybe never here.
         """
         found: dict[str, Growing] = {}
         own: set[str] = set()

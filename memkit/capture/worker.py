@@ -31,12 +31,12 @@ LEFTOVER_SECONDS = 3600.0
 """Age at which no writer still uses a temporary file; not all writers hold the index lock."""
 
 POLL_SECONDS = 0.05
-"""How often to look at a transcript that lacks the answer of an event's turn."""
+"""Interval between looks at a transcript that lacks the answer of an event's turn."""
 
 
 @dataclass(slots=True)
 class WorkReport:
-    """What a run did. `failures` are lines for users."""
+    """The result of a run. `failures` are lines for users."""
 
     events: int = 0
     retried: int = 0

@@ -30,7 +30,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one entry of the transcript contains; `turn` is the id of its turn."""
+    """The content of one entry of the transcript; `turn` is the id of its turn."""
 
     role: str
     time: datetime | None

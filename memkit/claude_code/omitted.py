@@ -1,6 +1,6 @@
 """Parts of a transcript that are not read: tool calls on excluded files, and memkit's own output.
 
-What the memory returned is memory already. Written again, it would grow with every question.
+Results from the memory are memory already. Written again, it would grow with every question.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ CHILD_VARIABLE = "MEMKIT_CHILD"
 DISABLE_VARIABLE = "MEMKIT_DISABLE"
 
 MACHINE_PROMPT = "<task-notification>"
-"""How a prompt begins that Claude Code wrote itself."""
+"""The start of a prompt that Claude Code wrote itself."""
 
 POINTER_SECONDS = 0.12
-"""How long a prompt waits for the service."""
+"""Longest wait of a prompt for the service."""
 
 MAX_PROMPT_CHARACTERS = 50_000
 """A longer prompt is not looked up. The service must see all of it, to notice `#skip` at its end."""
@@ -193,7 +193,7 @@ def _answer_prompt(
     settings: dict[str, Any],
     afterwards: list[Callable[[], None]],
 ) -> dict[str, Any]:
-    """Return pointers for a prompt, or a hint if the service cannot say whether there are any."""
+    """Return pointers for a prompt, or a hint if the service does not answer in time."""
     from memkit.hook.session_facts import prompt_hint
 
     prompt = _text(data.get("prompt"))

@@ -19,10 +19,10 @@ from memkit.hook.project import Registry, digest16
 from memkit.paths import Home
 
 HOOK_BYTES = 1024 * 1024
-"""How much of the record's end a hook reads: the newest sixty thousand fingerprints."""
+"""Bytes of the record's end that a hook reads: the newest sixty thousand fingerprints."""
 
 ANSWER_CHARACTERS = 280
-"""How much of an entry's answer to quote; the skill shows the rest."""
+"""Characters of an entry's answer to quote; the skill shows the rest."""
 
 _BLOCK = 65_536
 

@@ -1,4 +1,4 @@
-"""Which project a directory belongs to, and the registry of projects.
+"""Find the project of a directory, and read the registry of projects.
 
 Standard library only, Python 3.9 syntax: hooks import this module.
 """
@@ -16,7 +16,7 @@ from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, Home
 from memkit.state import check_version, parse_json
 
 _TIMES_BYTES = 1024 * 1024
-"""How much of a file of times to read; a line takes about forty bytes."""
+"""Bytes of a file of times to read; a line takes about forty."""
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
 
@@ -32,7 +32,7 @@ _Registry = TypeVar("_Registry", bound="Registry")
 
 
 class Registry:
-    """What users said about projects, and where projects moved: `MEMKIT_HOME/projects/registry.json`.
+    """Links, names, and moves of projects: `MEMKIT_HOME/projects/registry.json`.
 
     Three tables by a project's root: the root whose memory it shares, its name, and where it moved.
     `problem` says why the file could not be read; then all tables are empty. Losing the file loses no
@@ -262,7 +262,7 @@ def _is_at_or_below(path: str, directory: str) -> bool:
 def _as_stored(path: str) -> str:
     """Return `path` in the file system's letter case: `/Users/me/shop` may be `/users/me/Shop`.
 
-    Where case matters, return `path`. Costs a system call for each part of the path.
+    On a case-sensitive file system, return `path`. Costs a system call for each part of the path.
     """
     names = []
     stored, name = os.path.split(path)

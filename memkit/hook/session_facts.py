@@ -1,4 +1,4 @@
-"""What a starting session is told: that there is a memory, since when, and its newest entries.
+"""Facts for a starting session: that there is a memory, its days, and its newest entries.
 
 Standard library only, Python 3.9 syntax: hooks import this module.
 """
@@ -17,7 +17,7 @@ from memkit.hook.project import Project
 from memkit.text import defuse
 
 NEWEST_BYTES = 1024 * 1024
-"""How much of a day file's end to read for its newest entries; more is read only to count them all."""
+"""Bytes of a day file's end to read for its newest entries."""
 
 DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 

@@ -1,4 +1,4 @@
-"""Which environment variables count in a Claude Code session.
+"""Remove environment variables that a repository could have set in a Claude Code session.
 
 A repository's `.claude/settings.json` can set variables. They reach each hook, each command that Claude
 runs, and their child processes, and look like the user's own. So in a session only a few count: those that

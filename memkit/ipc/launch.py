@@ -24,7 +24,7 @@ REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__f
 """The directory that holds the package: the plugin's root, or site-packages."""
 
 NOTIFY_SECONDS = 0.05
-"""How long a hook may take to notify the service."""
+"""Longest time that a hook takes to notify the service."""
 
 MAX_LOG_BYTES = 1024 * 1024
 """A longer `worker.log`, the stderr of these processes, becomes `worker.log.1`."""
@@ -38,7 +38,7 @@ _USER_VARIABLES = (
 """Prefixes of Claude Code's variables that identify the user; all others belong to one session."""
 
 FIRST_PAUSE_SECONDS = 30.0
-"""How long to start no process for an index that could not be written; it doubles each time."""
+"""First pause after an index could not be written; it doubles each time."""
 
 LONGEST_PAUSE_SECONDS = 3600.0
 
@@ -49,10 +49,10 @@ CHECK_PAUSE_SECONDS = 60.0
 """Time between checks of a service, which may be busy with a long index pass."""
 
 RETRY_LISTEN_SECONDS = 600.0
-"""How long hooks start workers instead of a service that could not listen."""
+"""Time in which hooks start workers after a service could not listen."""
 
 RETRY_BUILD_SECONDS = 600.0
-"""How long hooks wait after a failed build of the environment before they start another."""
+"""Pause after a failed build of the environment before hooks start another."""
 
 
 def worker_is_running(home: Home) -> bool:

@@ -72,7 +72,7 @@ def work(home: Home) -> list[str]:
 
 
 def failed(home: Home) -> list[Item]:
-    """Return the events that were given up, oldest first, each with its `error`."""
+    """Return the failed events, oldest first, each with its `error`."""
     return _items(home, "failed")
 
 
@@ -148,7 +148,7 @@ def put_back(home: Home, item: Item) -> None:
 
 
 def retry_later(home: Home, item: Item, error: str, now: float) -> bool:
-    """Record a failure and return the event for a later attempt; return False if it was given up."""
+    """Record a failure and return the event for a later attempt; return False after the last attempt."""
     attempts = item.record.get("attempts", 0)
     attempts = attempts + 1 if isinstance(attempts, int) else 1
     record = dict(item.record, attempts=attempts, error=error)
@@ -168,7 +168,7 @@ def give_up(home: Home, item: Item, error: str) -> None:
 
 
 def retry_failed(home: Home, since: float = 0.0) -> int:
-    """Put given-up events back with no attempts counted; return how many.
+    """Put failed events back with no attempts counted; return how many.
 
     Skip those that happened before `since`, in seconds since the epoch.
     """

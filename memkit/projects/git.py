@@ -23,10 +23,10 @@ EXCLUDED = (
 """What `keep_out_of_git` adds."""
 
 GIT_SECONDS = 5.0
-"""How long git may take to answer."""
+"""Longest wait for an answer from git."""
 
 _PAUSE_SECONDS = 60.0
-"""How long to leave a repository alone in which git did not answer."""
+"""Pause for a repository in which git did not answer."""
 
 _NOT_SET = 1
 """The exit status of `git config --get` for a setting that does not exist."""

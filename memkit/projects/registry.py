@@ -13,7 +13,7 @@ from memkit.paths import Home
 from memkit.state import FIELD
 
 LOCK_SECONDS = 30.0
-"""How long to wait for another process that changes the registry."""
+"""Longest wait for another process that changes the registry."""
 
 
 class EditableRegistry(Registry):
