@@ -26,6 +26,8 @@ ANSWER_CHARACTERS = 280
 
 _BLOCK = 65_536
 
+# A line ends at a line feed only, as for the journal.
+_HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 
 
@@ -137,19 +139,17 @@ def entry_words(heading: str, answer: str) -> str:
 
 def entries_of(text: str) -> Iterator[tuple[str, str]]:
     """Yield heading and body of each turn and note; as in the journal, only anchors bound them."""
-    heading, body = "", []  # type: tuple[str, list[str]]
-    # Split lines as the journal does, so that a heading ends at the same place for both.
-    for line in text.split("\n"):
-        found = anchors.parse(line) if line.startswith(("## ", "### ")) else {}
+    heading, start = "", 0
+    for match in _HEADING.finditer(text):
+        line = match[0]
+        found = anchors.parse(line)
         is_entry = ("turn" if line.startswith("### ") else "note") in found
         if is_entry or (line.startswith("## ") and "session" in found):
             if heading:
-                yield heading, "\n".join(body)
-            heading, body = heading_words(line) if is_entry else "", []
-        else:
-            body.append(line)
+                yield heading, text[start : match.start() - 1]
+            heading, start = heading_words(line) if is_entry else "", match.end() + 1
     if heading:
-        yield heading, "\n".join(body)
+        yield heading, text[start:]
 
 
 def answer_of(body: str) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, Callable, TypeVar
 
 from memkit.errors import NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
@@ -288,10 +289,16 @@ def _stored_name(directory: str, name: str) -> str:
 
 def digest16(text: str) -> str:
     """Return 16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
-    for name in ("_sha2", "_sha256", "hashlib"):  # `hashlib` loads OpenSSL, which costs hooks milliseconds
+    return str(_sha256()(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
+
+
+@lru_cache(1)
+def _sha256() -> Callable[[bytes], Any]:
+    """Return the interpreter's own SHA-256: `hashlib` loads OpenSSL, which costs hooks milliseconds."""
+    for name in ("_sha2", "_sha256", "hashlib"):
         try:
-            sha256 = __import__(name).sha256
-            break
+            found: Callable[[bytes], Any] = __import__(name).sha256
+            return found
         except (ImportError, AttributeError):
             continue
-    return str(sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
+    raise ImportError("this Python has no SHA-256")
