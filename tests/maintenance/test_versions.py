@@ -36,6 +36,7 @@ from memkit.projects.registry import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
 from memkit.service.pointer_history import PointerHistory
 from memkit.settings import Settings, load
+from tests.builders import Lines
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
 from tests.memory import make_memory
 
@@ -244,7 +245,8 @@ def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
     tombstones = Tombstones(home)
     tombstones.begin(Forgotten(turns=frozenset({TURN})))
     planted = newer(tombstones.path)
-    record = {"event": "Stop", "session": "s", "transcript": "", "project": str(tmp_path), "cwd": str(tmp_path),
+    transcript = Lines().prompt("Which port?", "p").answer("7443.").write(tmp_path)
+    record = {"event": "Stop", "session": "s", "transcript": str(transcript), "project": str(tmp_path), "cwd": str(tmp_path),
               "time": time.time(), "prompt_id": "p"}  # fmt: skip
     for act in (tombstones.forgotten, tombstones.finish, lambda: tombstones.begin(Forgotten()),
                 lambda: Capture(home, Settings()).handle(record, Project(str(tmp_path)), time.time() + 60)):  # fmt: skip
