@@ -107,6 +107,8 @@ def drop_text(home: Home) -> None:
         for name, record in _items(home, folder):
             if any(field in record for field in _TEXT_FIELDS):
                 kept = {field: record[field] for field in record if field not in _TEXT_FIELDS}
+                if "error" in kept:  # it may quote the text
+                    kept["error"] = "it failed in an older memkit"
                 _write(home, folder, name, kept)
 
 
