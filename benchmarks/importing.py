@@ -94,7 +94,7 @@ def long_days(root: Path, sizes: Sequence[int]) -> list[dict[str, float]]:
         _write_day(transcript, size)
         capture = Capture(Home(str(place / "home")), Settings())
         started = time.process_time()
-        captured = capture.import_file(transcript, lambda turn, project=project: project)
+        captured = capture.import_file(transcript, project)
         seconds = time.process_time() - started
         assert captured.written == size
         found.append({"turns": size, "cpu_seconds": seconds})

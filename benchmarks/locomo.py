@@ -110,7 +110,7 @@ def product_snapshot(
     project, settings = Project(str(root)), load.Settings()
     capture = Capture(home, settings)
     for path in data.write_transcripts(conversation, transcripts):
-        capture.import_file(path, lambda turn: project)
+        capture.import_file(path, project)
     sync_project(project, home, settings, embedder=embedder)
     snapshot = open_snapshot(project, home, settings)
     assert snapshot is not None

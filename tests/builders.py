@@ -9,6 +9,8 @@ from typing import Any
 
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.hook.project import Project
+from memkit.ipc import spool
+from memkit.paths import Home
 
 SESSION = "3f2a9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
@@ -89,3 +91,24 @@ def turn_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: obje
 def day(project: Project, name: str = "2026-11-20") -> Path:
     """The journal's file of a day."""
     return Path(project.memory) / f"{name}.md"
+
+
+def spool_turn(
+    home: Home,
+    root: str,
+    answer: str,
+    *,
+    prompt: str = "What eats a zebra?",
+    session: str = "5e55aaaa",
+    prompt_id: str = "p1",
+    **more: object,
+) -> None:
+    """Add a turn to a session's transcript, and spool its Stop event as a hook does."""
+    path = Path(home.root).parent / "transcripts" / f"{session}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    lines = Lines(session)
+    if path.exists():
+        lines.entries = [json.loads(line) for line in path.read_text().splitlines()]
+    lines.prompt(prompt, prompt_id).answer(answer).write(path.parent)
+    event = {"event": "Stop", "session": session, "prompt_id": prompt_id, "transcript": str(path)}
+    spool.put(home, {**event, "project": root, "cwd": root, "time": 1e9, **more})

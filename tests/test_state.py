@@ -15,8 +15,7 @@ from memkit.capture.summary_queue import SummaryQueue
 from memkit.environment import failure_file, last_failure
 from memkit.errors import MemkitError
 from memkit.hook import events, notices
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry, path_of
+from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.catalog import holder_of, recorded_roots
 from memkit.index.memory_files import added_paths
 from memkit.ipc import unindexed
@@ -63,7 +62,7 @@ def test_the_parser() -> None:
 
 
 def test_damaged_files_are_read_as_such(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert path_of(home) in Registry.read(home).problem
+    assert registry_path(home) in Registry.read(home).problem
     assert holder_of(home, "0123456789abcdef") is None
     assert recorded_roots(home) == []
     assert JobBook(home).states().keys() == {job.name for job in JOBS}
@@ -77,7 +76,7 @@ def test_damaged_files_are_read_as_such(home: Home, monkeypatch: pytest.MonkeyPa
     assert usage.usage(home).searches == 0
     assert Path(failure_file(home.root)).exists()
     assert last_failure(home.root) is None
-    assert events._published(home) == {}
+    assert events._settings(home) == events.DEFAULT_SETTINGS
     with pytest.raises(MemkitError, match=r"forgotten\.json"):
         Tombstones(home).unfinished()
     project = Project(str(Path(home.root).parent))

@@ -1,7 +1,8 @@
-"""From transcripts and hook events to the journal and the archive.
+"""Turn hook events and transcripts into entries of the journal and the archive.
 
-Reads a session's transcript on, has the journal write digests of its turns and the archive keep them whole.
-Every step is keyed and repeatable: being killed anywhere and run again changes nothing.
+The worker resolves an event's project and calls `Capture.handle`. That reads the session's new turns,
+leaves out what must not be remembered, redacts the rest, archives and journals it, and marks the project
+for indexing and summaries. Every step is keyed and repeatable: after a kill, running it again is safe.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -19,20 +21,17 @@ from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import make_archived_turn
 from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.outcome import CaptureOutcome, Choose
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.capture.told import Told, shows
 from memkit.claude_code.omitted import Hidden
-from memkit.claude_code.transcript import Transcript, clean
+from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns, turn_id
 from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
 from memkit.hook.own_entries import note_own, own_file
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.ipc import unindexed
-from memkit.ipc.spool import PROMPT_EVENT, time_of
+from memkit.ipc.spool import time_of
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
 from memkit.journal.journal import Journal
@@ -44,21 +43,54 @@ from memkit.settings.load import Settings
 logger = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 2.0
-"""How long after an event the transcript may still lack the last message (it is written asynchronously)."""
+"""Longest wait for a turn's answer after its Stop event; Claude Code writes the transcript later."""
 
 BATCH_TURNS = 50
 """Turns held in memory and written at once."""
 
+ReadBytes = Callable[[int], None]
+"""Reports up to which byte a transcript is done."""
 
-class NotYet(Exception):
-    """The transcript does not show the event's turn yet; try again shortly."""
+
+class TranscriptBehind(Exception):
+    """The transcript lacks the answer of the event's turn; try again shortly."""
+
+
+@dataclass(slots=True)
+class CaptureOutcome:
+    """The result of reading a transcript.
+
+    Attributes:
+        turns: how many are worth remembering.
+        written: how many of them are new or have grown.
+        left_out: how many are excluded, forgotten, or from when memkit was off.
+        skipped: how many lines could not be read, by kind.
+        projects: the roots of the projects that the turns belong to.
+    """
+
+    turns: int = 0
+    written: int = 0
+    left_out: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    projects: set[str] = field(default_factory=set)
+
+    def add(self, other: CaptureOutcome) -> None:
+        """Add the numbers of another outcome."""
+        self.turns += other.turns
+        self.written += other.written
+        self.left_out += other.left_out
+        self.projects |= other.projects
+        for kind, count in other.skipped.items():
+            self.skipped[kind] = self.skipped.get(kind, 0) + count
+
+
+def project_of_event(record: dict[str, Any], home: Home) -> Project:
+    """Return the project of a hook event, wherever its directory has moved since."""
+    return Project.at_root(str(record.get("project") or record["cwd"]), home)
 
 
 class Capture:
-    """Captures into the journals of all projects of one memory home.
-
-    The caller holds the index lock: one process captures at a time.
-    """
+    """Captures turns for all projects of one memory home. The caller holds the index lock."""
 
     def __init__(self, home: Home, settings: Settings) -> None:
         self.home = home
@@ -67,320 +99,328 @@ class Capture:
         self._archive = Archive(home)
         self._patterns = settings.capture.compiled_patterns()
         self._hidden = Hidden(settings.capture.exclude)
+        self._other_roots: dict[tuple[str, str], set[str]] = {}
 
-    def handle(self, record: dict[str, Any], now: float) -> None:
-        """Bring about the effect of one hook event; durable when it returns.
+    def handle(self, record: dict[str, Any], project: Project, now: float) -> None:
+        """Apply one hook event to its project; durable when it returns.
 
-        Raises `NotYet` while the transcript is behind, `MemkitError` or `OSError` on failure.
+        Raise `TranscriptBehind` while the transcript lacks the answer, `MemkitError` or `OSError` on failure.
         """
-        project = Project.at_root(str(record.get("project") or record["cwd"]), self.home)
         if self._is_left_out(project, str(record.get("cwd", "")), None):
             return
         transcript = str(record.get("transcript", ""))
         session = self.sessions.load(Path(transcript).stem or str(record["session"]))
         session.project = project.root
-        session.told = max(session.told, time_of(record))
-        if transcript != session.transcript and transcript:
+        session.last_event = max(session.last_event, time_of(record))
+        if transcript and transcript != session.transcript:
             session.transcript = transcript
             session.read_again()
         event = record["event"]
-        if event == PROMPT_EVENT:
-            turn = Told(record, "", self.redact).turn_id
-            if not self._is_forgotten(turn, session, time_of(record)):
-                prompt = self.redact(clean(str(record.get("prompt", ""))))
-                session.remember_prompt(str(record.get("prompt_id", "")), prompt)
-            self.sessions.save(session)
-        elif event == "SessionStart":
-            self.sessions.save(session)
-            self._adopt(project)
-            client = record.get("client")
-            if isinstance(client, int):
-                LiveSessions(self.home).begin(str(record["session"]), project.root, client)
-            self.catch_up({session.id, *(one.session for one in LiveSessions(self.home))})
-        else:
-            is_late = now - float(record["time"]) > PATIENCE_SECONDS
-            self._read_event(session, project, record, is_late)
-            if event == "SessionEnd":
-                LiveSessions(self.home).end(str(record["session"]))
+        if event == "SessionStart":
+            self._start(session, project, record)
+        elif event in ("Stop", "StopFailure"):
+            self._end_turn(session, project, record, now)
+        elif event in ("PreCompact", "SessionEnd"):
+            turns = self._new_turns(session)
+            session.under_way = turns[-1].prompt_id if turns and event == "PreCompact" else ""
+            self._write_all(session, project, turns)
+        if event == "SessionEnd":
+            LiveSessions(self.home).end(str(record["session"]))
+
+    def _start(self, session: Session, project: Project, record: dict[str, Any]) -> None:
+        self.sessions.save(session)
+        self._adopt(project)
+        process = record.get("client")
+        if isinstance(process, int):
+            LiveSessions(self.home).begin(str(record["session"]), project.root, process)
+        self.catch_up({session.id, *(one.session for one in LiveSessions(self.home))})
+
+    def _end_turn(
+        self, session: Session, project: Project, record: dict[str, Any], now: float
+    ) -> None:
+        """Write the turns up to the one that ended. Later turns are still under way.
+
+        If the transcript stays behind, write what it shows: the turn is completed by the next event, the
+        session's end, the reconcile job, or the next session.
+        """
+        turns = self._new_turns(session)
+        prompt_id = str(record.get("prompt_id", ""))
+        ended = _find_turn(turns, prompt_id)
+        if ended is None and turn_id(str(record["session"]), prompt_id, "", "") in session.recent:
+            return  # read before, and another turn followed
+        if ended is None and turns and not (prompt_id and any(turn.prompt_id for turn in turns)):
+            ended = turns[-1]  # an old transcript has no prompt ids
+        is_behind = ended is None or (
+            record["event"] == "Stop" and (not ended.answer or ended.worked_since)
+        )
+        if is_behind and now - float(record["time"]) <= PATIENCE_SECONDS:
+            raise TranscriptBehind
+        if ended is not None:
+            ended.commit = str(record.get("commit", ""))
+            turns = turns[: turns.index(ended) + 1]
+            if session.under_way == ended.prompt_id:
+                session.under_way = ""
+        self._write_all(session, project, turns)
+
+    def _new_turns(self, session: Session) -> list[Turn]:
+        """Return the turns from the session's checkpoint on; none if there is no transcript."""
+        try:
+            return list(read_turns(self._transcript(session)))
+        except TranscriptError as error:
+            logger.info("session %s: %s", session.id, error)
+            return []
+
+    def _write_all(self, session: Session, project: Project, turns: list[Turn]) -> None:
+        for batch in _batches(turns):
+            self._write(session, project, batch, is_live=True)
+        self.sessions.save(session)
 
     def catch_up(self, live: Collection[str]) -> int:
-        """Read what crashed sessions left in their transcripts; return how many those were.
+        """Read what ended sessions left in their transcripts; return how many sessions there were.
 
-        Sessions that are just starting, or `live`, are left to their own events: a turn that has hardly
-        begun would answer the question it asks of the memory.
+        Leave `live` sessions to their own events: a turn that has hardly begun would answer the question
+        that it asks of the memory.
         """
         count = 0
         for session in self.sessions:
-            if session.id not in live and session.project and session.has_unread_transcript:
-                project = Project.at_root(session.project, self.home)
-                if project.is_off:
-                    continue
-                try:
-                    self.read(session, lambda turn, project=project: project, is_live=True)  # type: ignore[misc]
-                    count += 1
-                except MemkitError as error:  # one session's trouble is not another's
-                    logger.warning("session %s is not caught up: %s", session.id, error)
+            if session.id in live or not session.project or not session.has_unread_transcript:
+                continue
+            project = Project.at_root(session.project, self.home)
+            if project.is_off:
+                continue
+            try:
+                self._read(session, project, is_live=True)
+                count += 1
+            except MemkitError as error:  # go on with the other sessions
+                logger.warning("session %s could not be read: %s", session.id, error)
         return count
 
     def import_file(
         self,
         path: Path,
-        choose: Choose,
-        progress: Callable[[int], None] | None = None,
-        root: str = "",
+        project: Project,
+        is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        progress: ReadBytes | None = None,
     ) -> CaptureOutcome:
-        """Remember a transcript from its start; `progress` is told how many bytes of it were read.
+        """Remember the wanted turns of a transcript, from its start.
 
-        `root` is that of the project its turns go to, if it is known. A live session of another project
-        keeps its place in the transcript: what is read for one project is not read for the other.
+        A live session of another project keeps its checkpoint: what is read for one project is not read
+        for the other.
         """
         session = self.sessions.load(path.stem)
         if session.transcript not in ("", str(path)):
-            # Another file of that name is the session's own; anchors alone keep this one's turns single.
-            return self.read(Session("", str(path)), choose, progress)
+            # The session's own transcript is elsewhere. Anchors alone keep this one's turns single.
+            return self._read(Session("", str(path)), project, is_wanted, progress)
         session.transcript = str(path)
-        if session.project and root not in ("", session.project):
-            return self._read_for_another(session, choose, progress)
+        if session.project not in ("", project.root):
+            return self._read(session, project, is_wanted, progress, moves=False)
         session.read_again()
-        captured = self.read(session, choose, progress)
-        self._archive.drop_damage(anchors.safe(session.id))  # all that can be had was archived again
-        return captured
+        outcome = self._read(session, project, is_wanted, progress)
+        # Everything that can be had was archived again.
+        self._archive.drop_damage(anchors.safe(session.id))
+        return outcome
 
-    def _read_for_another(
-        self, session: Session, choose: Choose, progress: Callable[[int], None] | None
-    ) -> CaptureOutcome:
-        transcript = Transcript(Path(session.transcript), 0, self._hidden)
-        captured = CaptureOutcome()
-        for batch in _batches(read_turns(transcript)):
-            captured.add(self._write(session, batch, choose, moves=False))
-            if progress is not None:
-                progress(batch[-1].end)
-        captured.skipped = dict(transcript.counts)
-        self.sessions.save(session)
-        return captured
-
-    def import_turns(self, turns: Iterable[Turn], choose: Choose) -> CaptureOutcome:
-        """Remember turns of which there is no transcript."""
-        captured = CaptureOutcome()
+    def import_turns(self, turns: Iterable[Turn], project: Project) -> CaptureOutcome:
+        """Remember turns that have no transcript."""
+        outcome = CaptureOutcome()
         for batch in _batches(turns):
-            captured.add(self._write(Session("", ""), batch, choose))
-        return captured
+            outcome.add(self._write(Session("", ""), project, batch))
+        return outcome
 
-    def _read_event(
-        self, session: Session, project: Project, record: dict[str, Any], is_late: bool
-    ) -> None:
-        """Write the turns up to the event's own one, whose final message is in the event."""
-        turns: list[Turn] = []
-        try:
-            turns = list(read_turns(self._transcript(session)))
-        except TranscriptError:
-            logger.info("session %s has no transcript at %s", session.id, session.transcript)
-        # The message of a failure is the error.
-        said = "" if record["event"] == "StopFailure" else str(record.get("message", ""))
-        message = self.redact(clean(said))
-        told = Told(record, message, self.redact)
-        own = told.find(session, turns)
-        if own is None and told.was_read(session, turns):
-            return
-        if own is not None and told.is_shown_by(own):
-            pass
-        elif not is_late and (message or (own is None and record["event"] == "Stop")):
-            raise NotYet
-        elif own is not None and message:
-            if not own.is_skipped and not self._is_forgotten(own.id, session, own.time):
-                session.answers[own.id] = [message, section_hash(own.answer)]
-        elif message:  # its prompt is kept: the event may be handled again
-            turns.append(told.as_turn(session))
-        has_ended = own is not None and record["event"] in ("Stop", "StopFailure")
-        if own is not None and has_ended:
-            own.commit = str(record.get("commit", ""))
-            turns = turns[: turns.index(own) + 1]  # what came after it is still under way
-        for batch in _batches(turns):
-            self._write(session, batch, lambda turn: project, is_live=True)
-        if has_ended:
-            session.prompts.pop(str(record.get("prompt_id", "")), None)
-        self.sessions.save(session)
-
-    def read(
+    def _read(
         self,
         session: Session,
-        choose: Choose,
-        progress: Callable[[int], None] | None = None,
-        *,
-        is_live: bool = False,
-    ) -> CaptureOutcome:
-        """Write all turns from the session's checkpoint on, and move the checkpoint.
-
-        `progress` is told up to which byte that is done. Turns of a session that `is_live` are summarized
-        in time, if the settings say so.
-        """
-        transcript = self._transcript(session)
-        captured = CaptureOutcome()
-        for batch in _batches(read_turns(transcript)):
-            captured.add(self._write(session, batch, choose, is_live=is_live))
-            if progress is not None:
-                progress(batch[-1].end)
-        captured.skipped = dict(transcript.counts)
-        session.size = max(session.size, transcript.end)
-        if session.id:
-            self.sessions.save(session)
-        return captured
-
-    def _write(
-        self,
-        session: Session,
-        turns: list[Turn],
-        choose: Choose,
+        project: Project,
+        is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        progress: ReadBytes | None = None,
         *,
         is_live: bool = False,
         moves: bool = True,
     ) -> CaptureOutcome:
-        """Write one batch of turns; note in `session` how far that is, if it `moves`. The caller saves it."""
-        captured = CaptureOutcome()
-        groups: dict[str, list[Digest]] = {}
+        """Write the session's wanted turns from its checkpoint on, and move the checkpoint.
+
+        Without `moves`, read from the start and leave the checkpoint. Turns of a session that `is_live`
+        are queued for summaries.
+        """
+        if moves:
+            transcript = self._transcript(session)
+        else:
+            transcript = Transcript(Path(session.transcript), 0, self._hidden)
+        outcome = CaptureOutcome()
+        for batch in _batches(read_turns(transcript)):
+            outcome.add(
+                self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves)
+            )
+            if progress is not None:
+                progress(batch[-1].end)
+        outcome.skipped = dict(transcript.counts)
+        if moves:
+            session.size = max(session.size, transcript.end)
+        if session.id:
+            self.sessions.save(session)
+        return outcome
+
+    def _write(
+        self,
+        session: Session,
+        project: Project,
+        turns: list[Turn],
+        is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        *,
+        is_live: bool = False,
+        moves: bool = True,
+    ) -> CaptureOutcome:
+        """Journal and archive one batch of turns. Record in `session` how far it was read, if it `moves`.
+
+        The caller saves the session at the end.
+        """
+        outcome = CaptureOutcome()
+        digests: list[Digest] = []
         kept: list[tuple[Turn, str]] = []
-        growing: dict[str, tuple[Digest, str]] = {}  # the transcript's last turn, and what it lacks
-        for turn in turns:
-            self._complete(turn, session)
-            project = choose(turn)
-            if project is None:
-                continue
-            if self._was_forgotten(turn, project):
-                captured.left_out += turn.is_memory
+        for turn in filter(is_wanted, turns):
+            if self._is_forgotten(turn, project):
+                outcome.left_out += turn.is_memory
             elif not turn.is_memory:
-                if turn.is_compacted:  # where a segment ends
+                if turn.is_compacted:  # a segment ends here
                     kept.append((turn, project.root))
             elif self._is_left_out(project, turn.cwd, turn.time):
-                captured.left_out += 1
-            elif not turn.prompt and turn.entries and self._is_repeated(
-                turn, project.root, Path(session.transcript)
-            ):
-                logger.info("session %s: an answer without its prompt is known already", session.id)
+                outcome.left_out += 1
+            elif not turn.prompt and self._is_repeated(turn, project, Path(session.transcript)):
+                logger.info("session %s: skipped a known answer that lost its prompt", session.id)
             else:
-                digest = make_digest(turn, project.root, self.redact)
-                growing[turn.id if not turn.entries else ""] = digest, project.root
-                groups.setdefault(project.root, []).append(digest)
+                digests.append(make_digest(turn, project.root, self.redact))
                 kept.append((turn, project.root))
-                captured.turns += 1
-        if growing and session.id:
-            for digest, root in growing.values():
-                session.will_write(digest.turn, root, section_hash(digest.section))
+                outcome.turns += 1
+        # Before a turn is written that has grown, or may still grow, record what its section will be: after a
+        # kill, the next run must recognize it.
+        growing: list[Digest] = []
+        if digests and session.id:
+            before = session.growing_in(project.root)
+            growing = [digest for digest in digests[:-1] if digest.turn in before] + digests[-1:]
+            for digest in growing:
+                session.will_write(digest.turn, project.root, section_hash(digest.section))
             self.sessions.save(session)
-        for root, digests in groups.items():
-            unindexed.mark(self.home, root)
-            project = Project(root)
+        if digests:
+            unindexed.mark(self.home, project.root)
             self._adopt(project)
             journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
-            captured.written += len(journal.write(digests, session.growing_in(root)))
-            captured.projects.add(root)
+            outcome.written = len(journal.write(digests, session.growing_in(project.root)))
+            outcome.projects.add(project.root)
             if is_live and self.settings.summarize.is_on:
-                self._mark_for_summary(journal, digests)
+                self._queue_summary(journal, digests)
         if kept and self.settings.archive.enabled:
             self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
-        if session.id:
-            for digest, root in growing.values():
-                session.has_written(digest.turn, root, section_hash(digest.section))
-        shown = [turn for turn in turns if turn.entries]
-        if shown and moves:
-            session.has_read([turn.id for turn in shown])
-            session.offset = shown[-1].start
-            session.size = shown[-1].end
-        elif shown:
-            for root in groups:
-                session.have_ended(session.growing_in(root).keys() - {shown[-1].id}, root)
-        return captured
-
-    def _adopt(self, project: Project) -> None:
-        """Once for each project: count as this home's own what the archive knows of its memory.
-
-        The record of what this home wrote is younger than memories are; see `own_entries`.
-        """
-        done = Path(own_file(self.home, project.root)).with_suffix(".adopted")
-        if done.exists():
-            return
-        known: list[str] = []
-        try:
-            for day in Journal(project).days():
-                content = Journal(project).day(day)
-                for session in content.sessions():
-                    turns = {
-                        turn.id
-                        for turn in self._archive.turns(session)
-                        if turn.project == project.root
-                    }
-                    known += (
-                        content.text(section)
-                        for section in content.sections
-                        if section.pairs.get("turn") in turns
-                        or (turns and section.pairs.get("session") == session)
-                    )
-        except MemkitError as error:  # then less of it is quoted
-            logger.warning("what is this home's own in %s is not known: %s", project.root, error)
-            return  # asked again with the next turn
-        note_own(self.home, project.root, "", "\n".join(known))
-        make_private_directory(self.home.projects)
-        create_private(str(done)).close()
-
-    def _mark_for_summary(self, journal: Journal, digests: list[Digest]) -> None:
-        root = journal.project.root
-        waiting = SummaryQueue(self.home)
-        for session in {digest.session for digest in digests}:
-            days = {journal.day_for(digest.day) for digest in digests if digest.session == session}
-            try:
-                waiting.add(root, session, days, time.time())
-            except NewerFileError as error:  # costs a summary; the turns are written all the same
-                logger.warning("%s", error)
-
-    def _complete(self, turn: Turn, session: Session) -> None:
-        """Give the turn the final message that an event told, until the transcript shows a later one."""
-        told, seen = session.answers.get(turn.id, ("", ""))
-        is_behind = not turn.answer or turn.worked_since or section_hash(turn.answer) == seen
-        if told and is_behind and not shows(turn, told, self.redact):
-            turn.answer, turn.is_told = told, True
+        for digest in growing:
+            session.has_written(digest.turn, project.root, section_hash(digest.section))
+        if moves:
+            session.has_read([turn.id for turn in turns])
+            session.offset, session.size = turns[-1].start, turns[-1].end
+        elif digests:
+            ended = session.growing_in(project.root).keys() - {turns[-1].id}
+            session.have_ended(ended, project.root)
+        return outcome
 
     def _is_left_out(self, project: Project, directory: str, time: datetime | None) -> bool:
-        """Whether nothing of what is done in `directory`, or was at that time, is remembered."""
+        """Return whether memkit is off in the project, was at that time, or the place is excluded."""
         if project.is_off or (time is not None and project.was_off(time.timestamp())):
             return True
         return self._hidden.excludes(directory, project.root)
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:
-        """What is not remembered again; nobody adds to it while this process holds the index lock."""
+        """The tombstones. No process adds any while this one holds the index lock."""
         return Tombstones(self.home).forgotten()
 
-    def _was_forgotten(self, turn: Turn, project: Project) -> bool:
+    def _is_forgotten(self, turn: Turn, project: Project) -> bool:
         forgotten = self._forgotten
         if forgotten.covers(turn.id, project.root, turn.session, turn.time):
             return True
-        is_elsewhere = forgotten.keeps_elsewhere(turn.id)  # and not forgotten by this project
-        if forgotten.periods and not is_elsewhere and any(
-            forgotten.covers(turn.id, root, turn.session, turn.time)
-            for root in self._roots_of(turn, project)
-        ):
-            return True
-        is_typed = not turn.prompt_id and not turn.uuid  # all that the client's history knows
-        return is_typed and self._forgotten.covers_typed(turn.time)
+        if forgotten.periods and not forgotten.keeps_elsewhere(turn.id):
+            for root in self._roots_of(turn, project):
+                if forgotten.covers(turn.id, root, turn.session, turn.time):
+                    return True
+        is_typed = not turn.prompt_id and not turn.uuid  # from Claude Code's history of prompts
+        return is_typed and forgotten.covers_typed(turn.time)
 
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
-        """Where else the project may have been when a period of it was forgotten: where its directory was
-        before, and where the turn was made if another memory was merged into this one, or is shared.
-        """
-        roots = {*Registry.read(self.home).earlier_roots(project.root)}
-        return roots | ({Project.containing(turn.cwd).root} if turn.cwd else set())
+        """Return the other roots for which a period with this turn may have been forgotten.
 
-    def _is_forgotten(self, turn: str, session: Session, time: datetime | float | None) -> bool:
-        return self._forgotten.covers(turn, session.project, session.id, time)
+        These are the project's earlier roots, and the root of the turn's own directory: its memory may have
+        been merged into this project, or may be shared.
+        """
+        key = project.root, turn.cwd
+        if key not in self._other_roots:
+            roots = set(Registry.read(self.home).earlier_roots(project.root))
+            self._other_roots[key] = roots | (
+                {Project.containing(turn.cwd).root} if turn.cwd else set()
+            )
+        return self._other_roots[key]
+
+    def _is_repeated(self, turn: Turn, project: Project, transcript: Path) -> bool:
+        """Return whether a turn without a prompt is the end of a known one: the transcript lost its start."""
+        made = make_archived_turn(turn, project.root, transcript, self.redact, self._hidden)
+        messages = {(message.role, message.time, message.text) for message in made.messages}
+        try:
+            archived = self._archive.turns(anchors.safe(turn.session))
+        except ArchiveError as error:
+            logger.warning("%s", error)
+            archived = []
+        for one in archived:
+            if one.id != turn.id and messages <= {(m.role, m.time, m.text) for m in one.messages}:
+                return True
+        digest = make_digest(turn, project.root, self.redact)
+        answer = _answer_in(digest.section)
+        content = Journal(project).day(digest.day)
+        others = [one.section for one in content.turns_of(digest.session)]
+        return bool(answer) and any(
+            _answer_in(content.text(one)) == answer for one in others if one.pairs["turn"] != turn.id
+        )
+
+    def _adopt(self, project: Project) -> None:
+        """Count as this home's own what the archive knows of a project's memory; once for each project.
+
+        The record of own entries is newer than some memories; see `memkit.hook.own_entries`.
+        """
+        marker = Path(own_file(self.home, project.root)).with_suffix(".adopted")
+        if marker.exists():
+            return
+        texts: list[str] = []
+        journal = Journal(project)
+        try:
+            for day in journal.days():
+                content = journal.day(day)
+                for session in content.sessions():
+                    archived = self._archive.turns(session)
+                    turns = {turn.id for turn in archived if turn.project == project.root}
+                    for section in content.sections:
+                        is_session = bool(turns) and section.pairs.get("session") == session
+                        if is_session or section.pairs.get("turn") in turns:
+                            texts.append(content.text(section))
+        except MemkitError as error:  # then less of the memory is quoted; the next turn tries again
+            logger.warning("cannot tell which entries of %s are own: %s", project.root, error)
+            return
+        note_own(self.home, project.root, "", "\n".join(texts))
+        make_private_directory(self.home.projects)
+        create_private(str(marker)).close()
+
+    def _queue_summary(self, journal: Journal, digests: list[Digest]) -> None:
+        queue = SummaryQueue(self.home)
+        for session in {digest.session for digest in digests}:
+            days = {journal.day_for(digest.day) for digest in digests if digest.session == session}
+            try:
+                queue.add(journal.project.root, session, days, time.time())
+            except NewerFileError as error:  # costs a summary; the turns are written all the same
+                logger.warning("%s", error)
 
     def _transcript(self, session: Session) -> Transcript:
-        """The session's transcript from its checkpoint on; from its start if that is not there any more."""
+        """Return the transcript from the session's checkpoint on; from its start if that is gone."""
         path = Path(session.transcript)
-        if session.offset and path.is_file() and not self._is_unchanged(path, session):
+        if session.offset and path.is_file() and not self._is_at_checkpoint(path, session):
             session.read_again()
         return Transcript(path, session.offset, self._hidden)
 
-    def _is_unchanged(self, path: Path, session: Session) -> bool:
-        """Whether the last turn that was read still begins at the checkpoint."""
+    def _is_at_checkpoint(self, path: Path, session: Session) -> bool:
+        """Return whether the last turn that was read still begins at the checkpoint."""
         size = path.stat().st_size
         if size <= session.offset or not session.recent:
             return size >= session.offset
@@ -388,37 +428,25 @@ class Capture:
         if first is None or first.start != session.offset:
             return False
         if not (first.prompt_id or first.uuid):
-            return True  # nothing tells
+            return True  # nothing to compare
         name = first.session or path.stem
         return turn_id(name, first.prompt_id, first.uuid, "") == session.recent[-1]
 
-    def _is_repeated(self, turn: Turn, root: str, transcript: Path) -> bool:
-        """Whether a turn without a prompt is the end of one that is known: the transcript lost its head."""
-        made = make_archived_turn(turn, root, transcript, self.redact, self._hidden)
-        said = {(message.role, message.time, message.text) for message in made.messages}
-        try:
-            known = self._archive.turns(anchors.safe(turn.session))
-        except ArchiveError as error:
-            logger.warning("%s", error)
-            known = []
-        if any(
-            said <= {(message.role, message.time, message.text) for message in one.messages}
-            for one in known
-            if one.id != turn.id
-        ):
-            return True
-        digest = make_digest(turn, root, self.redact)
-        answered = digest.section.partition("\n**Answered**")[2].strip()
-        content = Journal(Project(root)).day(digest.day)
-        others = [one.section for one in content.turns_of(digest.session)]
-        texts = [content.text(one) for one in others if one.pairs["turn"] != turn.id]
-        return bool(answered) and any(
-            text.partition("\n**Answered**")[2].strip() == answered for text in texts
-        )
-
     def redact(self, text: str) -> str:
-        """`text` without secrets, the user's own patterns included."""
+        """Return `text` without secrets and without what the user's own patterns match."""
         return redact(text, self._patterns)
+
+
+def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
+    """Return the last turn with that prompt id; a bare `/clear` before the prompt can have the same."""
+    for turn in reversed(turns):
+        if prompt_id and prompt_id in (turn.prompt_id, *turn.other_prompt_ids):
+            return turn
+    return None
+
+
+def _answer_in(section: str) -> str:
+    return section.partition("\n**Answered**")[2].strip()
 
 
 def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:

@@ -1,33 +1,36 @@
-"""What an import would bring, told by reading the transcripts and writing nothing."""
+"""Preview an import: read the transcripts, and write nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
+from memkit.capture.capture import CaptureOutcome
 from memkit.capture.importer import BytesRead, ImportSelection
-from memkit.capture.outcome import CaptureOutcome
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import MemkitError
 from memkit.journal.digest import ANSWER_CHARACTERS, MAX_TOOLS, PROMPT_CHARACTERS, local_time
 
 TOOL_BYTES = 80
-"""Of a tool's line in the journal, and of the heading and labels of a turn twice that: measured."""
+"""Bytes of a tool's line in the journal; a turn's heading and labels take twice that (measured)."""
 
 ARCHIVE_SHARE = 0.12
-"""Of the transcript, what its archive takes: 0.04 to 0.12 measured, the more the less is repeated in it."""
+"""Size of the archive relative to the transcript: 0.04 to 0.12 measured, depending on repetition."""
 
 INDEX_FACTOR = 30
-"""Bytes of index a byte of memory: Chroma and the snapshot hold some 33 KB a chunk, measured."""
+"""Bytes of index per byte of memory: Chroma and the snapshot take some 33 KB a chunk (measured)."""
 
 
 @dataclass(slots=True)
 class ImportPreview:
-    """What an import would bring.
+    """The effect of an import. Bytes are estimates.
 
-    `days` counts the turns of each day of each project's memory, by root and ISO date; `skipped` the lines
-    that cannot be read; `problems` are lines for people. Bytes are estimates.
+    Attributes:
+        typed: prompts from Claude Code's history.
+        days: numbers of turns by the project's root and the ISO date.
+        skipped: the lines that cannot be read.
+        problems: lines for users.
     """
 
     sessions: int = 0
@@ -40,7 +43,7 @@ class ImportPreview:
 
     @property
     def turns(self) -> int:
-        """Turns worth remembering, those of the client's history (`typed`) included."""
+        """Turns worth remembering, including `typed` ones."""
         return sum(self.days.values())
 
     @property
@@ -50,12 +53,12 @@ class ImportPreview:
 
     @property
     def index_bytes(self) -> int:
-        """Of the index."""
+        """Bytes of the index."""
         return INDEX_FACTOR * self.memory_bytes
 
 
 def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPreview:
-    """Read everything that `selection` names; turns that are remembered already count too."""
+    """Read everything in `selection`. Turns that are already remembered count too."""
     found = ImportPreview()
     read = 0
     for source in selection.wanted:
@@ -64,7 +67,7 @@ def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPre
         turns = 0
         try:
             for turn in read_turns(transcript) if not project.is_off else ():
-                if turn.is_memory and selection.counts(turn):
+                if turn.is_memory and selection.includes(turn):
                     turns += 1
                     _count(found, turn, project.root)
                 progress(read + turn.end)

@@ -1,43 +1,48 @@
-"""Remembers sessions that were held before memkit was there, or without it.
+"""Import sessions from before memkit was installed, or that it missed.
 
-Transcripts go through the same path as live sessions, in the order in which these began, each into the
-project it was held in: so the journal is what live capture would have made of them.
+Transcripts take the same path as live sessions, in the order in which the sessions began, each into its
+own project. So the journal is what live capture would have made of them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
-from functools import partial
 from pathlib import Path
 
-from memkit.capture.capture import Capture
-from memkit.capture.history import SweptSessions, TypedPrompt, read_history
-from memkit.capture.import_record import ImportRecord
-from memkit.capture.outcome import CaptureOutcome
+from memkit import anchors
+from memkit.archive.archive import Archive
+from memkit.capture.capture import Capture, CaptureOutcome
+from memkit.capture.sessions import Sessions
 from memkit.claude_code.files import Source, is_likely_project, project_of
+from memkit.claude_code.history import SESSION_PREFIX, TypedPrompt, read_history
 from memkit.claude_code.turn import Turn
-from memkit.errors import MemkitError
+from memkit.errors import ArchiveError, MemkitError
+from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.hook.project import Project
 from memkit.journal.digest import local_time
 from memkit.paths import Home
 from memkit.settings.load import Settings
 
 BytesRead = Callable[[int], None]
-"""Told how many bytes of all transcripts are done."""
+"""Reports how many bytes of all transcripts are done."""
 
 
 @dataclass(frozen=True)
 class ImportSelection:
-    """What is imported, and where it goes.
+    """Transcripts to import, and the projects they go to.
 
-    `sources` in the order in which they began; `since` the first day that counts, None for all. Turns go
-    to `into` if that is given, else to the project of their session, or to `otherwise` if it names none.
-    `history` is the client's file of prompts, None to leave it alone, and `only` the one project whose
-    prompts are wanted of it. `is_named` says that a person named the files, so anybody may have written
-    them.
+    Attributes:
+        sources: the transcripts, in the order in which the sessions began.
+        otherwise: the project of sessions that name none.
+        into: the project for all sessions; None for each session's own.
+        since: the first day that counts; None for all.
+        history: Claude Code's file of prompts; None to leave it alone.
+        only: the one project whose prompts to take from the history; None for all.
+        is_named: whether the user named the files, so that anybody may have written them.
     """
 
     home: Home
@@ -56,14 +61,14 @@ class ImportSelection:
 
     @property
     def wanted(self) -> list[Source]:
-        """The sources that can hold turns of the days that count: the others were not written to since."""
+        """The sessions that can have turns of the wanted days: those written to since."""
         if self.since is None:
             return self.sources
         begin = datetime.combine(self.since, time.min).astimezone().timestamp() * 1e9
         return [source for source in self.sources if not 0 < source.modified < begin]
 
     def project(self, source: Source) -> Project:
-        """Where the turns of a transcript go."""
+        """Return the project that a transcript's turns go to."""
         found = self.into or project_of(source.cwd, self.home) or self.otherwise
         is_doubtful = self.is_named and found not in (self.into, self.otherwise)
         if is_doubtful and not is_likely_project(found, self.home):
@@ -75,29 +80,81 @@ class ImportSelection:
         """The roots of the projects that the transcripts go to, sorted."""
         return sorted({self.project(source).root for source in self.wanted})
 
-    def counts(self, turn: Turn) -> bool:
-        """Whether the turn is of the days that count."""
+    def includes(self, turn: Turn) -> bool:
+        """Return whether the turn is from a wanted day."""
         return self.since is None or local_time(turn.time).date() >= self.since
 
     def typed(self) -> Iterator[tuple[TypedPrompt, Project]]:
-        """The prompts of sessions whose transcript is gone, and their projects. Raises `TranscriptError`."""
+        """Yield the prompts of deleted sessions, with their projects. Raise `TranscriptError`."""
         if self.history is None:
             return
         present = {path.stem for path in self.history.parent.glob("projects/*/*.jsonl")}
-        swept = SweptSessions(self.home, present)
+        remembered = _RememberedSessions(self.home, present)
         for prompt in read_history(self.history):
             project = project_of(prompt.cwd, self.home)
             if project is None or self.only not in (None, project) or project.is_off:
                 continue
             turn = prompt.turn
-            if turn.is_memory and self.counts(turn) and swept.has(prompt, project):
+            if turn.is_memory and self.includes(turn) and not remembered.include(prompt, project):
                 yield prompt, project
+
+
+class _RememberedSessions:
+    """The sessions of which memkit, or Claude Code, has more than the prompts in the history.
+
+    Ask after the transcripts were imported. The answer is the same after the prompts were imported.
+    """
+
+    def __init__(self, home: Home, transcripts: set[str]) -> None:
+        self._sessions = Sessions(home)
+        self._archive = Archive(home)
+        self._known = dict.fromkeys(transcripts, True)
+        self._days: dict[tuple[str, str], bool] = {}
+
+    def include(self, prompt: TypedPrompt, project: Project) -> bool:
+        """Return whether the session of `prompt` is one of them.
+
+        If the history names no session, any session of that day counts.
+        """
+        if prompt.session:
+            if prompt.session not in self._known:
+                self._known[prompt.session] = self._is_remembered(prompt.session)
+            return self._known[prompt.session]
+        key = (project.root, prompt.day)
+        if key not in self._days:
+            self._days[key] = _has_sessions(Path(project.memory, f"{prompt.day}.md"))
+        return self._days[key]
+
+    def _is_remembered(self, session: str) -> bool:
+        if self._sessions.load(session).transcript:
+            return True
+        try:  # turns from the history itself have neither id
+            return any(turn.prompt_id or turn.uuid for turn in self._archive.turns(session))
+        except ArchiveError:
+            return True  # an unreadable archive holds more than prompts
+
+
+def _has_sessions(day: Path) -> bool:
+    """Return whether a day file has a session that was not made from the history."""
+    try:
+        text = day.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return False
+    sessions = [
+        anchors.parse(line).get("session") for line in text.splitlines() if line.startswith("## ")
+    ]
+    return any(session and not session.startswith(SESSION_PREFIX) for session in sessions)
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did: what each transcript brought, how many an earlier run had done already, what
-    the client's history added, and what went wrong, in lines for people.
+    """The result of an import.
+
+    Attributes:
+        files: each transcript with what it brought.
+        done_before: how many transcripts an interrupted run had already imported.
+        history: what Claude Code's history added.
+        problems: lines for users.
     """
 
     files: list[tuple[Path, CaptureOutcome]] = field(default_factory=list)
@@ -107,15 +164,15 @@ class ImportReport:
 
     @property
     def total(self) -> CaptureOutcome:
-        """All together."""
-        found = CaptureOutcome()
-        for captured in (*(captured for _, captured in self.files), self.history):
-            found.add(captured)
-        return found
+        """The sum of all outcomes."""
+        total = CaptureOutcome()
+        for outcome in (*(outcome for _, outcome in self.files), self.history):
+            total.add(outcome)
+        return total
 
 
 class Importer:
-    """One import. The caller holds the index lock, and indexes the projects when it has run."""
+    """One import. The caller holds the index lock, and indexes the projects afterwards."""
 
     def __init__(self, selection: ImportSelection, settings: Settings) -> None:
         self.selection = selection
@@ -123,52 +180,96 @@ class Importer:
         self.record = ImportRecord(selection.home, _purpose(selection))
 
     def run(self, progress: BytesRead) -> ImportReport:
-        """Take everything in; what an earlier run that was killed has taken in is passed over."""
+        """Import everything that an interrupted run has not imported."""
         report = ImportReport()
         read = 0
         for source in self.selection.wanted:
             if self.record.has(source):
                 report.done_before += 1
             else:
-                self._take(source, report, partial(_add, progress, read))
+                self._import(source, report, lambda done, before=read: progress(before + done))  # type: ignore[misc]
             read += source.size
             progress(read)
         try:
-            report.history = self._take_history()
+            self._import_history(report.history)
         except (MemkitError, OSError) as error:
             report.problems.append(str(error))
         return report
 
     def finish(self) -> None:
-        """Note that all that was taken in is indexed too."""
+        """Record that everything that was imported is indexed too."""
         self.record.finish()
 
-    def _take(self, source: Source, report: ImportReport, progress: BytesRead) -> None:
-        project = self.selection.project(source)
-
-        def choose(turn: Turn) -> Project | None:
-            return project if self.selection.counts(turn) else None
-
+    def _import(self, source: Source, report: ImportReport, progress: BytesRead) -> None:
+        project, is_wanted = self.selection.project(source), self.selection.includes
         try:
-            captured = self.capture.import_file(source.path, choose, progress, project.root)
+            outcome = self.capture.import_file(source.path, project, is_wanted, progress)
         except (MemkitError, OSError) as error:
             report.problems.append(str(error))
             return
-        report.files.append((source.path, captured))
+        report.files.append((source.path, outcome))
         self.record.add(source)
 
-    def _take_history(self) -> CaptureOutcome:
-        home = self.selection.home
-        turns = (prompt.turn for prompt, _ in self.selection.typed())
-        return self.capture.import_turns(turns, lambda turn: project_of(turn.cwd, home))
+    def _import_history(self, outcome: CaptureOutcome) -> None:
+        turns: dict[Project, list[Turn]] = {}
+        for prompt, project in self.selection.typed():
+            turns.setdefault(project, []).append(prompt.turn)
+        for project, group in turns.items():
+            outcome.add(self.capture.import_turns(group, project))
 
 
-def _add(progress: BytesRead, before: int, read: int) -> None:
-    progress(before + read)
+class ImportRecord:
+    """The transcripts that an unfinished import has done, so that the next one continues there.
+
+    `MEMKIT_HOME/run/import.jsonl`: a line that describes the import, and one for each imported transcript.
+    Losing it loses nothing: importing a transcript twice is the same as once. The caller holds the index
+    lock, so there is one import at a time.
+    """
+
+    def __init__(self, home: Home, purpose: str) -> None:
+        """`purpose` describes the import; the record of another import is replaced."""
+        self.path = Path(home.run, "import.jsonl")
+        self._done = self._read(purpose)
+        if not self._done:
+            make_private_directory(str(self.path.parent))
+            self.path.unlink(missing_ok=True)
+            self._append(purpose)
+
+    def has(self, source: Source) -> bool:
+        """Return whether the transcript was imported and has not changed since."""
+        return _line(source) in self._done
+
+    def add(self, source: Source) -> None:
+        """Record that the transcript was imported. Raise `OSError`."""
+        self._done.add(_line(source))
+        self._append(_line(source))
+
+    def finish(self) -> None:
+        """Delete the record: the import is complete."""
+        self.path.unlink(missing_ok=True)
+
+    def _append(self, line: str) -> None:
+        # Not synced: after a power cut the last transcripts are read again.
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(line.encode("ascii") + b"\n")
+
+    def _read(self, purpose: str) -> set[str]:
+        """Return the transcripts' lines of an unfinished import for `purpose`."""
+        try:
+            lines = self.path.read_bytes().decode("ascii", "replace").split("\n")
+        except FileNotFoundError:
+            return set()
+        # The last line may be half-written.
+        return set(lines[1:-1]) if lines[0] == purpose else set()
+
+
+def _line(source: Source) -> str:
+    return json.dumps([os.fspath(source.path), source.size, source.modified])
 
 
 def _purpose(selection: ImportSelection) -> str:
-    """What distinguishes this import from another one of the same transcripts."""
+    """Return what distinguishes this import from another one of the same transcripts."""
     into = selection.into.root if selection.into else ""
     since = selection.since.isoformat() if selection.since else ""
     return json.dumps({"into": into, "otherwise": selection.otherwise.root, "since": since})

@@ -1,7 +1,6 @@
-"""Which sessions are under way.
+"""The sessions that are live: between SessionStart and SessionEnd, while their Claude Code process exists.
 
-A session is live from its SessionStart to its SessionEnd, as long as the process of its client exists:
-a client that crashed, or ran with `-p`, says no goodbye. One small file a session under `run/live`.
+Claude Code fires no SessionEnd after a crash or with `-p`. One small file for each session in `run/live`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from memkit.paths import Home
 from memkit.state import parse_json
 
 SAME_SECONDS = 2.0
-"""Times of creation are told by the clock of the day, which is set now and then."""
+"""Tolerance for a process's creation time: the clock may be set in between."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """A session under way: its project's root, and its client's process by id and time of creation."""
+    """A live session: its project's root, and its Claude Code process by id and creation time."""
 
     session: str
     root: str
@@ -36,39 +35,39 @@ class LiveSession:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its client's process exists; ids are used again, times of creation are not."""
+        """Whether its process exists; the system reuses ids, but not creation times."""
         created = _created(self.client)
         return created is not None and abs(created - self.created) < SAME_SECONDS
 
 
 class LiveSessions:
-    """The sessions under way in one memory home."""
+    """The live sessions of one memory home."""
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.live)
 
-    def begin(self, session: str, root: str, client: int) -> None:
-        """Note that a session has started; without effect if its client is gone. Raises `OSError`."""
-        created = _created(client)
+    def begin(self, session: str, root: str, process: int) -> None:
+        """Record that a session has started, unless its process is gone. Raise `OSError`."""
+        created = _created(process)
         if created is None:
             return
         make_private_directory(str(self.directory))
-        value = asdict(LiveSession(session, root, client, created))
+        value = asdict(LiveSession(session, root, process, created))
         write_durably(str(self._path(session)), json.dumps(value).encode("ascii"))
 
     def end(self, session: str) -> None:
-        """Note that a session has ended."""
+        """Record that a session has ended."""
         self._path(session).unlink(missing_ok=True)
 
     def __iter__(self) -> Iterator[LiveSession]:
-        for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else ():
+        for path in sorted(self.directory.glob("*.json")):
             try:
                 found = LiveSession(**parse_json(path.read_bytes()))
                 is_alive = found.is_alive
             except FileNotFoundError:  # ended since the listing
                 continue
             except (OSError, ValueError, TypeError) as error:
-                logger.warning("%s is damaged and forgotten: %s", path, error)
+                logger.warning("%s is damaged and removed: %s", path, error)
                 is_alive = False
             if is_alive:
                 yield found
@@ -80,7 +79,7 @@ class LiveSessions:
 
 
 def _created(process: int) -> float | None:
-    """When a process was created, in seconds since the epoch; None if there is none of that id."""
+    """Return when a process was created, in seconds since the epoch; None if it does not exist."""
     try:
         found = psutil.Process(process)
         return None if found.status() == psutil.STATUS_ZOMBIE else found.create_time()

@@ -1,7 +1,7 @@
-"""The worker: takes events from the spool into the journal, then brings the index into step.
+"""The worker: apply spooled events to the journal, then update the index.
 
-One process at a time does this, holding the index lock. It ends when nothing is left to do. What takes
-time to import is imported under the lock: of several workers started at once, all but one leave at once.
+One process at a time works, and holds the index lock. It ends when nothing is left to do. Slow imports
+happen under the lock: of several workers started at once, all but one leave immediately.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from memkit.hook.project import Project
 from memkit.index import SyncReport, index_lock
 from memkit.ipc import launch, spool, unindexed
 from memkit.paths import Home
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     from memkit.settings.load import Settings
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LEFTOVER_SECONDS = 3600.0
-"""Age of a temporary file that no writer can still be at; not all of them hold the index lock."""
+"""Age at which no writer still uses a temporary file; not all writers hold the index lock."""
 
 POLL_SECONDS = 0.05
-"""How often to look at a transcript that is behind its event."""
+"""Interval between looks at a transcript that lacks the answer of an event's turn."""
 
 
 @dataclass(slots=True)
 class WorkReport:
-    """What a run did. `failures` are lines for people."""
+    """The result of a run. `failures` are lines for users."""
 
     events: int = 0
     retried: int = 0
@@ -43,7 +44,7 @@ class WorkReport:
 
 
 Index = Callable[[Project, "Settings"], SyncReport]
-"""Brings the index of a project into step; called under the index lock."""
+"""Updates the index of a project; called under the index lock."""
 
 
 def work(
@@ -54,30 +55,30 @@ def work(
 ) -> WorkReport:
     """Work until the spool and the list of unindexed projects are empty.
 
-    `settings_of` gives a project's settings. Waits at most `wait_seconds` for another process that
-    holds the index; raises `IndexBusyError` if it is still at it then.
+    `settings_of` returns a project's settings. Wait at most `wait_seconds` for another process that holds
+    the index; raise `IndexBusyError` if it still does then.
     """
     report = WorkReport()
     with index_lock(home, wait_seconds):
         seen = work_once(home, settings_of, report)
         note_left(home, seen)
-    # A hook that found the lock held has left its event to us.
+    # A hook that found the lock held left its event to this process.
     while rest(home) - seen:
         try:
             with index_lock(home, 0):
                 seen |= work_once(home, settings_of, report)
                 note_left(home, seen)
-        except IndexBusyError:  # another worker was quicker, and finds the same
+        except IndexBusyError:  # another worker was quicker, and finds the same work
             break
     return report
 
 
 def note_left(home: Home, seen: set[str]) -> None:
-    """Note what was left for later, and when to try it again; `seen` is what `work_once` returned."""
+    """Record what was left for later, and when to try it again; `seen` is what `work_once` returned."""
     try:
         launch.note_left(home, seen)
     except OSError as error:  # costs a process that tries in vain
-        logger.warning("what is left for later is not noted: %s", error)
+        logger.warning("cannot record what is left for later: %s", error)
 
 
 def work_once(
@@ -86,58 +87,61 @@ def work_once(
     report: WorkReport,
     index: Index | None = None,
 ) -> set[str]:
-    """Take in all there is; return the names of events and the roots that are left for later.
+    """Do everything that waits; return the names of events and the roots that are left for later.
 
-    The caller holds the index lock. `index` is `sync_project` if none is given.
+    The caller holds the index lock. `index` is `sync_project` by default.
     """
     from memkit.settings import load
 
     load.publish_hook_settings(home)
+    spool.recover(home)
     if home.root not in _cleaned:
         _cleaned.add(home.root)
-        _remove_left_behind(home)
-    spool.recover(home)
-    return _take_events(home, settings_of, report) | _index(home, settings_of, report, index)
+        _clean(home)
+    return _handle_events(home, settings_of, report) | _index(home, settings_of, report, index)
 
 
 def take_in(home: Home, settings_of: Callable[[Project], Settings], wait_seconds: float) -> None:
-    """Take in the events that are due, and index nothing. Raises `IndexBusyError` as `work` does."""
+    """Apply the events that are due, and index nothing. Raise `IndexBusyError` as `work` does."""
     with index_lock(home, wait_seconds):
         spool.recover(home)
-        _take_events(home, settings_of, WorkReport())
+        _handle_events(home, settings_of, WorkReport())
 
 
 _cleaned: set[str] = set()
-"""The homes in which this process has looked for what killed writers left."""
+"""The homes that this process has cleaned."""
 
 
-def _remove_left_behind(home: Home) -> None:
-    """Remove the temporary files of writers that were killed. Memories are cleaned by their journals."""
-    places = (home.root, home.sessions, home.summaries, home.archive, home.projects, home.run)
-    for place in places:
-        try:
-            for path in stale_temporary_files(place, time.time() - LEFTOVER_SECONDS):
+def _clean(home: Home) -> None:
+    """Remove temporary files of killed writers, and conversation text that an older memkit spooled."""
+    from memkit.capture.sessions import Sessions
+
+    directories = (home.root, home.sessions, home.summaries, home.archive, home.projects, home.run)
+    try:
+        for directory in directories:
+            for path in stale_temporary_files(directory, time.time() - LEFTOVER_SECONDS):
                 os.unlink(path)
-        except OSError as error:  # it costs room, and `memkit audit` still sees it
-            logger.warning("cannot clean %s: %s", place, error)
+        spool.drop_text(home)
+        Sessions(home).drop_text()
+    except OSError as error:  # costs space
+        logger.warning("cannot clean %s: %s", home.root, error)
 
 
 def rest(home: Home) -> set[str]:
-    """The names of events and the roots that wait."""
-    names = {name for name in spool.waiting(home) if spool.PROMPT_EVENT not in name}
-    return names | set(unindexed.roots(home))
+    """Return the names of events and the roots that wait."""
+    return set(spool.waiting(home)) | set(unindexed.roots(home))
 
 
-def _take_events(
+def _handle_events(
     home: Home, settings_of: Callable[[Project], Settings], report: WorkReport
 ) -> set[str]:
     """Handle every event that is due; return the names of those left for later."""
-    from memkit.capture.capture import Capture, NotYet
+    from memkit.capture.capture import Capture, TranscriptBehind, project_of_event
 
     later: set[str] = set()
     first_seen: dict[str, float] = {}
     while True:
-        behind = False
+        is_behind = False
         names = [name for name in spool.waiting(home) if name not in later]
         for name in names:
             now = time.time()
@@ -145,17 +149,16 @@ def _take_events(
             if item is None:
                 later.add(name)
                 continue
+            # The clock may have been set back since the event, so count our own wait too.
+            waited = time.monotonic() - first_seen.setdefault(name, time.monotonic())
+            happened = spool.time_of(item.record)
             try:
-                project = Project(str(item.record.get("project", "")))
-                # The clock may have been set back since the event: then our own wait tells how late it is.
-                waited = time.monotonic() - first_seen.setdefault(name, time.monotonic())
-                age = max(waited, now - spool.time_of(item.record))
-                Capture(home, settings_of(project)).handle(
-                    item.record, spool.time_of(item.record) + age
-                )
-            except NotYet:
+                project = project_of_event(item.record, home)
+                capture = Capture(home, settings_of(project))
+                capture.handle(item.record, project, max(now, happened + waited))
+            except TranscriptBehind:
                 spool.put_back(home, item)
-                behind = True
+                is_behind = True
             except Exception as error:
                 logger.exception("event %s failed", name)
                 _postpone(home, item, error, now, report)
@@ -163,7 +166,7 @@ def _take_events(
             else:
                 spool.done(home, item)
                 report.events += 1
-        if behind:
+        if is_behind:
             time.sleep(POLL_SECONDS)
         elif not names:
             return later
@@ -172,11 +175,15 @@ def _take_events(
 def _postpone(
     home: Home, item: spool.Item, error: Exception, now: float, report: WorkReport
 ) -> None:
-    text = str(error) if isinstance(error, MemkitError) else f"{type(error).__name__}: {error}"
-    text = " ".join(text.split())
-    if spool.retry_later(home, item, text, now):
+    if isinstance(error, MemkitError):
+        reason = one_line(str(error))
+    elif isinstance(error, OSError):
+        reason = one_line(f"{type(error).__name__}: {error}")
+    else:  # its message could quote the transcript, and the spool contains no text
+        reason = f"{type(error).__name__}; see `memkit logs`"
+    if spool.retry_later(home, item, reason, now):
         report.retried += 1
-    report.failures.append(f"event {item.name}: {text}")
+    report.failures.append(f"event {item.name}: {reason}")
 
 
 def _index(
@@ -185,7 +192,7 @@ def _index(
     report: WorkReport,
     index: Index | None,
 ) -> set[str]:
-    """Bring the index of every changed project into step; return the roots where that failed."""
+    """Update the index of every changed project; return the roots where that failed."""
     failed: set[str] = set()
     roots = unindexed.roots(home)
     if not roots:
@@ -202,6 +209,6 @@ def _index(
             report.indexed.append(index(project, settings_of(project)))
         except Exception as error:
             logger.exception("indexing %s failed", root)
-            report.failures.append(f"indexing {root}: {' '.join(str(error).split())}")
+            report.failures.append(f"indexing {root}: {one_line(str(error))}")
             failed.add(root)
     return failed

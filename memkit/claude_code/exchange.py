@@ -1,6 +1,6 @@
-"""What was said and done, message by message and in full: depth L3 of the memory.
+"""The original exchange, message by message: depth L3 of the memory.
 
-Shown from a transcript as long as that exists, and from memkit's archive after that.
+It comes from the transcript while that exists, and from memkit's archive later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one entry of the transcript says; `turn` is the id of the turn it belongs to."""
+    """The content of one entry of the transcript; `turn` is the id of its turn."""
 
     role: str
     time: datetime | None
@@ -39,7 +39,7 @@ class Message:
     turn: str
 
     def texts(self) -> Iterator[str]:
-        """What it says: its text, what tools were given and what they returned."""
+        """Yield its text, and the input and results of its tools."""
         if self.text:
             yield self.text
         for tool in self.tools:
@@ -70,11 +70,10 @@ def messages_of(
     redact: Callable[[str], str],
     hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None,
 ) -> list[Message]:
-    """The messages of a turn that was read from the transcript at `path`; all text passes `redact`.
+    """Return the redacted messages of a turn that was read from the transcript at `path`.
 
-    `hide` is as for `Transcript`.
-
-    A turn known from events alone has its prompt and its answer. Raises `TranscriptError`.
+    A turn from the history of prompts has its prompt only. `hide` is as for `Transcript`. Raise
+    `TranscriptError`.
     """
     messages = []
     if turn.entries:
@@ -87,17 +86,13 @@ def messages_of(
                 break
     elif turn.prompt:
         messages.append(Message("user", turn.time, redact(turn.prompt), (), turn.id))
-    if turn.is_told:
-        messages.append(
-            Message("assistant", turn.finished or turn.time, redact(turn.answer), (), turn.id)
-        )
     return [message for message in messages if message.text or message.tools]
 
 
 def message_of(
     entry: TranscriptEntry, turn: str, names: dict[str, str], redact: Callable[[str], str]
 ) -> Message:
-    """What an entry says, all text passed through `redact`; without text and tools if nothing.
+    """Return what an entry contains, redacted.
 
     `names` maps the ids of tool calls to their tools, from one entry to the next.
     """
@@ -119,7 +114,7 @@ def message_of(
 
 
 def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
-    """A message that was kept redacted, as today's rules and patterns would have it."""
+    """Redact an archived message again with the current rules and patterns."""
     tools = tuple(
         replace(
             tool,
@@ -132,7 +127,7 @@ def redacted_again(message: Message, redact: Callable[[str], str]) -> Message:
 
 
 def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:
-    """A value from JSON, every string in it passed through `redact`, the names of fields as well."""
+    """Redact every string in a JSON value, including the names of fields."""
     if isinstance(value, str):
         return redact(value)
     if not isinstance(value, (dict, list)):
@@ -153,7 +148,7 @@ def redacted(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:
 
 
 def _redacted_field(key: str, value: str, redact: Callable[[str], str]) -> str:
-    """A field of a tool's input, whose name can tell that its value is a secret."""
+    """Redact a field of a tool's input, whose name can show that its value is a secret."""
     name = f"{key}="
     named = redact(name + value)
     return named.removeprefix(name) if named.startswith(name) else redact(value)

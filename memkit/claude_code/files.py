@@ -1,4 +1,4 @@
-"""Where Claude Code keeps its sessions, and which of its transcripts belong to which project."""
+"""Claude Code's own files, and the projects that its transcripts belong to."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from pathlib import Path
 
 from memkit.claude_code.transcript import Transcript
 from memkit.errors import NotFoundError, TranscriptError
-from memkit.hook.project import Project
-from memkit.paths import Home
+from memkit.hook.project import Project, is_bare_place
+from memkit.paths import Home, is_plain_name
 
 logger = logging.getLogger(__name__)
 
 FIRST_ENTRIES = 50
-"""Looked at for where and when a session began; usually the first one tells both."""
+"""Entries to read for where and when a session began; usually the first one has both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One session's transcript, before it is read.
 
-    `cwd` is where the session began, empty if its first entries do not tell; `time` when it began, in
-    seconds since the epoch, 0 if unknown; `size` in bytes and `modified` (ns) as of now.
+    Attributes:
+        size: in bytes.
+        modified: when it was last changed, in nanoseconds since the epoch.
+        cwd: where the session began; "" if its first entries do not say.
+        time: when the session began, in seconds since the epoch; 0 if unknown.
     """
 
     path: Path
@@ -36,25 +39,25 @@ class Source:
     time: float
 
 
-def client_directory() -> Path:
-    """Claude Code's own directory."""
+def claude_directory() -> Path:
+    """Return Claude Code's own directory."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
 
 
-def client_projects() -> Path:
-    """Where Claude Code keeps its transcripts."""
-    return client_directory() / "projects"
+def transcripts_directory() -> Path:
+    """Return the directory of Claude Code's transcripts."""
+    return claude_directory() / "projects"
 
 
-def client_history() -> Path:
-    """Where Claude Code keeps what was typed, longer than it keeps transcripts."""
-    return client_directory() / "history.jsonl"
+def history_file() -> Path:
+    """Return the file of prompts, which Claude Code keeps for longer than transcripts."""
+    return claude_directory() / "history.jsonl"
 
 
 def transcripts_in(path: Path) -> list[Path]:
-    """The session transcripts at or below `path`, sorted; sub-agents' files belong to their sessions.
+    """Return the session transcripts at or below `path`, sorted, without those of sub-agents.
 
-    Raises `NotFoundError` if there is no such file or directory.
+    Raise `NotFoundError` if there is no such file or directory.
     """
     if path.is_file():
         return [path]
@@ -68,20 +71,19 @@ def transcripts_in(path: Path) -> list[Path]:
 
 
 def find_sources(paths: Iterable[Path]) -> list[Source]:
-    """The transcripts at or below `paths`, each once, in the order in which the sessions began.
+    """Return the transcripts at or below `paths`, each once, in the order in which the sessions began.
 
-    That order is the order of live capture, and a session comes before what was forked from it: both
-    begin with the same entries, and the older one was written last at an earlier time. Raises
-    `NotFoundError`.
+    That is the order of live capture. A session comes before its forks: they begin with the same entries,
+    and the older one was last written earlier. Raise `NotFoundError`.
     """
-    # Not `resolve`: a live session is known by the path that the client says, links and all.
+    # Keep links: a live session's state has the path as Claude Code reports it.
     found = (file for path in paths for file in transcripts_in(Path(os.path.abspath(path))))
     files = dict.fromkeys(found)
     return sorted(map(_source, files), key=lambda one: (one.time, one.modified, one.path))
 
 
 def project_of(cwd: str, home: Home) -> Project | None:
-    """The project that a session in `cwd` belongs to; None if that names no directory.
+    """Return the project of a session in `cwd`, or None if that is not an absolute path.
 
     A project whose directory is gone is remembered under the memory home.
     """
@@ -91,36 +93,32 @@ def project_of(cwd: str, home: Home) -> Project | None:
 
 
 def is_likely_project(project: Project, home: Home) -> bool:
-    """Return whether a memory may be made in a directory that a transcript names, on its word alone.
+    """Return whether memkit may create a memory in a directory only because a transcript names it.
 
-    Not in a place of the system, a hidden folder of the user's home (keys, settings), or a directory of
-    another user. Where memkit has a memory already it may.
+    Not in a system directory, a hidden directory of the user's home (keys, settings), or another user's
+    directory. A directory that already has a memory is fine.
     """
     root = os.path.realpath(project.root)
     if os.path.isdir(project.memory) or os.path.dirname(root) == os.path.realpath(home.projects):
         return True
-    if any(_is_below(root, place) for place in _system_places()):
-        return False
-    user = os.path.realpath(os.path.expanduser("~"))
-    if _is_below(root, user) and os.path.relpath(root, user).startswith("."):
+    if is_bare_place(root) or root.startswith("/usr/"):
         return False
     return sys.platform == "win32" or os.stat(root).st_uid == os.geteuid()
 
 
-def _system_places() -> list[str]:
-    names = ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"]
-    names += ["Applications", "Library", "System"]  # macOS
-    places = [os.path.join(os.sep, name) for name in names]
-    places += filter(None, map(os.environ.get, ("SystemRoot", "ProgramFiles", "ProgramFiles(x86)")))
-    return [os.path.realpath(place) for place in places]
+def subagent_path(transcript: Path, agent: str) -> Path | None:
+    """Return the transcript of a sub-agent that `transcript` started, or None.
 
-
-def _is_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+    Claude Code writes `<session>/subagents/agent-<id>.jsonl` next to `<session>.jsonl`.
+    """
+    if not is_plain_name(agent):  # it comes from outside
+        return None
+    path = transcript.with_suffix("") / "subagents" / f"agent-{agent}.jsonl"
+    return path if path.is_file() else None
 
 
 def _source(path: Path) -> Source:
-    """What is known of a transcript beforehand; nothing of one that cannot be read, which reading it says."""
+    """Look into a transcript. One that cannot be read is reported when it is imported."""
     cwd, began = "", 0.0
     try:
         status = path.stat()

@@ -1,6 +1,6 @@
-"""What of a transcript is read past: tool calls on excluded files, and what memkit itself told.
+"""Parts of a transcript that are not read: tool calls on excluded files, and memkit's own output.
 
-What the memory returned is memory already: written again, it would grow with every question.
+Results from the memory are memory already. Written again, it would grow with every question.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from memkit.paths import MEMORY_DIRECTORY
 from memkit.privacy.exclusion import Exclusion
 
 EXCLUDED = "[excluded]"
-"""Stands for the input and the result of a call on an excluded file."""
+"""Replaces the input and the result of a call on an excluded file."""
 
 FROM_MEMORY = "[from the memory]"
-"""Stands for what the memory returned."""
+"""Replaces what the memory returned."""
 
 RECALL_SKILLS = ("memory-recall", "memkit:memory-recall")
 
 MAX_PATH_CHARACTERS = 4096
 
-# Where a command begins: at the start, in a list of commands or in a substitution, behind settings of
-# variables and what starts other commands.
+# A command can begin the line, a part of a list, or a substitution, after variable assignments and after
+# programs that run other commands.
 _ASKS_MEMORY = re.compile(
     r"(?:^|[;&|(`\n])[ \t]{0,80}(?:\w{1,80}=\S{0,500}[ \t]{1,80}){0,9}"
     r"(?:(?:env|exec|time|uvx|uv run|[\w./~-]{0,200}python[\d.]{0,9} -m)[ \t]{1,80})?"
@@ -40,7 +40,7 @@ _LISTING_TOOLS = frozenset({"Grep", "Glob", "LS", "Bash"})
 
 
 def asks_memory(name: str, given: dict[str, Any]) -> bool:
-    """Whether a tool call asks memkit, or reads the memory's files."""
+    """Return whether a tool call asks memkit, or reads the memory's files."""
     if name == "Skill":
         return given.get("skill") in RECALL_SKILLS
     if name not in _READING_TOOLS:
@@ -52,7 +52,7 @@ def asks_memory(name: str, given: dict[str, Any]) -> bool:
 
 
 class Hidden:
-    """Hides in the entries of transcripts; it remembers the calls whose results are still to come."""
+    """Hides parts of a transcript's entries; it tracks calls whose results are still to come."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         """`patterns` are those of `capture.exclude`."""
@@ -61,13 +61,13 @@ class Hidden:
         self._tools: dict[str, str] = {}
 
     def __call__(self, entry: TranscriptEntry) -> TranscriptEntry:
-        """`entry` without what is hidden."""
+        """Return `entry` without its hidden parts."""
         if not any(block.kind in ("tool_use", "tool_result") for block in entry.blocks):
             return entry
         return replace(entry, blocks=tuple(self._block(block, entry.cwd) for block in entry.blocks))
 
     def excludes(self, directory: str, root: str) -> bool:
-        """Whether what is done in `directory`, of the project at `root`, is none of memkit's business."""
+        """Return whether `directory`, or the whole project at `root`, is excluded."""
         return Exclusion(self._patterns, root).covers_session(directory or root)
 
     def _block(self, block: Block, directory: str) -> Block:
@@ -98,7 +98,7 @@ class Hidden:
         return any(exclusion.covers(path, directory) for path in dict.fromkeys(paths) if path)
 
     def _shows_excluded(self, text: str, directory: str) -> bool:
-        """Whether a line of a result begins with an excluded file, as those of a search or a diff do."""
+        """Return whether a line of a result begins with an excluded file, as in a search or a diff."""
         exclusion = _exclusion(self._patterns, directory)
         names = dict.fromkeys(match[1].strip() for match in _NAMED.finditer(text))
         return any(exclusion.covers(name, directory) for name in names)

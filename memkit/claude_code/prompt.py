@@ -1,4 +1,4 @@
-"""What a person typed: told apart from all that the client writes under the same role."""
+"""Recognize what a user typed among everything that Claude Code writes under the user's role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MACHINE_TEXT = (
 
 
 def human_text(entry: TranscriptEntry) -> str | None:
-    """What a person typed in `entry`, a slash command as `/name arguments`; None if no person did."""
+    """Return what a user typed in `entry`, a slash command as `/name arguments`; None if no user did."""
     if entry.role != "user" or entry.is_meta or entry.is_sidechain or entry.is_compact_summary:
         return None
     if any(block.kind == "tool_result" for block in entry.blocks):
@@ -40,15 +40,16 @@ def _typed(block: Block) -> str:
 
 
 def _tagged(text: str, tag: str) -> str:
-    """What stands between the first `<tag>` in `text` and its end; empty if that is not there."""
+    """Return the text inside the first `<tag>` in `text`; "" if it is missing or not closed."""
     rest = text.partition(f"<{tag}>")[2]
     inside, end, _ = rest.partition(f"</{tag}>")
     return inside.strip() if end else ""
 
 
 def _without_reminders(text: str) -> str:
-    """`text` without the `<system-reminder>` parts that the client adds (a regular expression would
-    search to the end for each one that is not closed).
+    """Return `text` without the `<system-reminder>` parts that Claude Code adds.
+
+    A regular expression would search to the end for each one that is not closed.
     """
     kept = ""
     while True:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.files import client_directory, client_projects
+from memkit.claude_code.files import claude_directory, transcripts_directory
 from memkit.hook.project import Project
 from memkit.state import parse_json
 
@@ -33,7 +33,7 @@ class TranscriptFile:
 
 def session_transcripts(project: Project | None = None) -> Iterator[TranscriptFile]:
     """Yield the transcripts of sessions that began in the root of `project`, or of all sessions."""
-    directory = client_projects()
+    directory = transcripts_directory()
     name = "*" if project is None else re.sub(r"[^A-Za-z0-9]", "-", project.root)
     for path in sorted(directory.glob(f"{name}/*.jsonl")) if directory.is_dir() else ():
         if path.name.startswith(_AGENT):
@@ -46,7 +46,7 @@ def session_transcripts(project: Project | None = None) -> Iterator[TranscriptFi
 
 def kept_days() -> float:
     """Return how many days Claude Code keeps a transcript."""
-    value = _read(client_directory() / "settings.json").get("cleanupPeriodDays")
+    value = _read(claude_directory() / "settings.json").get("cleanupPeriodDays")
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         return DEFAULT_KEPT_DAYS
     return float(value)
@@ -71,7 +71,7 @@ def plugin_version(directory: Path) -> str:
 
 
 def _installed() -> dict[str, Any]:
-    plugins = _read(client_directory() / "plugins" / "installed_plugins.json").get("plugins")
+    plugins = _read(claude_directory() / "plugins" / "installed_plugins.json").get("plugins")
     found = plugins if isinstance(plugins, dict) else {}
     return {name: entries for name, entries in found.items() if name.partition("@")[0] == "memkit"}
 

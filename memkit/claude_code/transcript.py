@@ -1,7 +1,7 @@
-"""Reads Claude Code's transcripts: one JSON object a line, append-only, of any age and in any state.
+"""Parse Claude Code's transcripts: one JSON object a line, append-only, of any age and in any state.
 
-The one parser of the format. It streams, so a file of any size costs the memory of its longest
-line; lines it cannot use are counted and skipped, never fatal.
+The parser streams, so a file of any size costs the memory of its longest line. It counts and skips lines
+that it cannot use.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Literal
 from memkit.errors import TranscriptError
 from memkit.files import open_regular
 from memkit.privacy.redact import without_private
+from memkit.text import encodable
 
 logger = logging.getLogger(__name__)
 
@@ -27,16 +28,16 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is counted and skipped; the largest ones seen (pasted images) are below 10 MB."""
 
 MAX_DEPTH = 20
-"""Of lists and objects in a tool's input; what is nested deeper is left out."""
+"""Depth of lists and objects in a tool's input; deeper ones are left out."""
 
-_YEARS = (1970, 9000)  # beyond them a time in another zone, or the day before, does not exist
+_YEARS = (1970, 9000)  # outside, a time in another zone or the day before may not exist
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SALVAGE_BYTES = 16 * 1024 * 1024
-"""Read again, in all, to find a whole object in a broken line."""
+"""Total bytes to read again in search of a whole object in a broken line."""
 
 _OBJECT = re.compile(rb'\{"(?:parentUuid|type|uuid|sessionId|isSidechain|timestamp|message)"')
-# How the client's line of a prompt begins, up to the text.
+# The start of a prompt's line, up to the text.
 _HALF_PROMPT = re.compile(
     rb'(\{[^{}\[\]]{0,2000}"type": ?"user"), ?"message": ?\{"role": ?"user", ?"content": ?'
     rb'"([^"\\]*(?:\\.[^"\\]*)*)',
@@ -44,7 +45,7 @@ _HALF_PROMPT = re.compile(
 )
 _HALF_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{0,3}\Z")
 _NAMED = re.compile(rb'"(promptId|sessionId|cwd|gitBranch|timestamp)": ?"([^"\\]*)"')
-# Half a line of these goes on with a turn, and begins none.
+# Half a line of these kinds continues a turn and does not begin one.
 _CONTINUES = re.compile(
     rb'"(?:role|type)": ?"assistant"|"tool_use_id"|"type": ?"(?:attachment|system|progress)"'
     rb'|^\{"type": ?"(?!user)'
@@ -61,7 +62,7 @@ BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a message. `text` is what it says: for a tool call nothing, for a result its output."""
+    """One block of a message. `text` is empty for a tool call, and the output for a result."""
 
     kind: BlockKind
     text: str = ""
@@ -73,11 +74,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """One spoken line of a transcript.
+    """One line of a transcript by the user or Claude.
 
-    `start` and `end` are byte offsets in the file; `end` is where the next line begins.
-    `queued` marks text the person typed while the assistant was still at work. `lost_parent` is set if the
-    entry answers one that a broken line lost, maybe a prompt: that one's uuid.
+    Attributes:
+        start, end: byte offsets in the file; `end` is where the next line begins.
+        queued: whether the user typed it while Claude was still working.
+        lost_parent: the uuid of the entry that this one answers, if a broken line lost it.
     """
 
     role: Literal["user", "assistant"]
@@ -106,17 +108,17 @@ class TranscriptEntry:
 
 
 class Transcript:
-    """Iterates over the spoken entries of one file from byte `offset` on.
+    """Iterates over the user's and Claude's entries of one file from byte `offset` on.
 
-    After the iteration `counts` says what was skipped (`broken`, `unfinished`, `unknown`, `odd`,
-    `too long`) and `end` is the offset behind the last complete line. Raises `TranscriptError` if
-    the file cannot be opened.
+    Afterwards `counts` has the numbers of skipped lines (`broken`, `unfinished`, `unknown`, `odd`,
+    `too long`), and `end` is the offset behind the last complete line. Raise `TranscriptError` if the file
+    cannot be opened.
     """
 
     def __init__(
         self, path: Path, offset: int = 0, hide: Callable[[TranscriptEntry], TranscriptEntry] | None = None
     ) -> None:
-        """`hide` takes out of each entry what is not to be read; see `memkit.claude_code.omitted`."""
+        """`hide` removes from each entry what must not be read; see `memkit.claude_code.omitted`."""
         self.path = path
         self.hide = hide
         self.offset = offset
@@ -139,7 +141,7 @@ class Transcript:
                     yield replace(entry, lost_parent=lost_parent) if lost_parent else entry
 
     def _follow(self, value: dict[str, Any]) -> str:
-        """Note where a line stands in the chain of lines; the lost one that it follows, if it does."""
+        """Track the chain of entries; return the uuid of the lost entry that this one follows, or ""."""
         uuid, parent = _string(value.get("uuid")), _string(value.get("parentUuid"))
         lost = self._lost.get(hash(parent), "") if parent else ""
         if self._has_lost_prompt and parent and hash(parent) not in self._known:
@@ -152,7 +154,7 @@ class Transcript:
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         try:
-            # Its real path, as a link may lead to it; a pipe would be waited for without end.
+            # A link may lead to it, but opening a pipe could block forever.
             file = os.fdopen(open_regular(os.path.realpath(self.path)), "rb")
         except OSError as error:
             raise TranscriptError(
@@ -176,7 +178,7 @@ class Transcript:
                 start = end
 
     def _decode(self, line: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The objects in a line with their offsets in it: one, but for what a power cut left of two."""
+        """Yield the objects in a line with their offsets: usually one; a power cut can join two."""
         try:
             value = _parsed(line)
         except (ValueError, RecursionError) as error:
@@ -184,7 +186,7 @@ class Transcript:
                 self.counts["unfinished"] += 1
                 return
             self.counts["broken"] += 1
-            if self.counts["broken"] == 1:  # `counts` tells of the others
+            if self.counts["broken"] == 1:  # `counts` has the rest
                 logger.warning("%s: a line, or its start, is skipped: %s", self.path, _why(error))
             start, rest = _object_at_end(line)
             half = _half_prompt(line[:start], rest or {})
@@ -205,7 +207,7 @@ class Transcript:
         if kind == "attachment":
             return self._queued_prompt(value, start, end)
         if kind == "system" and value.get("subtype") == "local_command":
-            # Today's client keeps here what older ones kept as a user entry; only commands are typed.
+            # Older versions of Claude Code wrote these as user entries; only commands are typed.
             said = value.get("content")
             typed = isinstance(said, str) and said.lstrip().startswith("<command-")
             value, kind = {**value, "isMeta": not typed, "message": {"content": said}}, "user"
@@ -288,15 +290,15 @@ def _block(block: dict[str, Any]) -> Block | None:
 def _parsed(line: bytes) -> Any:
     value = json.loads(line.decode("utf-8", "replace"))
     if _SURROGATE.search(line):
-        # Legal in JSON and illegal in every file we write, and it may stand anywhere.
+        # Legal in JSON, but not in UTF-8 files, and possible anywhere in the object.
         value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     return value
 
 
 def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
-    """Where the object begins that ends a line, behind the half of another one, and that object.
+    """Return the offset of the object at the end of a line, behind half of another one, and the object.
 
-    The length of the line and None if there is none.
+    If there is none, return the length of the line and None.
     """
     left = _SALVAGE_BYTES
     for match in reversed(list(_OBJECT.finditer(line, max(0, len(line) - _SALVAGE_BYTES)))):
@@ -313,9 +315,9 @@ def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
 
 
 def _half_prompt(half: bytes, following: dict[str, Any]) -> dict[str, Any] | None:
-    """The start of a prompt whose line was cut off; None if `half` is of something else.
+    """Return the start of a prompt whose line was cut off; None if `half` is something else.
 
-    When and where it was typed is taken from the line `following` it.
+    Take time and place from the line `following` it.
     """
     match = _HALF_PROMPT.match(half)
     if match is None or parse_time(following.get("timestamp")) is None:
@@ -333,12 +335,12 @@ def _half_prompt(half: bytes, following: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def _why(error: Exception) -> str:
-    """What is wrong with a line, without any of its text."""
+    """Return the problem with a line, without any of its text."""
     return "it is nested too deep" if isinstance(error, RecursionError) else type(error).__name__
 
 
 def _shallow(value: Any, depth: int = 0) -> Any:
-    """`value` down to `MAX_DEPTH`: whoever walks through it later must not run out of stack."""
+    """Return `value` down to `MAX_DEPTH`, so that later recursion does not run out of stack."""
     if not isinstance(value, (dict, list)):
         return value
     if depth == MAX_DEPTH:
@@ -357,11 +359,11 @@ def _result_text(content: object) -> str:
 
 
 _TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
-"""How results begin that a person typed: answers to Claude's questions, and why a call was refused."""
+"""The start of results that a user typed: answers to Claude's questions, and why a call was refused."""
 
 
 def _without_private_answers(result: str) -> str:
-    """A tool's result without the private parts of what a person typed into it; it hides nothing else."""
+    """Return a tool's result without the private parts of what a user typed into it."""
     if "rivate" not in result.lower() or not _TYPED.match(result):
         return result
     return without_private(result)
@@ -379,7 +381,7 @@ def _common(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _agent(value: dict[str, Any]) -> str:
-    """The id of the sub-agent a tool result reports on, or whose line this is."""
+    """Return the id of the sub-agent that a tool result reports on, or that wrote this line."""
     result = value.get("toolUseResult")
     given = value.get("agentId") or (result.get("agentId") if isinstance(result, dict) else None)
     return _string(given)
@@ -390,15 +392,15 @@ def _string(value: object) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` as it can be written to a UTF-8 file: lone surrogates replaced, NUL taken out.
+    """Return `text` as a UTF-8 file can hold it: replace lone surrogates, and remove NUL.
 
     NUL leaves nothing in its place, so that it cannot hide a secret from redaction.
     """
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
+    return encodable(text).replace("\x00", "")
 
 
 def parse_time(value: object) -> datetime | None:
-    """An ISO 8601 time with zone, UTC if it names none; None if it is not one of these centuries."""
+    """Parse an ISO 8601 time; UTC if it has no zone. Return None if it is invalid or absurd."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,8 +1,7 @@
-"""Turns: one human prompt and all that followed until the next.
+"""Turns: a user's prompt and everything that followed until the next one.
 
-Not memory, and so left out here: meta entries, output of hooks and local commands, skill listings,
-memkit's own injected text, API error messages, and turns that were interrupted before anything
-happened.
+These are not memory, and are left out: meta entries, output of hooks and local commands, skill listings,
+memkit's own injected text, API error messages, and turns that were interrupted before anything happened.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memkit.claude_code.files import subagent_path
 from memkit.claude_code.omitted import asks_memory
 from memkit.claude_code.prompt import INTERRUPTED, human_text
-from memkit.claude_code.subagents import subagent_path
 from memkit.claude_code.transcript import Block, Transcript, TranscriptEntry
 from memkit.errors import TranscriptError
 from memkit.privacy.redact import (
@@ -33,13 +32,13 @@ from memkit.privacy.redact import (
 logger = logging.getLogger(__name__)
 
 EXCERPT_CHARACTERS = 2000
-"""Kept of each end of a tool's input and output; the digest shows a line of either."""
+"""Characters kept of each end of a tool's input and output; the digest shows a line of either."""
 
 _CUT_CONTEXT = 1000
-"""Characters behind a cut that can tell what stands before it."""
+"""Characters behind a cut that redaction needs to recognize a secret before it."""
 
 _UUID = re.compile(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
-# A question to the memory is no memory: it would be the best match of the same question next time.
+# A question to the memory is not memory: it would be the best match of the same question next time.
 _OWN_SKILL = re.compile(r"^/(?:memkit:)?memory-recall\b")
 _SLASH_COMMAND = re.compile(r"^/[A-Za-z][\w:-]*(?:\s|$)")
 _COMMAND_OUTPUT = re.compile(r"^\s*<local-command-stdout>(.*)</local-command-stdout>\s*$", re.DOTALL)
@@ -49,7 +48,7 @@ _WRITING_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 
 @dataclass(slots=True)
 class ToolCall:
-    """One call: the tool, its input and what came back (None while it has not), long text excerpted."""
+    """One tool call: its input and its result (None until there is one). Long text is excerpted."""
 
     name: str
     input: dict[str, Any]
@@ -59,7 +58,7 @@ class ToolCall:
 
     @property
     def is_recall(self) -> bool:
-        """Whether it asked memkit: what that returned is memory already, and is not remembered again."""
+        """Whether the call asked memkit: its result is memory already, and is not remembered again."""
         return asks_memory(self.name, self.input)
 
 
@@ -67,15 +66,16 @@ class ToolCall:
 class Turn:
     """One prompt and what followed.
 
-    `start` and `end` are byte offsets in the transcript; `worked_since` says that tools ran after
-    the text that stands as the answer so far. `other_prompt_ids` are those of what the client itself
-    sent during the turn, such as the news that a background task has finished. `entries` are the
-    byte offsets of all entries, each once; `is_told` says that an event told the answer, which the
-    transcript did not show; `is_compacted`, that the client summed the conversation up meanwhile.
-    `lost_parent` is as for `TranscriptEntry`. `is_private` says that the user left a
-    `<private>` open in what they typed.
-    `commit` begins the hash that was checked out when the turn ended, known of live sessions only:
-    transcripts do not tell.
+    Attributes:
+        start, end: byte offsets in the transcript.
+        commit: the start of the commit hash at the turn's end; transcripts lack it, so "" for imports.
+        worked_since: whether tools ran after the text that is the answer so far.
+        is_compacted: whether Claude Code compacted the conversation during the turn.
+        is_private: whether the user left a `<private>` tag open.
+        other_prompt_ids: those of prompts that Claude Code itself sent during the turn, such as the
+            notification that a background task has finished.
+        entries: the byte offsets of all entries, each once.
+        lost_parent: see `TranscriptEntry`.
     """
 
     id: str
@@ -95,7 +95,6 @@ class Turn:
     interrupted: bool = False
     is_command: bool = False
     worked_since: bool = False
-    is_told: bool = False
     is_compacted: bool = False
     is_private: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
@@ -104,24 +103,24 @@ class Turn:
 
     @property
     def is_memory(self) -> bool:
-        """Whether there is something to remember and the person has not said to skip it."""
+        """Whether there is something to remember, and the user did not skip it."""
         if self.is_skipped or _OWN_SKILL.match(self.prompt):
             return False
         if self.answer or self.tools:
             return True
-        # A prompt that got no answer (a crash, an API error) is still what the person wanted;
-        # one that was taken back, or a command the client handled itself, is not.
+        # A prompt without an answer (a crash, an API error) is still worth remembering. One that was
+        # interrupted, or a command that Claude Code handled itself, is not.
         is_command = self.is_command or _SLASH_COMMAND.match(self.prompt)
         return bool(self.prompt) and not self.interrupted and not is_command
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the person wrote `#skip`, or left a `<private>` open."""
+        """Whether the user wrote `#skip`, or left a `<private>` open."""
         return self.is_private or skips(self.prompt)
 
     @property
     def files(self) -> list[str]:
-        """The files this turn wrote, in order, each once."""
+        """The files that the turn wrote, in order, each once."""
         written = (
             str(call.input[name])
             for call in self.tools
@@ -133,11 +132,10 @@ class Turn:
 
 
 def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
-    """The id of a turn, 8 hex characters, the same whenever and from wherever it is read.
+    """Return the id of a turn: 8 hex characters, the same whenever and from wherever it is read.
 
-    It comes from the prompt's id, in old transcripts from the entry's uuid; a forked or resumed
-    session repeats both, so a repeated turn keeps its id. Ids that are not UUIDs are only unique in
-    their session.
+    It comes from the prompt's id, or in old transcripts from the entry's uuid. A forked or resumed session
+    repeats both, so a repeated turn keeps its id. Ids that are not UUIDs are unique in their session only.
     """
     key = prompt_id or uuid
     if not _UUID.match(key):
@@ -146,9 +144,9 @@ def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
 
 
 def read_turns(transcript: Transcript) -> Iterator[Turn]:
-    """The turns of a transcript in order, those worth no memory included (see `Turn.is_memory`).
+    """Yield the turns of a transcript in order, also those that are not memory (see `Turn.is_memory`).
 
-    The last one may still be growing. Entries repeated with the same uuid count once.
+    The last one may still grow. Entries repeated with the same uuid count once.
     """
     seen: set[str] = set()
     current: Turn | None = None
@@ -179,7 +177,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         if current is None:
             if not _says_something(entry):
                 continue
-            # Said before anybody asked, or the prompt is lost: the turn has none.
+            # Claude spoke before any prompt, or the prompt is lost: the turn has none.
             current, pending = _begin(entry, "", transcript.path), {}
         current.end = entry.end
         if current.entries[-1] != entry.start:
@@ -198,20 +196,20 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
 
 
 def _is_of_another(entry: TranscriptEntry, current: Turn) -> bool:
-    """Whether an entry follows a prompt that a broken line lost, and not the turn at hand."""
+    """Return whether an entry follows a prompt that a broken line lost, and not the current turn."""
     if not entry.lost_parent or entry.lost_parent == current.lost_parent:
         return False
     return not (entry.prompt_id and entry.prompt_id == current.prompt_id)
 
 
 def _says_something(entry: TranscriptEntry) -> bool:
-    """Whether the assistant itself speaks in `entry`."""
+    """Return whether Claude itself speaks in `entry`."""
     is_noise = entry.is_sidechain or entry.is_api_error or entry.is_synthetic or entry.is_meta
     return entry.role == "assistant" and not is_noise and bool(entry.text.strip())
 
 
 def _continues(current: Turn | None, entry: TranscriptEntry) -> bool:
-    """Whether a human entry belongs to the turn at hand: typed while it ran, or a part of its prompt."""
+    """Return whether a typed entry belongs to the current turn: typed while it ran, or part of its prompt."""
     if current is None:
         return False
     is_bare = not current.answer and not current.tools and _SLASH_COMMAND.match(current.prompt)
@@ -244,7 +242,7 @@ def _begin(entry: TranscriptEntry, text: str, path: Path) -> Turn:
 def _follow(
     turn: Turn, entry: TranscriptEntry, pending: dict[str, ToolCall], transcript: Transcript
 ) -> None:
-    """Add what an entry after the prompt tells."""
+    """Add an entry after the prompt to the turn."""
     output = _COMMAND_OUTPUT.match(entry.text)
     if output and turn.prompt.startswith("/") and not turn.is_command and not turn.answer:
         turn.answer = output[1].strip()  # a skill that ran in a sub-agent answers like this
@@ -267,8 +265,8 @@ def _follow(
                     turn.tools.extend(_agent_calls(transcript, entry.agent))
     said = entry.text.strip() if entry.role == "assistant" and not entry.is_sidechain else ""
     if said:
-        # Text between tool calls is narration; what stands last is the answer. One message may
-        # span several lines.
+        # Text between tool calls is narration; the last text is the answer. One message may span
+        # several lines.
         turn.answer = f"{turn.answer}\n\n{said}" if turn.answer and not turn.worked_since else said
         turn.worked_since = False
     if any(block.kind in ("tool_use", "tool_result") for block in entry.blocks):
@@ -284,10 +282,10 @@ def _call(block: Block, *, by_agent: bool) -> ToolCall:
 
 
 def _excerpt(text: str) -> str:
-    """The start and end of a long text: a turn may have read a hundred files, and stays in memory.
+    """Return the start and end of a long text: a turn may have read a hundred files, and stays in memory.
 
-    They are redacted before the cut, with some of what the cut takes away: redaction would not know
-    half a key, or a value without its name.
+    Redact them before the cut, with some of the text behind it: redaction would not recognize half a key,
+    or a value without its name.
     """
     text = visible(text)
     if len(text) <= 2 * EXCERPT_CHARACTERS:
@@ -301,7 +299,7 @@ def _excerpt(text: str) -> str:
 
 
 def _agent_calls(transcript: Transcript, agent: str) -> list[ToolCall]:
-    """What a sub-agent did, from its own transcript; it belongs to the turn that started it."""
+    """Return the tool calls of a sub-agent, from its own transcript, for the turn that started it."""
     found = subagent_path(transcript.path, agent)
     if found is None:
         return []
@@ -314,7 +312,7 @@ def _agent_calls(transcript: Transcript, agent: str) -> list[ToolCall]:
                 elif block.kind == "tool_result" and block.tool_id in calls:
                     call = calls[block.tool_id]
                     call.result, call.is_error = _excerpt(block.text), block.is_error
-    except TranscriptError as error:  # costs what this sub-agent did, not the session
+    except TranscriptError as error:  # go on without this sub-agent's calls
         transcript.counts["unreadable sub-agents"] += 1
         logger.warning("%s", error)
     return list(calls.values())

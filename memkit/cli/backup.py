@@ -25,7 +25,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
     \b
       memkit backup ~/memkit.tar.zst
     """
-    from memkit.capture.known_projects import projects_with_memory
+    from memkit.capture.project_list import projects_with_memory
     from memkit.index import index_lock
     from memkit.maintenance.backup import back_up
 

@@ -16,9 +16,9 @@ from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
 
 if TYPE_CHECKING:
+    from memkit.capture.capture import CaptureOutcome
     from memkit.capture.import_preview import ImportPreview
     from memkit.capture.importer import ImportReport, ImportSelection
-    from memkit.capture.outcome import CaptureOutcome
     from memkit.llm.calls import Plan
 
 LOCK_SECONDS = 600.0
@@ -28,8 +28,8 @@ LOCK_SECONDS = 600.0
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR…]")
 @click.option("--all", "everything", is_flag=True, help="The sessions of all projects.")
 @click.option("--since", metavar="DAY", help="Only turns from that day on: 2026-11-20, 3d, 2w.")
-@click.option("--dry-run", is_flag=True, help="Tell what would come, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before FILE or DIR goes to other projects.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before FILE or DIR is imported into other projects.")
 def import_command(
     context: Context,
     paths: tuple[str, ...],
@@ -38,12 +38,12 @@ def import_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Remember existing Claude Code sessions, as if memkit had been there.
+    """Import existing Claude Code sessions.
 
-    Without FILE or DIR those that Claude Code still has of this project, and the prompts of those of
-    which it has the prompts alone. A session goes to the project it was held in; given FILE or DIR,
-    --project names another one for all, and without it you are shown the other projects and asked.
-    Twice is the same as once, and an import that was interrupted goes on where it was.
+    Without FILE or DIR, import the sessions of this project that Claude Code still has, and the prompts of
+    sessions that it has deleted. Each session goes to its own project. With FILE or DIR, --project imports
+    all sessions into one project; without it, memkit shows the other projects and asks first.
+    Importing twice is the same as once. An interrupted import continues where it stopped.
 
     \b
       memkit import
@@ -52,14 +52,14 @@ def import_command(
       memkit import ~/backup/projects
     """
     if os.environ.get(DISABLE_VARIABLE):
-        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered; unset it to import")
+        raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to import")
     if everything and (paths or context.names_project):
-        raise click.UsageError("--all goes with neither FILE nor --project")
+        raise click.UsageError("--all cannot be combined with FILE or --project")
     selection = select(context, paths, everything=everything, since=_day(since))
     if paths and not selection.sources:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
     if dry_run:
-        _print_forecast(context, _forecast(context, selection))
+        _print_preview(context, _preview(context, selection))
         return
     if paths and not context.names_project:
         _ask_for_others(context, selection, yes)
@@ -70,7 +70,7 @@ def import_command(
 
 
 def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> None:
-    """Have a person agree to the other projects that transcripts name. Raises `MemkitError`."""
+    """Ask before importing into other projects that transcripts name. Raise `MemkitError`."""
     known = (context.project.root, context.home.root)
     others = [
         root
@@ -79,13 +79,13 @@ def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> 
     ]
     if not others or yes:
         return
-    context.say("these transcripts name other projects, and would be remembered there:")
+    context.say("these transcripts belong to other projects, and would be imported there:")
     for root in others:
         context.say(f"  {root}" if os.path.isdir(Project(root).memory) else f"  {root} (no memory yet)")
     if not sys.stdin.isatty():
         raise MemkitError(
-            "nobody is there to be asked, so nothing was imported; a person may run this in a terminal, or "
-            "name one project for all as --project"
+            "this needs a confirmation, so nothing was imported; run it in a terminal, or name one project "
+            "for all with --project"
         )
     click.confirm("Import them?", abort=True, err=True)
 
@@ -97,24 +97,29 @@ def select(
     everything: bool = False,
     since: date | None = None,
 ) -> ImportSelection:
-    """What is to be imported: `paths`, else the client's sessions of the project or of `everything`."""
+    """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
     from memkit.capture.importer import ImportSelection
-    from memkit.claude_code.files import client_history, client_projects, find_sources, project_of
+    from memkit.claude_code.files import (
+        find_sources,
+        history_file,
+        project_of,
+        transcripts_directory,
+    )
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
         sources = find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    sources = find_sources([client_projects()] if client_projects().is_dir() else [])
+    sources = find_sources([transcripts_directory()] if transcripts_directory().is_dir() else [])
     if not everything:
         sources = [source for source in sources if project_of(source.cwd, home) == project]
     only = None if everything else project
-    return ImportSelection(home, sources, project, since=since, history=client_history(), only=only)
+    return ImportSelection(home, sources, project, since=since, history=history_file(), only=only)
 
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
-    """Import and index; what was done, and the roots of the projects that were touched."""
+    """Import and index; return the report, and the roots of the changed projects."""
     from memkit.capture.importer import Importer
     from memkit.cli.progress import counting, reading
     from memkit.index import index_lock, sync_project
@@ -125,7 +130,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
         running = Importer(selection, settings)
         with reading(context, "reading sessions", selection.size) as read:
             report = running.run(read)
-        # Those that an interrupted run has left wait too.
+        # An interrupted run may have left others.
         roots = sorted({*report.total.projects, *unindexed.roots(context.home)})
         with counting(context, "embedding") as progress:
             for root in roots:
@@ -138,14 +143,14 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
                         announce=context.say,
                         progress=progress,
                     )
-                except MemkitError as error:  # one project's trouble is not another's
+                except MemkitError as error:  # go on with the other projects
                     report.problems.append(str(error))
         running.finish()
-    launch.hand_over(context.home, settings.service.enabled)  # what live sessions left meanwhile
+    launch.hand_over(context.home, settings.service.enabled)  # events of live sessions meanwhile
     return report, roots
 
 
-def _forecast(context: Context, selection: ImportSelection) -> ImportPreview:
+def _preview(context: Context, selection: ImportSelection) -> ImportPreview:
     from memkit.capture.import_preview import preview_import
     from memkit.cli.progress import reading
 
@@ -159,8 +164,8 @@ def _day(text: str | None) -> date | None:
     return parse_day(text, date.today()) if text is not None else None
 
 
-def _print_forecast(context: Context, found: ImportPreview) -> None:
-    """What would come, and what it would cost to have it summarized."""
+def _print_preview(context: Context, found: ImportPreview) -> None:
+    """Print what would be imported, and the cost of summaries."""
     disk = {
         "memory": found.memory_bytes,
         "archive": found.archive_bytes if context.settings().archive.enabled else 0,
@@ -181,17 +186,17 @@ def _print_forecast(context: Context, found: ImportPreview) -> None:
     if context.as_json:
         context.print_json(value)
         return
-    typed = f", {found.typed} of them prompts alone, from the history" if found.typed else ""
+    typed = f", {found.typed} of them prompts from deleted sessions" if found.typed else ""
     click.echo(
         f"{counted(found.sessions, 'session')}, {counted(found.turns, 'turn')}{typed}; "
         f"{counted(len(found.days), 'day file')} in {counted(len(found.projects), 'project')}"
     )
     sizes = (f"{name} {size / 1e6:.1f} MB" for name, size in disk.items())
-    click.echo(f"Disk, about: {', '.join(sizes)}")
+    click.echo(f"Disk space, estimated: {', '.join(sizes)}")
     if summaries:
         click.echo(
-            f"`memkit summarize` would take about {summaries.tokens:,} tokens, "
-            f"{about_dollars(summaries.usd)}; an import starts no model call."
+            f"`memkit summarize` would use about {summaries.tokens:,} tokens, "
+            f"{about_dollars(summaries.usd)}; an import makes no model calls."
         )
     for root in found.projects:
         click.echo(plain(root))
@@ -240,16 +245,16 @@ def _print_report(
         found = f"{counted(captured.turns, 'turn')}, {captured.written} new"
         click.echo(plain(f"{path}: {found if captured.turns else 'no turns'}{_skipped(captured)}"))
     if report.done_before:
-        click.echo(f"{counted(report.done_before, 'transcript')} done before the interruption.")
+        click.echo(f"{counted(report.done_before, 'transcript')} imported before the interruption.")
     if report.history.turns:
         typed = counted(report.history.turns, "prompt")
-        click.echo(f"{typed} of sessions that are gone, {report.history.written} new.")
+        click.echo(f"{typed} of deleted sessions, {report.history.written} new.")
     transcripts = counted(len(report.files), "transcript")
     skipped = "" if by_file else _skipped(total)
     click.echo(f"{counted(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
     if total.left_out:
         left_out = counted(total.left_out, "turn")
-        click.echo(f"{left_out} left out: off there, excluded, or forgotten.")
+        click.echo(f"{left_out} left out: memkit was off, excluded, or forgotten.")
     for root in roots:
         click.echo(plain(f"Remembered in {root}"))
     _print_problems(context, report.problems)

@@ -11,12 +11,11 @@ import click
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, plural
 from memkit.errors import MemkitError, NotFoundError
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.text import one_line
 
 if TYPE_CHECKING:
-    from memkit.capture.known_projects import KnownProject
+    from memkit.capture.project_list import ListedProject
 
 VALUES = {"link": "PATH", "rename": "NAME", "merge": "PATH"}
 """The actions that take a value, and what it is."""
@@ -58,13 +57,13 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
 
 
 def _list(context: Context) -> None:
-    from memkit.capture.known_projects import all_known
+    from memkit.capture.project_list import list_projects
     from memkit.index.catalog import identity
 
     if Path(context.project.memory).is_dir():
         identity(context.project, context.home)  # records the new place of a project that was moved
     problem = Registry.read(context.home).problem
-    projects = all_known(context.home)
+    projects = list_projects(context.home)
     if context.as_json:
         context.print_json({"projects": [project.as_dict() for project in projects]})
     else:
@@ -76,7 +75,7 @@ def _list(context: Context) -> None:
         context.say(problem)
 
 
-def _show(project: KnownProject) -> None:
+def _show(project: ListedProject) -> None:
     last = f", last {project.last}" if project.last else ""
     echo(f"{project.name}: {plural(project.days, 'day')}, {plural(project.turns, 'turn')}{last}")
     gone = "" if project.exists else " (gone)"
@@ -87,7 +86,7 @@ def _show(project: KnownProject) -> None:
 
 
 def _link(context: Context, path: str) -> None:
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     own = Project.containing(context.directory).root
     if not os.path.isdir(path):
@@ -107,7 +106,7 @@ def _link(context: Context, path: str) -> None:
 
 
 def _unlink(context: Context) -> None:
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     own = Project.containing(context.directory).root
     with changing(context.home) as registry:
@@ -117,7 +116,7 @@ def _unlink(context: Context) -> None:
 
 
 def _rename(context: Context, name: str) -> None:
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     name = one_line(plain(name))
     if not name:
@@ -162,7 +161,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 def _record_moves(context: Context, roots: set[str], target: Project) -> None:
     """Record that what belongs to those of `roots` that are gone belongs to `target` now."""
-    from memkit.projects.registry_changes import changing
+    from memkit.projects.registry import changing
 
     kept = context.home.projects
     gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}

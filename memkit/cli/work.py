@@ -1,4 +1,4 @@
-"""`memkit work`: what the hooks start, detached."""
+"""`memkit work`, which hooks start detached."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ WAIT_SECONDS = 600.0
 
 @command("work")
 @click.option(
-    "--wait", is_flag=True, help="Wait for another worker instead of leaving it the work."
+    "--wait", is_flag=True, help="Wait for another worker to finish."
 )
-@click.option("--retry", is_flag=True, help="Try the events again that were given up.")
+@click.option("--retry", is_flag=True, help="Try failed events again.")
 def work_command(context: Context, wait: bool, retry: bool) -> None:
-    """Take what the hooks spooled into the journal, index it, and end.
+    """Write spooled events to the journal, update the index, and exit.
 
-    The hooks start this by themselves. One worker runs at a time.
+    Hooks start this by themselves. One worker runs at a time.
 
     \b
       memkit work --wait
       memkit work --retry
     """
     if not os.path.isdir(context.home.root):
-        return  # the home is gone since a hook started this; do not bring it back
+        return  # deleted since a hook started this; do not create it again
     try:
         report = _work(context, wait, retry)
     except IndexBusyError:
@@ -43,20 +43,20 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
         if context.as_json:
             context.print_json({"busy": True})
         else:
-            context.say("another worker is at it")
+            context.say("another worker is running")
         return
     if report is None:
         if context.as_json:
             context.print_json({"busy": True})
         else:
-            click.echo("The service is at it.")
+            click.echo("The service does the work.")
         return
     if context.as_json:
         context.print_json({"busy": False, **dataclasses.asdict(report)})
         return
     embedded = sum(one.embedded for one in report.indexed)
     click.echo(
-        f"{report.events} events taken in, {len(report.indexed)} projects indexed, "
+        f"{report.events} events captured, {len(report.indexed)} projects indexed, "
         f"{embedded} chunks embedded."
     )
     for line in report.failures:
@@ -66,7 +66,7 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
 
 
 def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
-    """Have the work done; None if the service does it and nobody waits."""
+    """Do the work, or let the service do it; return None if the service does it in the background."""
     import msgspec
 
     from memkit.capture.worker import WorkReport
@@ -87,7 +87,7 @@ def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
 
 
 def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
-    """Do in this process what waits, the jobs that are due included. Raises `IndexBusyError`."""
+    """Do all waiting work and due jobs in this process. Raise `IndexBusyError`."""
     from memkit.capture.worker import work
     from memkit.service.jobs import JobBook
 
@@ -106,7 +106,7 @@ def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
 
 
 def _summarize(context: Context, report: WorkReport) -> None:
-    """Make the model calls that are due: without the index lock, which others wait for meanwhile."""
+    """Make the model calls that are due, without holding the index lock."""
     from memkit.capture.summary_queue import SummaryQueue
 
     if not SummaryQueue(context.home):

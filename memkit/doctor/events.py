@@ -35,7 +35,7 @@ _FIX_HOOKS = (
 
 def last_events(home: Home) -> dict[str, float]:
     """Return when a hook last ran in each project: seconds since the epoch by root."""
-    times = [(session.project, session.told) for session in Sessions(home) if session.told]
+    times = [(one.project, one.last_event) for one in Sessions(home) if one.last_event]
     times += [
         (str(item.record.get("project", "")), spool.time_of(item.record)) for item in _all_events(home)
     ]
@@ -176,7 +176,6 @@ def check_waiting_events(subject: Subject) -> Iterator[Finding]:
         item
         for item in spool.unfinished(home)
         if item.name not in claimed
-        and spool.PROMPT_EVENT not in item.name
         and not item.record.get("attempts")
         and subject.now - spool.time_of(item.record) > LATE_SECONDS
     ]

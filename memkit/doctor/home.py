@@ -17,12 +17,11 @@ from memkit.capture.sessions import Sessions
 from memkit.doctor.finding import FIX, Finding, Subject, moment
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
-from memkit.hook.git import is_ignored, tracked_below
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.hook.session_facts import days
 from memkit.ipc import spool
 from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, Home
+from memkit.projects.git import is_ignored, tracked_below
 from memkit.text import plural
 
 NEEDED_BYTES = 50_000_000
@@ -289,7 +288,7 @@ def check_clock(subject: Subject) -> Iterator[Finding]:
 def _recorded_times(subject: Subject) -> Iterator[tuple[float, str]]:
     """Yield recorded times, in seconds since the epoch, each with a description."""
     for session in Sessions(subject.home):
-        yield session.told, f"an event of session {session.id}"
+        yield session.last_event, f"an event of session {session.id}"
     for item in spool.unfinished(subject.home):
         yield spool.time_of(item.record), "a waiting event"
     yield Path(__file__).stat().st_mtime, "the installed memkit"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from memkit.archive.archive import Archive
 from memkit.archive.turn import redact_again
-from memkit.capture.known_projects import remembered_projects
+from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
@@ -322,6 +322,8 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
+        spool.drop_text(self._home)
+        Sessions(self._home).drop_text()
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():

@@ -12,7 +12,7 @@ import msgspec
 
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.capture.known_projects import remembered_projects
+from memkit.capture.project_list import remembered_projects
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Passage
 from memkit.hook.project import Project

@@ -1,1 +1,1 @@
-"""What runs inside a Claude Code hook process: standard library only, Python 3.9 syntax."""
+"""The code of Claude Code's hook processes: standard library only, Python 3.9 syntax."""

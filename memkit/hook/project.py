@@ -1,32 +1,106 @@
-"""Which project a directory belongs to.
+"""Find the project of a directory, and read the registry of projects.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
+from typing import Any, Callable, TypeVar
 
+from memkit.errors import NewerFileError
 from memkit.files import RefusedFileError, inside, make_private_directory, read_head, write_durably
 from memkit.hook.git import worktree_root
-from memkit.hook.registry import Registry
 from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, Home
+from memkit.state import check_version, parse_json
 
 _TIMES_BYTES = 1024 * 1024
-"""How much of a file of times is read; a line takes about forty bytes."""
+"""Bytes of a file of times to read; a line takes about forty."""
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
-
 
 _SYSTEM_DIRECTORIES = (
     "etc bin sbin lib lib32 lib64 boot dev proc sys run usr/bin usr/sbin usr/lib usr/share var/spool "
     "var/run var/log var/cache System Library Applications private/etc private/var/db"
 ).split()
 
+REGISTRY_VERSION = 1
+REGISTRY_MAPS = ("links", "names", "moves")
+
+_Registry = TypeVar("_Registry", bound="Registry")
+
+
+class Registry:
+    """Links, names, and moves of projects: `MEMKIT_HOME/projects/registry.json`.
+
+    Three tables by a project's root: the root whose memory it shares, its name, and where it moved.
+    `problem` says why the file could not be read; then all tables are empty. Losing the file loses no
+    memory: directories are then projects of their own again, with their own names.
+    """
+
+    def __init__(self) -> None:
+        self.links: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        self.moves: dict[str, str] = {}
+        self.problem = ""
+
+    @classmethod
+    def read(cls: type[_Registry], home: Home) -> _Registry:
+        """Read the file. Do not raise for one that is damaged or from a newer memkit: see `problem`."""
+        registry = cls()
+        path = registry_path(home)
+        try:
+            with open(path, encoding="utf-8") as file:
+                value = parse_json(file.read())
+            check_version(path, value, REGISTRY_VERSION)
+            tables = {name: _table(value[name]) for name in REGISTRY_MAPS}
+        except NewerFileError as error:
+            registry.problem = str(error)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = " ".join(str(error).split())
+            registry.problem = f"{path} cannot be read ({reason}); delete it to start over"
+        else:
+            registry.__dict__.update(tables)
+        return registry
+
+    def shared_root(self, root: str) -> str:
+        """Return the root whose memory the project at `root` shares: usually its own."""
+        return self.links.get(root, root)
+
+    def name_of(self, root: str) -> str:
+        """Return the name that users see: the one they gave the project, else its directory's."""
+        return self.names.get(root) or os.path.basename(root) or root
+
+    def present_root(self, root: str) -> str:
+        """Return where the project that was at `root` is now, as far as is known."""
+        seen = {root}
+        while root in self.moves and self.moves[root] not in seen:
+            root = self.moves[root]
+            seen.add(root)
+        return root
+
+    def earlier_roots(self, root: str) -> list[str]:
+        """Return where the project at `root` was before, sorted."""
+        return sorted(old for old in self.moves if old != root and self.present_root(old) == root)
+
+
+def registry_path(home: Home) -> str:
+    """The path of the registry."""
+    return os.path.join(home.projects, "registry.json")
+
+
+def _table(value: Any) -> dict[str, str]:
+    if not all(isinstance(text, str) for pair in value.items() for text in pair):
+        raise TypeError("a table contains something other than names")
+    return dict(value)
+
 
 class Project:
-    """A project: its root directory and the places memkit uses in it."""
+    """A project: its root directory, and where memkit keeps its memory."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -43,21 +117,21 @@ class Project:
 
     @classmethod
     def containing(cls, directory: str) -> Project:
-        """The project of `directory`: the main worktree of its git repository, else the directory itself.
+        """Return the project of `directory`: the main worktree of its repository, else the directory.
 
         All worktrees of a repository share one memory. A submodule is a project of its own. A repository
-        at a place like the user's home (of dotfiles) is none for what lies below it.
+        at a bare place (dotfiles in the user's home) does not make a project of what lies below it.
         """
         directory = _as_stored(os.path.realpath(directory))
         return cls(worktree_root(directory, _bare_places()) or directory)
 
     @classmethod
     def remembering(cls, directory: str, home: Home) -> Project:
-        """The project that remembers what is done in `directory`.
+        """Return the project that remembers what is done in `directory`.
 
-        Mostly the one containing it, or that whose memory this shares (`memkit projects link`). What is
-        done at a bare place (the user's home, `/`, where temporary files are, the memory home) is
-        remembered under the memory home, and nothing is written or indexed there.
+        Usually the project that contains it, or the one whose memory that shares (`memkit projects link`).
+        A bare place (the user's home, `/`, a directory of temporary files, the memory home) has its memory
+        under the memory home: nothing is written or indexed in the place itself.
         """
         real = os.path.realpath(directory)
         own = os.path.realpath(home.root)
@@ -73,9 +147,9 @@ class Project:
 
     @classmethod
     def at_root(cls, root: str, home: Home) -> Project:
-        """The project whose root was `root`, wherever it has moved.
+        """Return the project whose root was `root`, wherever it has moved.
 
-        Its memory is under the memory home if that directory is gone.
+        Its memory is under the memory home if the directory is gone.
         """
         if root == home.root:
             return cls.of_user(home)
@@ -86,33 +160,30 @@ class Project:
 
     @classmethod
     def of_user(cls, home: Home) -> Project:
-        """What is true across projects: the memory in `MEMKIT_HOME/memory`, as a project of its own."""
+        """Return the user's own memory in `MEMKIT_HOME/memory`, for what holds across projects."""
         project = cls(home.root)
         project.memory = home.memory
         return project
 
     @classmethod
     def kept(cls, root: str, home: Home) -> Project:
-        """The project that remembers what was done in `root`, with its memory under the memory home."""
+        """Return the project at `root` with its memory under the memory home."""
         return cls(_kept_place(root, home))
 
     @property
     def is_off(self) -> bool:
-        """Whether the user switched memkit off here (`memkit off`)."""
+        """Whether the user turned memkit off here (`memkit off`)."""
         return os.path.lexists(os.path.join(self.root, OFF_MARKER))
 
     def switch_off(self, now: float) -> None:
-        """Remember nothing from now on, in seconds since the epoch. Raises `OSError`."""
+        """Remember nothing from `now` on, in seconds since the epoch. Raise `OSError`."""
         if not self.is_off:
             marker = inside(os.path.join(self.root, OFF_MARKER), self.root)
             make_private_directory(os.path.dirname(marker))
             write_durably(marker, f"{now}\n".encode("ascii"))
 
     def switch_on(self, now: float) -> None:
-        """Remember again what is said from now on; what was said while it was off stays out.
-
-        Raises `OSError`.
-        """
+        """Remember again from `now` on; what was said while memkit was off stays out. Raise `OSError`."""
         inside(os.path.dirname(os.path.join(self.root, OFF_MARKER)), self.root)
         marker = os.path.join(self.root, OFF_MARKER)
         try:
@@ -121,9 +192,9 @@ class Project:
             return
         try:
             words = read_head(marker, _TIMES_BYTES).decode("utf-8", "replace").split()
-        except OSError:  # a link or a device: it goes all the same
+        except OSError:  # a link or a device: removed all the same
             words = []
-        if words and _NUMBER.match(words[0]):  # else an older memkit, or a person, made it
+        if words and _NUMBER.match(words[0]):  # else an older memkit, or the user, made it
             since = float(words[0])
         times = inside(os.path.join(self.root, OFF_TIMES), self.root)
         line = f"{since} {now}\n"
@@ -131,7 +202,7 @@ class Project:
         os.unlink(marker)
 
     def was_off(self, time: float) -> bool:
-        """Whether the project was switched off at `time`, in seconds since the epoch, and is on again."""
+        """Return whether memkit was off here at `time`, in seconds since the epoch, and is on again."""
         for line in _read(os.path.join(self.root, OFF_TIMES)).splitlines():
             words = line.split()
             is_whole = len(words) == 2 and all(map(_NUMBER.match, words))
@@ -141,7 +212,7 @@ class Project:
 
 
 def _read(path: str) -> str:
-    """The file of times; empty if there is none, or it is no regular file."""
+    """Return the file of times; "" if there is none, or it is not a regular file."""
     try:
         return read_head(path, _TIMES_BYTES).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError, RefusedFileError):
@@ -149,7 +220,7 @@ def _read(path: str) -> str:
 
 
 def is_bare_place(root: str) -> bool:
-    """Whether `root` is nobody's project: a bare place, the system's, or a hidden directory of the home."""
+    """Return whether `root` is not a project: a bare place, a system directory, a hidden one in the home."""
     real = os.path.realpath(root)
     home = os.path.realpath(os.path.expanduser("~"))
     system = ["/" + name for name in _SYSTEM_DIRECTORIES]
@@ -163,9 +234,9 @@ def is_bare_place(root: str) -> bool:
 
 
 def _bare_places() -> frozenset[str]:
-    """Real paths of what is nobody's project: the user's home, all above it, the root, temporary files'."""
+    """Return the real paths of the user's home, all directories above it, and those of temporary files."""
     places = {"/tmp", "/var/tmp"}
-    places.update(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))))  # the latter two: Windows
+    places.update(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))))  # the last two: Windows
     found = {os.path.realpath(place) for place in places}
     current = os.path.realpath(os.path.expanduser("~"))
     found.add(current)
@@ -176,7 +247,7 @@ def _bare_places() -> frozenset[str]:
 
 
 def _kept_place(root: str, home: Home) -> str:
-    """Where the memory of a project is kept whose own directory is gone, or is none to write to."""
+    """Return where to keep the memory of a project whose directory is gone or must not be written."""
     name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
     return os.path.join(home.projects, f"{name}-{digest16(root)[:8]}")
 
@@ -190,9 +261,9 @@ def _is_at_or_below(path: str, directory: str) -> bool:
 
 
 def _as_stored(path: str) -> str:
-    """`path` in the letter case in which the file system has it: `/Users/me/shop` may be `/users/me/Shop`.
+    """Return `path` in the file system's letter case: `/Users/me/shop` may be `/users/me/Shop`.
 
-    Where case matters this is `path`. Costs a question to the system for each part of the path.
+    On a case-sensitive file system, return `path`. Costs a system call for each part of the path.
     """
     names = []
     stored, name = os.path.split(path)
@@ -210,18 +281,24 @@ def _stored_name(directory: str, name: str) -> str:
         if given == swapped or not os.path.exists(swapped) or not os.path.samefile(given, swapped):
             return name
         names = os.listdir(directory)
-    except OSError:  # gone meanwhile, or it may be entered, but not listed
+    except OSError:  # deleted meanwhile, or not listable
         return name
     alike = [one for one in names if one.lower() == name.lower()]
     return name if name in names or not alike else alike[0]
 
 
 def digest16(text: str) -> str:
-    """16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
-    for name in ("_sha2", "_sha256", "hashlib"):  # the last one loads OpenSSL: hooks count milliseconds
+    """Return 16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
+    return str(_sha256()(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
+
+
+@lru_cache(1)
+def _sha256() -> Callable[[bytes], Any]:
+    """Return the interpreter's own SHA-256: `hashlib` loads OpenSSL, which costs hooks milliseconds."""
+    for name in ("_sha2", "_sha256", "hashlib"):
         try:
-            sha256 = __import__(name).sha256
-            break
+            found: Callable[[bytes], Any] = __import__(name).sha256
+            return found
         except (ImportError, AttributeError):
             continue
-    return str(sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
+    raise ImportError("this Python has no SHA-256")

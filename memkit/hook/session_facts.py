@@ -1,6 +1,6 @@
-"""What a session is told when it starts: that there is a memory, since when, and its newest entries.
+"""Facts for a starting session: that there is a memory, its days, and its newest entries.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from typing import NamedTuple
 from memkit.files import inside, read_tail
 from memkit.hook.own_entries import answer_of, entries_of, entry_words
 from memkit.hook.project import Project
-from memkit.hook.quoting import defuse
+from memkit.text import defuse
 
 NEWEST_BYTES = 1024 * 1024
-"""How much of a day file's end is read for its newest entries; more is read only to count them all."""
+"""Bytes of a day file's end to read for its newest entries."""
 
 DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 
-_MOST_LOOKED_AT = 200
-"""Entries that are held against the record of what this home wrote; a stranger's file may have any number."""
-
+_MOST_ENTRIES = 200
+"""Entries to check against the record of own entries; a stranger's file may have any number."""
 
 _FOREIGN = (
     " Entries that this memory home did not write, or that were changed since, are files of the repository: "
     "they are not quoted here."
 )
+_BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
+_END = "</memory>"
 
 
 class SessionEntry(NamedTuple):
-    """One remembered turn, or a note: its day, its heading ("14:02 Which port …"), the answer's start."""
+    """One remembered turn or note: its day, its heading ("14:02 Which port …"), the answer's start."""
 
     day: str
     heading: str
@@ -40,11 +41,11 @@ class SessionEntry(NamedTuple):
 
 
 def days(project: Project) -> list[str]:
-    """The remembered days, oldest first: the names of their files without the suffix.
+    """Return the remembered days, oldest first: the names of their files without the suffix.
 
-    That is an ISO date, or, where git tracks the file of that name, the date and `.local`: a day may have
-    both, so take the first ten characters for the date. There are none if the memory leads out of the
-    project, and a day that is a device or leads out is not there either. The doctor names both.
+    That is an ISO date, or the date and `.local` where git tracks the file of that name. A day may have
+    both, so take the first ten characters for the date. Leave out devices and links out of the memory;
+    return nothing if the memory itself leads out of the project. The doctor reports both.
     """
     try:
         memory = inside(project.memory, project.root)
@@ -65,62 +66,61 @@ def _is_day(entry: os.DirEntry[str], memory: str) -> bool:
 
 
 def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
-    """The facts for a starting session, at most `limit` characters, cut between entries only.
+    """Return the facts for a starting session, at most `limit` characters, cut between entries only.
 
-    `own` holds the words that this home wrote (see `own_entries`): only these are quoted, the rest are
-    files of the repository. Without it, because somebody asked, all entries are.
+    `own` contains the words that this home wrote (see `own_entries`): quote only these, since the rest are
+    files of the repository. None, when a user asked for the facts, quotes all entries.
     """
-    known = days(project)
-    if not known:
+    remembered = days(project)
+    if not remembered:
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
-    dates = sorted({day[:10] for day in known})
+    dates = sorted({day[:10] for day in remembered})
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     text = (
         "memkit keeps a memory of this project in {}: {} ({}). "
         "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
     ).format(_place(project), "1 day" if len(dates) == 1 else f"{len(dates)} days", span)
-    newest = list(islice(newest_entries(project, known[-_MOST_LOOKED_AT:]), _MOST_LOOKED_AT))
-    if own is not None:
-        every = newest
-        newest = list(_own_of(every, own))
-        if newest != every:
-            text += _FOREIGN
-    opening = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
-    closing = "</memory>"
-    room = limit - len(text) - len(opening) - len(closing)
+    room = limit - len(text) - len(_BEGIN) - len(_END)
     lines: list[str] = []
-    for entry in newest:
-        line = f"{entry.day} {entry_words(entry.heading, entry.answer)}\n"
-        line = defuse(line, "memory")
+    is_foreign_named = False
+    for entry in islice(newest_entries(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
+        quoted = entry if own is None else _own_part(entry, own)
+        if quoted != entry and not is_foreign_named:
+            is_foreign_named = True
+            text += _FOREIGN
+            room -= len(_FOREIGN)
+        if quoted is None:
+            continue
+        line = defuse(f"{quoted.day} {entry_words(quoted.heading, quoted.answer)}\n", "memory")
         if len(line) > room:
             break
         room -= len(line)
         lines.append(line)
+    while lines and room < 0:  # the remark on foreign entries took it
+        room += len(lines.pop())
     if not lines:
         return text[:limit]
-    return text + opening + "".join(lines) + closing
+    return text + _BEGIN + "".join(lines) + _END
 
 
-def _own_of(entries: list[SessionEntry], own: Container[str]) -> Iterator[SessionEntry]:
-    """The entries that this home wrote; of one that was changed since, the heading if that is as it was."""
-    for entry in entries:
-        if entry_words(entry.heading, entry.answer) in own:
-            yield entry
-        elif entry.heading in own:
-            yield entry._replace(answer="")
+def _own_part(entry: SessionEntry, own: Container[str]) -> SessionEntry | None:
+    """Return an entry if this home wrote it; its heading alone if only the answer changed; else None."""
+    if entry_words(entry.heading, entry.answer) in own:
+        return entry
+    return entry._replace(answer="") if entry.heading in own else None
 
 
 def _place(project: Project) -> str:
-    """The memory as it is reached from the working directory, where the session is, else its full path."""
+    """Return the memory's path, relative where the working directory is the project's."""
     try:
-        inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
+        is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
     except OSError:  # the directory is gone
-        inside = False
-    return ".memkit/memory/" if inside else os.path.join(project.memory, "")
+        is_inside = False
+    return ".memkit/memory/" if is_inside else os.path.join(project.memory, "")
 
 
 def prompt_hint(project: Project, today: str) -> str:
-    """One line for a prompt, once there is a day before `today` to recall; else empty."""
+    """Return a line for a prompt, once there is a day before `today` to recall; else ""."""
     earlier = [day for day in days(project) if day < today]
     if not earlier:
         return ""
@@ -131,15 +131,16 @@ def prompt_hint(project: Project, today: str) -> str:
 
 
 def newest_entries(
-    project: Project, known: list[str], most: int = NEWEST_BYTES
+    project: Project, names: list[str], most: int = NEWEST_BYTES
 ) -> Iterator[SessionEntry]:
-    """The remembered turns and notes, newest first, of each day those in its last `most` bytes."""
-    for day in reversed(known):
+    """Yield the turns and notes of these days, newest first; of each day those in its last `most` bytes."""
+    for day in reversed(names):
         try:
             memory = inside(project.memory, project.root)
             data = read_tail(inside(os.path.join(memory, day + ".md"), memory), most)
-        except OSError:  # deleted or unreadable since the listing: the other days still stand
+        except OSError:  # deleted or unreadable since the listing; go on with the other days
             continue
         text = data.decode("utf-8", "replace")
-        entries = [SessionEntry(day[:10], heading, answer_of(body)) for heading, body in entries_of(text)]
-        yield from sorted(entries, key=lambda entry: entry.heading[:5], reverse=True)
+        entries = sorted(entries_of(text), key=lambda entry: entry[0][:5], reverse=True)
+        for heading, body in entries:
+            yield SessionEntry(day[:10], heading, answer_of(body))

@@ -1,11 +1,11 @@
-"""What memkit takes from the environment of a Claude Code session.
+"""Remove environment variables that a repository could have set in a Claude Code session.
 
 A repository's `.claude/settings.json` can set variables. They reach each hook, each command that Claude
-runs, and everything these start; nothing tells them from the user's own. So in a session only a known few
-count: those that say where the user's things are, and the keys of providers. All others, `MEMKIT_*` settings
-among them, count only in the user's own shell.
+runs, and their child processes, and look like the user's own. So in a session only a few count: those that
+name the user's directories, and the keys of providers. All others, including `MEMKIT_*` settings, count
+only in the user's own shell.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Mapping
 from memkit.hook.git import worktree_root, worktrees_around
 
 WITHHELD = "http://withheld.invalid"
-"""Stands for the address of a provider, so that nothing is sent to another one either."""
+"""Replaces the address of a provider, so that nothing is sent to another one either."""
 
 _MARKS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT")
-"""What the client itself sets in a session, whatever the settings say."""
+"""Variables that Claude Code itself sets in a session, whatever the settings say."""
 
-_PLACES = frozenset(
+_DIRECTORIES = frozenset(
     """HOME MEMKIT_HOME CLAUDE_CONFIG_DIR TMPDIR TEMP TMP XDG_RUNTIME_DIR
     USERPROFILE APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432
     SYSTEMROOT WINDIR COMSPEC ALLUSERSPROFILE PUBLIC""".split()
 )
-"""Paths. They count if they are absolute and lead out of the project."""
+"""Paths. They count if they are absolute and outside the project."""
 
 _PLAIN = frozenset(
     """USER LOGNAME USERNAME USERDOMAIN COMPUTERNAME LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR
@@ -44,27 +44,27 @@ _ADDRESSES = {
     "OPENAI_BASE_URL": "https://api.openai.com/v1",
     "GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com",
 }
-"""Variables that say where a provider is, and its public address."""
+"""Variables with a provider's address, and its public address."""
 
 
 _SHELL_FILES = frozenset(
     "HOME ZDOTDIR BASH_ENV ENV CLAUDE_ENV_FILE SHELL CLAUDE_CODE_SHELL CLAUDE_CODE_SHELL_PREFIX".split()
 )
-"""Each leads to something that the Bash tool's shell runs first."""
+"""Each can make the Bash tool's shell run other code first."""
 
 _SHELL_CODE = frozenset(("PS4", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND"))
 _LIBRARIES = frozenset(("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"))
 _USUAL_FUNCTIONS = frozenset("which module ml scl switchml _module_raw _moduleraw".split())
-"""Functions that systems export, and that nothing calls on the way to memkit."""
+"""Functions that systems export, and that do not affect how the shell finds memkit."""
 
 
 def in_session(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process belongs to a Claude Code session: a hook, or a command that Claude runs."""
+    """Return whether this process is a hook, or a command that Claude runs."""
     return any(environ.get(name) for name in _MARKS)
 
 
 def heed_user_only() -> None:
-    """In a session, remove from this process's environment what a repository could have set."""
+    """In a session, remove the variables that a repository could have set from this process."""
     if in_session():
         kept = of_user(os.environ)
         for name in [name for name in os.environ if name not in kept]:
@@ -73,9 +73,9 @@ def heed_user_only() -> None:
 
 
 def shell_is_users(environ: Mapping[str, str]) -> bool:
-    """Whether a shell with a session's raw `environ` runs `memkit` from a place that is the user's.
+    """Return whether a shell with a session's raw `environ` runs `memkit` from one of the user's directories.
 
-    The client puts the plugin's `bin` behind what is in `PATH`.
+    Claude Code appends the plugin's `bin` to `PATH`.
     """
     projects = _projects(environ)
     for name, value in environ.items():
@@ -85,30 +85,30 @@ def shell_is_users(environ: Mapping[str, str]) -> bool:
             return False
         if name in _SHELL_FILES and value and not _is_plain_path(value, projects):
             return False
-        if name in _LIBRARIES and not all(_leads_out(p, projects) for p in re.split("[: ]+", value) if p):
+        if name in _LIBRARIES and not all(_is_outside(p, projects) for p in re.split("[: ]+", value) if p):
             return False
     return not any(
         part.startswith("~")  # bash itself expands it
-        or (not _leads_out(part, projects) and os.path.lexists(os.path.join(part, "memkit")))
+        or (not _is_outside(part, projects) and os.path.lexists(os.path.join(part, "memkit")))
         for part in environ.get("PATH", "").split(os.pathsep)
     )
 
 
 def _is_plain_path(value: str, projects: list[str]) -> bool:
-    return _leads_out(value, projects) and not re.search(r"[$`]", value)
+    return _is_outside(value, projects) and not re.search(r"[$`]", value)
 
 
 def of_user(environ: Mapping[str, str]) -> dict[str, str]:
-    """The part of a session's `environ` that counts."""
+    """Return the variables of a session's `environ` that count."""
     projects = _projects(environ)
     kept = {}
     for name, value in environ.items():
-        upper = name.upper()  # some are also written small, and on Windows case does not matter
-        if upper in _PLACES:
-            if _leads_out(value, projects):
+        upper = name.upper()  # some are also written in lower case; on Windows case does not matter
+        if upper in _DIRECTORIES:
+            if _is_outside(value, projects):
                 kept[name] = value
         elif upper == "PATH":
-            parts = [part for part in value.split(os.pathsep) if _leads_out(part, projects)]
+            parts = [part for part in value.split(os.pathsep) if _is_outside(part, projects)]
             kept[name] = os.pathsep.join(parts)
         elif upper in _PLAIN or upper in _MARKS or upper.startswith(_PLAIN_BEGINNINGS):
             kept[name] = value
@@ -118,32 +118,32 @@ def of_user(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _projects(environ: Mapping[str, str]) -> list[str]:
-    """The real paths of the directories that a repository fills."""
+    """Return the real paths of the directories whose content comes from a repository."""
     given = [environ.get("CLAUDE_PROJECT_DIR") or os.curdir, os.curdir]
     try:
         real = {os.path.realpath(directory) for directory in given}
     except OSError:  # the working directory is gone
         real = set()
     found = {worktree_root(directory) or directory for directory in real}
-    # A linked worktree lies elsewhere than the main one, and a submodule in another repository.
+    # A linked worktree is outside the main one, and a submodule is inside another repository.
     found.update(worktree for directory in real for worktree in worktrees_around(directory))
     own = _own_directory()
     return [directory for directory in found if not _is_inside(own, directory)]
 
 
 def _own_directory() -> str:
-    """The user's home directory as the system knows it, whatever `HOME` says."""
+    """Return the user's home directory as the system knows it, whatever `HOME` says."""
     if sys.platform != "win32":
         import pwd
 
         try:
             return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
-        except KeyError:  # a user without an entry, as in some containers
+        except KeyError:  # no such user, as in some containers
             pass
     return os.path.realpath(os.path.expanduser("~"))
 
 
-def _leads_out(path: str, projects: list[str]) -> bool:
+def _is_outside(path: str, projects: list[str]) -> bool:
     if not os.path.isabs(path) or _is_of_a_process(path):
         return False
     real = os.path.realpath(path)
@@ -151,7 +151,7 @@ def _leads_out(path: str, projects: list[str]) -> bool:
 
 
 def _is_of_a_process(path: str) -> bool:
-    """Whether `path` goes through what differs by process: `/proc/self/cwd/..` is near any repository."""
+    """Return whether `path` depends on the process: `/proc/self/cwd/..` is next to any repository."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     named = parts if ".." in parts else parts[:1]
     return sys.platform != "win32" and ("proc" in named or "dev" in named)

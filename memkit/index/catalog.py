@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
-from memkit.hook.git import normalise_remote, remote_of
-from memkit.hook.project import Project, digest16
-from memkit.hook.registry import Registry
-from memkit.hook.registry import path_of as registry_path
+from memkit.hook.project import Project, Registry, digest16, registry_path
 from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_current, root_of
 from memkit.index.purge import COLLECTION_PREFIX
 from memkit.paths import Home
-from memkit.projects.registry_changes import changing
+from memkit.projects.git import normalize_remote, remote_of
+from memkit.projects.registry import changing
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import parse_json
 
@@ -170,7 +168,7 @@ def identity(project: Project, home: Home) -> str:
         return name
     name = by_path
     if remote:
-        by_remote = digest16("remote:" + normalise_remote(remote))
+        by_remote = digest16("remote:" + normalize_remote(remote))
         if _claim(home, by_remote, project.root):
             name = by_remote
     if name != (_read_last(last) or by_path):

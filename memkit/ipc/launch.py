@@ -1,6 +1,6 @@
-"""Hands work over: to the service, which is told or started, or to a worker that is started for it.
+"""Hand waiting work to the service, or to a worker: notify a running one, or start one.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -24,71 +24,71 @@ REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__f
 """The directory that holds the package: the plugin's root, or site-packages."""
 
 NOTIFY_SECONDS = 0.05
-"""What telling the service may cost a hook."""
+"""Longest time that a hook takes to notify the service."""
 
 MAX_LOG_BYTES = 1024 * 1024
-"""A `worker.log`, which holds what these processes said, becomes `worker.log.1` when it is longer."""
+"""A longer `worker.log`, the stderr of these processes, becomes `worker.log.1`."""
 
-_OF_THE_USER = (
+_USER_VARIABLES = (
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "CLAUDE_CODE_USE_",
     "CLAUDE_CODE_SKIP_",
 )
-"""How the client's variables begin that say who the user is; all others are of one session."""
+"""Prefixes of Claude Code's variables that identify the user; all others belong to one session."""
 
 FIRST_PAUSE_SECONDS = 30.0
-"""How long nobody starts a process for an index that could not be written; it doubles each time."""
+"""First pause after an index could not be written; it doubles each time."""
 
 LONGEST_PAUSE_SECONDS = 3600.0
 
 OVERDUE_SECONDS = 10.0
-"""A service that has not taken an event in for so long may hang."""
+"""A service that leaves an event for this long may hang."""
 
 CHECK_PAUSE_SECONDS = 60.0
-"""How long hooks wait before they have a service checked again: it may be busy with a long index pass."""
+"""Time between checks of a service, which may be busy with a long index pass."""
 
 RETRY_LISTEN_SECONDS = 600.0
-"""How long after a service could not listen hooks start a worker in its place."""
+"""Time in which hooks start workers after a service could not listen."""
 
 RETRY_BUILD_SECONDS = 600.0
-"""Hooks do not start another build of the environment so soon after a failed one."""
+"""Pause after a failed build of the environment before hooks start another."""
 
 
 def worker_is_running(home: Home) -> bool:
-    """Whether a worker, an import or an index pass is at it, or its environment is being built."""
+    """Return whether a worker, an import, or an index pass runs, or the environment is being built."""
     return is_locked(home.index_lock) or is_locked(environment.lock_file(home.root))
 
 
 def work_waits(home: Home) -> bool:
-    """Whether events wait in the spool, or changed memory waits to be indexed."""
-    return spool.has_work(home) or unindexed.exists(home)
+    """Return whether events wait in the spool, or changed memory waits to be indexed."""
+    return bool(waiting_names(home))
 
 
 def work_is_due(home: Home) -> bool:
-    """Whether work waits that is new, or that failed and may be tried again."""
+    """Return whether work waits that is new, or that failed and may be tried again."""
     names = waiting_names(home)
     if not names:
         return False
     left, again = _left(home)
-    # A later time than any back-off comes from a clock that was wrong.
+    # A time later than any delay comes from a wrong clock.
     return not left.issuperset(names) or not 0 < again - time.time() <= LONGEST_PAUSE_SECONDS
 
 
 def waiting_names(home: Home) -> list[str]:
-    """The names of the events and marks that wait for a worker; events first, oldest first."""
+    """Return the names of the events and marks that wait for a worker; events first, oldest first."""
     return spool.work(home) + unindexed.names(home)
 
 
 def note_left(home: Home, left: set[str]) -> None:
-    """Note, durably, what a worker has `left`, and when to try again. Raises `OSError`.
+    """Record, durably, what a worker has `left`, and when to try again. Raise `OSError`.
 
-    `left` holds names of events and roots of projects whose indexing failed. Until then nobody starts a
-    process for them: an index that cannot be written would otherwise start one after the other.
+    `left` contains names of events, and roots of projects whose indexing failed. Until then, start no
+    process for them: an index that cannot be written would otherwise cost a process at each hook.
     """
     roots = [root for root in unindexed.roots(home) if root in left]
-    known = left.union(unindexed.name_of(home, root) for root in roots)
-    names = [name for name in waiting_names(home) if name in known]
+    left = left.union(unindexed.name_of(home, root) for root in roots)
+    names = [name for name in waiting_names(home) if name in left]
     if not names:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.left)
@@ -115,13 +115,13 @@ def _read_left(home: Home) -> dict[str, Any]:
     try:
         with open(home.left, encoding="ascii") as file:
             record = parse_json(file.read())
-    except (OSError, ValueError):  # nothing is left, or it is damaged: all is due
+    except (OSError, ValueError):  # no record, or a damaged one: everything is due
         return {}
     return record if isinstance(record, dict) else {}
 
 
 def _left(home: Home) -> tuple[set[str], float]:
-    """The names of what was left, and when it may be tried again."""
+    """Return the names of what was left, and when to try it again."""
     record = _read_left(home)
     names, again = record.get("names"), record.get("again")
     if not isinstance(names, list) or not isinstance(again, (int, float)):
@@ -135,13 +135,13 @@ def _tries(home: Home) -> int:
 
 
 def hand_over(home: Home, with_service: bool) -> bool:
-    """See to it that waiting work is done; whether a process was started for it. Raises `OSError`."""
+    """Get waiting work done; return whether that started a process. Raise `OSError`."""
     if not work_is_due(home):
         return False
     if with_service and service_is_unreachable(home):
         with_service = False
-    if with_service and (_is_told(home) or service_is_running(home)):
-        # One that begins or ends looks into the spool; one that hangs does not.
+    if with_service and (_notify_service(home) or service_is_running(home)):
+        # A service that starts or stops looks into the spool; one that hangs does not.
         return _check_service(home)
     if worker_is_running(home) or environment_failed_lately(home):
         return False
@@ -150,7 +150,7 @@ def hand_over(home: Home, with_service: bool) -> bool:
 
 
 def _check_service(home: Home) -> bool:
-    """Start `memkit work` if the service has left an event waiting for too long; it ends a hung one."""
+    """Start `memkit work`, which ends a hung service, if an event has waited too long."""
     left, _ = _left(home)
     new = [name for name in spool.work(home) if name not in left]
     if not new or not time.time() - spool.time_in(new[0]) > OVERDUE_SECONDS:
@@ -166,7 +166,7 @@ def _check_service(home: Home) -> bool:
     return True
 
 
-def _is_told(home: Home) -> bool:
+def _notify_service(home: Home) -> bool:
     from memkit.ipc import client
 
     try:
@@ -177,7 +177,7 @@ def _is_told(home: Home) -> bool:
 
 
 def service_is_running(home: Home) -> bool:
-    """Whether there is a service, listening or about to."""
+    """Return whether a service runs, listening or about to."""
     return is_locked(home.service_lock)
 
 
@@ -198,9 +198,9 @@ def start_service(home: Home) -> bool:
 
 
 def environment_is_ready(home: Home) -> bool:
-    """Whether memkit's own Python environment is there; a worker builds it otherwise.
+    """Return whether memkit's Python environment exists; a worker builds it otherwise.
 
-    After an update that could not be built, the one from before it will do.
+    After an update that could not be built, the environment from before it counts.
     """
     if environment.environment_python(home.root, REPOSITORY) is not None:
         return True
@@ -210,20 +210,20 @@ def environment_is_ready(home: Home) -> bool:
 
 
 def environment_failed_lately(home: Home) -> bool:
-    """Whether building the environment failed so recently that another try would be a nuisance."""
+    """Return whether building the environment failed too recently to try again."""
     if environment_is_ready(home):
         return False
     failure = environment.last_failure(home.root)
-    # A time in the future comes from a clock that was wrong.
+    # A time in the future comes from a wrong clock.
     return failure is not None and 0 <= time.time() - failure.time < RETRY_BUILD_SECONDS
 
 
 def start(home: Home, *arguments: str) -> None:
-    """Start `memkit ARGUMENTS…` detached; it outlives the hook and the client. Raises `OSError`."""
-    import subprocess  # only a hook that starts something pays for this import
+    """Start `memkit ARGUMENTS…` detached; it outlives the hook and Claude Code. Raise `OSError`."""
+    import subprocess  # only a hook that starts a process needs it
 
     make_private_directory(home.log)
-    bound_worker_log(home)
+    limit_worker_log(home)
     with open(home.worker_log, "ab", opener=_open_private) as log:
         subprocess.Popen(
             [*memkit_command(), *arguments],
@@ -241,10 +241,10 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, PRIVATE_FILE)
 
 
-def bound_worker_log(home: Home) -> None:
-    """Begin `worker.log` anew if it is too long; the last one is kept as `worker.log.1`. Raises `OSError`.
+def limit_worker_log(home: Home) -> None:
+    """Move a `worker.log` that is too long to `worker.log.1`. Raise `OSError`.
 
-    It is copied and emptied, not renamed: a service writes into it as long as it lives.
+    Copy and empty it instead of renaming it: a service writes into it as long as it runs.
     """
     path = home.worker_log
     if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
@@ -257,7 +257,7 @@ def bound_worker_log(home: Home) -> None:
 
 
 def memkit_command() -> list[str]:
-    """The command line of memkit: the plugin's `bin/memkit`, else this interpreter's package."""
+    """Return the command line of memkit: the plugin's `bin/memkit`, else this interpreter's package."""
     script = os.path.join(REPOSITORY, "bin", "memkit")
     if os.path.exists(script):
         return [sys.executable, "-I", script]
@@ -265,19 +265,19 @@ def memkit_command() -> list[str]:
 
 
 def worker_environment(home: Home) -> dict[str, str]:
-    """The environment of a worker, which must not look like a part of the client's session."""
+    """Return the environment of a worker, which must not look like a part of a Claude Code session."""
     kept = outside_session(os.environ)
     kept["MEMKIT_HOME"] = home.root
     return kept
 
 
 def outside_session(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` without what marks a process as part of the client's session.
+    """Return `environ` without what marks a process as part of a Claude Code session.
 
-    What a client started from there needs to be the same user's stays: its directory and log-in.
+    Keep the directory and login that Claude Code needs to run as the same user.
     """
     return {
         name: value
         for name, value in environ.items()
-        if not name.startswith("CLAUDE") or name.startswith(_OF_THE_USER)
+        if not name.startswith("CLAUDE") or name.startswith(_USER_VARIABLES)
     }

@@ -1,10 +1,10 @@
-"""The spool: one durable file for each hook event, in Maildir discipline.
+"""The spool: one durable file for each hook event, without conversation text, in Maildir discipline.
 
-A file is written to `tmp/`, synced, and renamed into `new/`; a worker claims it by renaming it into
-`claimed/`, and deletes it when its effect is durable. Names sort by time. Whatever is killed at
-whatever instant, an event is either still in the spool or done.
+Write a file to `tmp/`, sync it, and rename it into `new/`. A worker claims it by renaming it into
+`claimed/`, and deletes it when its effect is durable. Names sort by time. After a kill at any instant, an
+event is either still in the spool or done.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from memkit.files import PRIVATE_FILE, make_private_directory, rename_over, sync_directory
@@ -20,35 +19,34 @@ from memkit.paths import Home
 from memkit.state import parse_json
 
 SCHEMA = 1
-"""Version of the files' format. A worker refuses files of a newer one."""
+"""Version of the file format. A worker rejects files of a newer one."""
 
 MAX_ATTEMPTS = 5
-"""After so many failures an event is moved to `failed/`."""
+"""After this many failures an event moves to `failed/`."""
 
 FIRST_RETRY_SECONDS = 30.0
-"""Back-off after the first failure; it doubles with each further one."""
+"""Delay after the first failure; it doubles with each further one."""
 
 LONGEST_RETRY_SECONDS = FIRST_RETRY_SECONDS * 2**MAX_ATTEMPTS
-"""No back-off is this long. A later time comes from a clock that was wrong, and is not waited for."""
+"""No delay is longer. A later time comes from a wrong clock; ignore it."""
 
 LEFTOVER_SECONDS = 3600.0
-"""After so long a file in `tmp/` has nobody who still writes it."""
-
-PROMPT_EVENT = "UserPromptSubmit"
-"""Waits for the turn it begins, so by itself it is no work."""
+"""After this long, no hook is still writing a file in `tmp/`."""
 
 _FOLDERS = ("tmp", "new", "claimed", "failed")
+_TEXT_FIELDS = ("prompt", "message")
+"""Conversation text that an older memkit put into events; nothing reads it, and `drop_text` removes it."""
 
 
 class Item(NamedTuple):
-    """One claimed event: the name of its file and what the hook wrote."""
+    """One claimed event: its file name and what the hook wrote."""
 
     name: str
     record: dict[str, Any]
 
 
 def put(home: Home, record: dict[str, Any]) -> str:
-    """Store `record` durably and return its file name. Raises `OSError`."""
+    """Store `record` durably and return its file name. Raise `OSError`."""
     _make_folders(home)
     event = "".join(letter for letter in str(record.get("event", "")) if letter.isalnum())
     name = "{:020d}-{}-{}-{}.json".format(
@@ -58,6 +56,159 @@ def put(home: Home, record: dict[str, Any]) -> str:
     return name
 
 
+def waiting(home: Home) -> list[str]:
+    """Return the names of the events in `new/`, oldest first."""
+    return _names(home, "new")
+
+
+def claimed(home: Home) -> list[str]:
+    """Return the names of the events that a worker is handling, or was when it was killed."""
+    return _names(home, "claimed")
+
+
+def work(home: Home) -> list[str]:
+    """Return the names of the events that wait or are claimed, oldest first."""
+    return sorted(claimed(home) + waiting(home))
+
+
+def failed(home: Home) -> list[Item]:
+    """Return the failed events, oldest first, each with its `error`."""
+    return _items(home, "failed")
+
+
+def unfinished(home: Home) -> list[Item]:
+    """Return the events that wait or are claimed, oldest first; an unreadable one has an `error`."""
+    return sorted(_items(home, "claimed") + _items(home, "new"), key=lambda item: item.name)
+
+
+def recover(home: Home) -> int:
+    """Put back what a killed worker had claimed; return how many.
+
+    The caller holds the index lock, so no other worker is alive.
+    """
+    _remove_leftovers(home)
+    names = claimed(home)
+    for name in names:
+        path = _path(home, "claimed", name)
+        # The worker was killed while it put the event back or gave it up.
+        if any(os.path.exists(_path(home, folder, name)) for folder in ("new", "failed")):
+            os.unlink(path)
+        else:
+            os.rename(path, _path(home, "new", name))
+    return len(names)
+
+
+def drop_text(home: Home) -> None:
+    """Remove conversation text from events that an older memkit spooled.
+
+    The caller holds the index lock. Raise `OSError`.
+    """
+    for folder in ("new", "failed"):
+        for name, record in _items(home, folder):
+            if any(field in record for field in _TEXT_FIELDS):
+                kept = {field: record[field] for field in record if field not in _TEXT_FIELDS}
+                if "error" in kept:  # it may quote the text
+                    kept["error"] = "it failed in an older memkit"
+                _write(home, folder, name, kept)
+
+
+def claim(home: Home, name: str, now: float) -> Item | None:
+    """Claim the event `name`; return None if it is gone, not due, or unreadable (then move it to `failed/`).
+
+    `now` is in seconds since the epoch.
+    """
+    _make_folders(home)  # a copied home may lack empty folders
+    path = _path(home, "claimed", name)
+    try:
+        os.rename(_path(home, "new", name), path)
+    except FileNotFoundError:
+        return None
+    try:
+        item = Item(name, _read(path))
+        is_due = not 0 < not_before(item.record) - now <= LONGEST_RETRY_SECONDS
+    except (OSError, ValueError, TypeError):  # keep it unchanged, for somebody to look at
+        os.rename(path, _path(home, "failed", name))
+        return None
+    schema = item.record.get("schema")
+    if not isinstance(schema, int) or schema > SCHEMA:
+        give_up(home, item, f"written by a newer memkit (schema {schema!r})")
+        return None
+    if not is_due:
+        put_back(home, item)
+        return None
+    return item
+
+
+def done(home: Home, item: Item) -> None:
+    """Delete an event whose effect is durable."""
+    os.unlink(_path(home, "claimed", item.name))
+
+
+def put_back(home: Home, item: Item) -> None:
+    """Return a claimed event unchanged."""
+    os.rename(_path(home, "claimed", item.name), _path(home, "new", item.name))
+
+
+def retry_later(home: Home, item: Item, error: str, now: float) -> bool:
+    """Record a failure and return the event for a later attempt; return False after the last attempt."""
+    attempts = item.record.get("attempts", 0)
+    attempts = attempts + 1 if isinstance(attempts, int) else 1
+    record = dict(item.record, attempts=attempts, error=error)
+    if attempts >= MAX_ATTEMPTS:
+        give_up(home, Item(item.name, record), error)
+        return False
+    record["not_before"] = now + FIRST_RETRY_SECONDS * 2 ** (attempts - 1)
+    _write(home, "new", item.name, record)
+    os.unlink(_path(home, "claimed", item.name))
+    return True
+
+
+def give_up(home: Home, item: Item, error: str) -> None:
+    """Move a claimed event to `failed/` with the reason."""
+    _write(home, "failed", item.name, dict(item.record, error=error))
+    os.unlink(_path(home, "claimed", item.name))
+
+
+def retry_failed(home: Home, since: float = 0.0) -> int:
+    """Put failed events back with no attempts counted; return how many.
+
+    Skip those that happened before `since`, in seconds since the epoch.
+    """
+    items = [
+        item for item in failed(home) if "event" in item.record and time_of(item.record) >= since
+    ]
+    for name, record in items:
+        kept = {
+            field: record[field]
+            for field in record
+            if field not in ("attempts", "not_before", "error")
+        }
+        # Change it in place, then move it, so that a worker never sees it in two folders.
+        _write(home, "failed", name, kept)
+        os.rename(_path(home, "failed", name), _path(home, "new", name))
+    return len(items)
+
+
+def not_before(record: dict[str, Any]) -> float:
+    """Return when to try the event again, in seconds since the epoch; 0 for at once.
+
+    Raise `ValueError` or `TypeError` if the record's value is not a time.
+    """
+    return float(record.get("not_before", 0))
+
+
+def time_of(record: dict[str, Any]) -> float:
+    """Return when the event happened, in seconds since the epoch; 0 if unknown."""
+    time_of_event = record.get("time")
+    return float(time_of_event) if isinstance(time_of_event, (int, float)) else 0.0
+
+
+def time_in(name: str) -> float:
+    """Return when the event of that name was spooled, in seconds since the epoch; infinity if unknown."""
+    digits = name.partition("-")[0]
+    return int(digits) / 1e9 if digits.isdigit() else float("inf")
+
+
 def _make_folders(home: Home) -> None:
     for folder in _FOLDERS:
         make_private_directory(os.path.join(home.spool, folder))
@@ -65,7 +216,7 @@ def _make_folders(home: Home) -> None:
 
 def _write(home: Home, folder: str, name: str, record: dict[str, Any]) -> None:
     temporary = _path(home, "tmp", name)
-    # A process killed here before may have left a part of the same event.
+    # A process that was killed here may have left a part of the same event.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -92,31 +243,10 @@ def _remove(path: str) -> None:
 
 def _names(home: Home, folder: str) -> list[str]:
     try:
-        return sorted(
-            n for n in os.listdir(os.path.join(home.spool, folder)) if n.endswith(".json")
-        )
+        names = os.listdir(os.path.join(home.spool, folder))
     except FileNotFoundError:
         return []
-
-
-def waiting(home: Home) -> list[str]:
-    """Names of the events in `new/`, oldest first."""
-    return _names(home, "new")
-
-
-def failed(home: Home) -> list[Item]:
-    """The events given up, oldest first, each with its `error`."""
-    return _items(home, "failed")
-
-
-def unfinished(home: Home) -> list[Item]:
-    """The events that wait or are being worked on, oldest first; one that cannot be read has an `error`."""
-    return sorted(_items(home, "claimed") + _items(home, "new"), key=lambda item: item.name)
-
-
-def claimed(home: Home) -> list[str]:
-    """Names of the events that a worker has in hand, or had when it was killed."""
-    return _names(home, "claimed")
+    return sorted(name for name in names if name.endswith(".json"))
 
 
 def _items(home: Home, folder: str) -> list[Item]:
@@ -131,58 +261,8 @@ def _items(home: Home, folder: str) -> list[Item]:
     return items
 
 
-TEXT_FIELDS = ("prompt", "message", "error")
-"""Of a record: what was said, and what went wrong with it."""
-
-
-FORGOTTEN = "what was said is forgotten"
-"""In place of the error of an event whose words were taken out."""
-
-
-def stored(home: Home) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Every file of the spool, with its record; None for one that holds none."""
-    for folder in _FOLDERS:
-        for name in _names(home, folder):
-            path = _path(home, folder, name)
-            try:
-                yield path, _read(path)
-            except FileNotFoundError:  # taken in since the listing
-                continue
-            except (OSError, ValueError):
-                yield path, None
-
-
-def replace(home: Home, path: str, record: dict[str, Any]) -> None:
-    """Replace a record that `stored` named. The caller holds the index lock. Raises `OSError`."""
-    folder, name = os.path.split(os.path.relpath(path, home.spool))
-    _write(home, folder, name, record)
-
-
-def forget(home: Home, path: str, record: dict[str, Any]) -> None:
-    """Take what was said out of a record that `stored` named; the event itself stays.
-
-    The caller holds the index lock. Raises `OSError`.
-    """
-    kept = {name: value for name, value in record.items() if name not in TEXT_FIELDS}
-    if "error" in record:
-        kept["error"] = FORGOTTEN
-    replace(home, path, kept)
-
-
-def remove_unreadable(home: Home, names: list[str]) -> None:
-    """Remove files that hold no record, but one of `names`. Raises `OSError`."""
-    wanted = [name.encode("utf-8", "surrogateescape") for name in names]
-    for path, record in stored(home):
-        if record is not None:
-            continue
-        with open(path, "rb") as file:
-            data = file.read()
-        if any(name in data for name in wanted):
-            _remove(path)
-
-
 def _read(path: str) -> dict[str, Any]:
-    """The record in a file; raises `OSError`, or `ValueError` if there is none in it."""
+    """Return the record in a file. Raise `OSError`, or `ValueError` if it holds none."""
     with open(path, encoding="utf-8") as file:
         record = parse_json(file.read())
     if not isinstance(record, dict):
@@ -190,140 +270,11 @@ def _read(path: str) -> dict[str, Any]:
     return record
 
 
-def has_work(home: Home) -> bool:
-    """Whether a worker would find something to do in the spool."""
-    return bool(work(home))
-
-
-def work(home: Home) -> list[str]:
-    """Names of the events a worker would handle, oldest first: all but prompts that await their turn."""
-    suffix = f"-{PROMPT_EVENT}.json"
-    new = [name for name in waiting(home) if not name.endswith(suffix)]
-    return sorted(claimed(home) + new)
-
-
-def recover(home: Home) -> int:
-    """Put back what a killed worker had claimed; return how many.
-
-    Only the process that holds the index lock may call this: then no other worker is alive.
-    """
-    _remove_leftovers(home)
-    names = _names(home, "claimed")
-    for name in names:
-        claimed = _path(home, "claimed", name)
-        # Killed while putting it back, or giving it up, itself.
-        if any(os.path.exists(_path(home, folder, name)) for folder in ("new", "failed")):
-            os.unlink(claimed)
-        else:
-            os.rename(claimed, _path(home, "new", name))
-    return len(names)
-
-
 def _remove_leftovers(home: Home) -> None:
-    """Delete what hooks that were killed left half-written; a live one needs no hour."""
+    """Delete what killed hooks left half-written."""
     for name in _names(home, "tmp"):
         try:
             if time.time() - os.path.getmtime(_path(home, "tmp", name)) > LEFTOVER_SECONDS:
                 _remove(_path(home, "tmp", name))
         except FileNotFoundError:  # finished since the listing
             pass
-
-
-def claim(home: Home, name: str, now: float) -> Item | None:
-    """Take the event `name`; None if it is gone, not due yet, or unreadable (then it goes to `failed/`).
-
-    `now` is in seconds since the epoch.
-    """
-    _make_folders(home)  # what copied the home may have left out empty ones
-    claimed = _path(home, "claimed", name)
-    try:
-        os.rename(_path(home, "new", name), claimed)
-    except FileNotFoundError:
-        return None
-    try:
-        item = Item(name, _read(claimed))
-        is_due = not 0 < not_before(item.record) - now <= LONGEST_RETRY_SECONDS
-    except (OSError, ValueError, TypeError):  # moved as it is: somebody may still make sense of it
-        os.rename(claimed, _path(home, "failed", name))
-        return None
-    if not _is_known_schema(item.record):
-        schema = item.record.get("schema")
-        give_up(home, item, f"written by a newer memkit (schema {schema!r})")
-        return None
-    if not is_due:
-        put_back(home, item)
-        return None
-    return item
-
-
-def not_before(record: dict[str, Any]) -> float:
-    """When the event may be tried again, in seconds since the epoch; 0 if it may at once.
-
-    Raises `ValueError` or `TypeError` if the record says no time.
-    """
-    return float(record.get("not_before", 0))
-
-
-def time_of(record: dict[str, Any]) -> float:
-    """When the event happened, in seconds since the epoch; 0 if it does not say."""
-    time_of_event = record.get("time")
-    return float(time_of_event) if isinstance(time_of_event, (int, float)) else 0.0
-
-
-def _is_known_schema(record: dict[str, Any]) -> bool:
-    schema = record.get("schema")
-    return isinstance(schema, int) and schema <= SCHEMA
-
-
-def time_in(name: str) -> float:
-    """When the event of that name was spooled, in seconds since the epoch; infinite if it does not say."""
-    digits = name.partition("-")[0]
-    return int(digits) / 1e9 if digits.isdigit() else float("inf")
-
-
-def done(home: Home, item: Item) -> None:
-    """Forget an event whose effect is durable."""
-    os.unlink(_path(home, "claimed", item.name))
-
-
-def put_back(home: Home, item: Item) -> None:
-    """Return a claimed event unchanged."""
-    os.rename(_path(home, "claimed", item.name), _path(home, "new", item.name))
-
-
-def retry_later(home: Home, item: Item, error: str, now: float) -> bool:
-    """Note a failure and return the event for a later try; False if it was given up instead."""
-    attempts = item.record.get("attempts", 0)
-    attempts = attempts + 1 if isinstance(attempts, int) else 1
-    record = dict(item.record, attempts=attempts, error=error)
-    if attempts >= MAX_ATTEMPTS:
-        give_up(home, Item(item.name, record), error)
-        return False
-    record["not_before"] = now + FIRST_RETRY_SECONDS * 2 ** (attempts - 1)
-    _write(home, "new", item.name, record)
-    os.unlink(_path(home, "claimed", item.name))
-    return True
-
-
-def give_up(home: Home, item: Item, error: str) -> None:
-    """Move a claimed event to `failed/` with the reason."""
-    _write(home, "failed", item.name, dict(item.record, error=error))
-    os.unlink(_path(home, "claimed", item.name))
-
-
-def retry_failed(home: Home, since: float = 0.0) -> int:
-    """Put given-up events back with a clean count of attempts; return how many.
-
-    Those that happened before `since`, in seconds since the epoch, are left.
-    """
-    items = [
-        item for item in failed(home) if "event" in item.record and time_of(item.record) >= since
-    ]
-    for item in items:
-        kept = {
-            k: v for k, v in item.record.items() if k not in ("attempts", "not_before", "error")
-        }
-        # In place and then moved, so that it is never in two places for a worker at the same time.
-        _write(home, "failed", item.name, kept)
-        os.rename(_path(home, "failed", item.name), _path(home, "new", item.name))
-    return len(items)

@@ -1,9 +1,9 @@
-"""Marks that a project's memory changed and its index has not yet.
+"""Marks for projects whose memory changed and whose index is out of date.
 
-A mark is written before the memory file and removed after the index is in step, so a process killed
-in between leaves the mark and the next worker finds it.
+Write a mark before the memory file and remove it when the index is up to date. A process that is killed in
+between leaves the mark, and the next worker finds it.
 
-Standard library only, Python 3.9 syntax: the hooks import this module.
+Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -16,19 +16,8 @@ from memkit.paths import Home
 from memkit.state import parse_json
 
 
-def _directory(home: Home) -> str:
-    return os.path.join(home.run, "unindexed")
-
-
-def _path(home: Home, root: str) -> str:
-    import hashlib  # not needed by hooks, which only look whether there is a mark
-
-    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return os.path.join(_directory(home), name + ".json")
-
-
 def mark(home: Home, root: str) -> None:
-    """Remember, durably, that the project at `root` needs indexing."""
+    """Record, durably, that the project at `root` needs indexing."""
     path = _path(home, root)
     if not os.path.exists(path):
         make_private_directory(_directory(home))
@@ -43,38 +32,43 @@ def clear(home: Home, root: str) -> None:
         pass
 
 
-def exists(home: Home) -> bool:
-    """Whether any project waits. Costs one directory listing."""
-    return bool(names(home))
-
-
 def roots(home: Home) -> list[str]:
-    """The roots that wait, sorted."""
+    """Return the marked roots, sorted. Delete damaged marks: a search still notices the change."""
     found = []
     for name in names(home):
         path = os.path.join(_directory(home), name)
         try:
             with open(path, encoding="ascii") as file:
                 root = parse_json(file.read())["root"]
+            if not isinstance(root, str):
+                raise TypeError("the root is not a string")
+            found.append(root)
         except FileNotFoundError:  # cleared since the listing
             continue
         except (OSError, ValueError, KeyError, TypeError):
-            root = None
-        if isinstance(root, str):
-            found.append(root)
-        else:  # damaged: a search still sees the change
             os.unlink(path)
     return sorted(found)
 
 
-def name_of(home: Home, root: str) -> str:
-    """The name of the mark of `root`."""
-    return os.path.basename(_path(home, root))
-
-
 def names(home: Home) -> list[str]:
-    """The names of the marks; a file a killed process left half-written is none."""
+    """Return the names of the marks. Costs one directory listing."""
     try:
         return [name for name in os.listdir(_directory(home)) if name.endswith(".json")]
     except OSError:
         return []
+
+
+def name_of(home: Home, root: str) -> str:
+    """Return the name of the mark of `root`."""
+    return os.path.basename(_path(home, root))
+
+
+def _directory(home: Home) -> str:
+    return os.path.join(home.run, "unindexed")
+
+
+def _path(home: Home, root: str) -> str:
+    import hashlib  # hooks only list the marks
+
+    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return os.path.join(_directory(home), name + ".json")

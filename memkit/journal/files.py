@@ -22,7 +22,6 @@ from memkit.files import (
     sync_directory,
     write_durably,
 )
-from memkit.hook.git import is_ignored, is_tracked, keep_out_of_git
 from memkit.hook.own_entries import note_own
 from memkit.hook.project import Project
 from memkit.hook.session_facts import DAY_FILE
@@ -30,6 +29,7 @@ from memkit.hook.session_facts import days as days_of
 from memkit.journal.day_edits import is_empty
 from memkit.journal.day_file import DayFile, encoded
 from memkit.paths import MEMORY_DIRECTORY, Home
+from memkit.projects.git import is_ignored, is_tracked, keep_out_of_git
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from memkit.claude_code.files import client_projects
+from memkit.claude_code.files import transcripts_directory
 from memkit.errors import BackupError, ConfigError
 from memkit.files import (
     PRIVATE_FILE,
@@ -35,7 +35,7 @@ from memkit.journal.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
-from memkit.projects.registry_changes import changing
+from memkit.projects.registry import changing
 from memkit.settings.load import Settings, decisive_changes
 from memkit.state import parse_json
 
@@ -262,7 +262,7 @@ def _drop_foreign_transcript(path: Path, roots: Collection[str]) -> None:
         if transcript and state.get("project", "") not in (*roots, ""):
             raise RefusedFileError(str(path), "it is of another project")
         if transcript:
-            inside(transcript, str(client_projects()))
+            inside(transcript, str(transcripts_directory()))
     except (RefusedFileError, ValueError, TypeError):  # the last two: it is no path
         path.write_text(json.dumps({**state, "transcript": ""}), encoding="ascii")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
-from memkit.capture.known_projects import projects_with_memory
+from memkit.capture.project_list import projects_with_memory
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal

@@ -1,7 +1,4 @@
-"""The setting `capture.exclude`: files and directories that memkit must not remember.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
-"""
+"""The setting `capture.exclude`: files and directories that memkit must not remember."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Card numbers and IBANs, recognized by form and check digits.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
-"""
+"""Card numbers and IBANs, recognized by form and check digits."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 Invisible text (colors, control characters, zero-width characters) goes first, so that it
 cannot hide a secret. Each secret becomes `[redacted:kind]`. `secret_formats` knows secrets by their form,
 `secret_values` by their context.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations

@@ -2,16 +2,15 @@
 
 Each form names literals, one of which must be in the text. Text without any costs a few string searches, and
 no regular expression is compiled without need.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from re import Match, Pattern
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from memkit.privacy.secret_values import is_random, occurrences
 

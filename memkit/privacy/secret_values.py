@@ -3,8 +3,6 @@
 First the name is found, then its value is judged by randomness: names, paths, versions, calls, and
 placeholders are no secrets. The name can also head a column, be elsewhere in the sentence, or be an option
 of a command.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations

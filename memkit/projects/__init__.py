@@ -1,1 +1,1 @@
-"""Write access to the registry of projects."""
+"""Project identity outside hooks: git commands and changes to the registry."""

@@ -13,9 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from memkit.errors import MemkitError
-from memkit.hook.quoting import defuse
 from memkit.index.chunk import LEADING_HEADINGS, Chunk
-from memkit.text import CHARACTERS_PER_TOKEN, one_line, shorten
+from memkit.text import CHARACTERS_PER_TOKEN, defuse, one_line, shorten
 
 SMALLEST_PIECE = 200
 """Characters. A shorter piece of a chunk is not worth showing."""

@@ -14,7 +14,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import Message, message_of, redacted_again
-from memkit.claude_code.files import client_projects
+from memkit.claude_code.files import transcripts_directory
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
@@ -131,8 +131,8 @@ def find_transcript(home: Home, session: str) -> Path | None:
         if state.transcript and anchors.safe(state.id).startswith(session)
     }
     found = {path for path in seen if path.is_file()}
-    if not found and "/" not in session and client_projects().is_dir():
-        found = set(client_projects().glob(f"*/{glob.escape(session)}*.jsonl"))
+    if not found and "/" not in session and transcripts_directory().is_dir():
+        found = set(transcripts_directory().glob(f"*/{glob.escape(session)}*.jsonl"))
     found = {path for path in found if path.stem == session} or found
     if len({path.stem for path in found}) > 1:
         shown = ", ".join(sorted(path.stem for path in found)[:5])

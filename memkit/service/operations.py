@@ -28,6 +28,8 @@ from memkit.index.catalog import index_key
 from memkit.index.chunk import digest
 from memkit.ipc import spool
 from memkit.paths import Home
+from memkit.privacy.exclusion import Exclusion
+from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.recall import usage
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.results import SearchRequest
@@ -40,6 +42,7 @@ from memkit.service.writer import Writer
 from memkit.settings import load
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import read_state_or_none, write_state
+from memkit.text import encodable
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +51,9 @@ MAX_IDS = 100
 
 MAX_ERRORS = 50
 STATUS_ERRORS = 5
+
+PROMPT_CHARACTERS = 2000
+"""How much of a prompt to look up: the model that embeds it reads no more."""
 
 Arguments = dict[str, Any]
 
@@ -150,8 +156,16 @@ class Operations:
         return future if arguments.get("wait") else {}
 
     def pointers(self, arguments: Arguments) -> Any:
-        """Return pointers for a `prompt` of `session`. `warm` is whether the project was open."""
+        """Return pointers for a `prompt`, typed in `directory`; `warm` says if it could be looked up.
+
+        The prompt is redacted before it is looked up, since an embedding provider may see it. Nothing of it
+        is kept or logged.
+        """
         project, settings = self._project(arguments)
+        prompt = encodable(str(arguments["prompt"]))
+        directory = str(arguments.get("directory") or project.root)
+        if skips(prompt) or Exclusion(settings.capture.exclude, project.root).covers_session(directory):
+            return {"warm": True, "text": "", "ids": []}
         if not self._projects.is_open(project):
             self.open_soon(project)
             return {"warm": False, "text": ""}
@@ -159,7 +173,9 @@ class Operations:
         searcher = self._projects.searcher(project, settings, settings.search)
         earlier = self._pointers.of(session)
         may_quote = written_by(self._home)
-        found = find_pointers(searcher, str(arguments["prompt"]), session, earlier, may_quote)
+        prompt = without_private(without_unopened(prompt))
+        prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
+        found = find_pointers(searcher, prompt, session, earlier, may_quote)
         ids = [pointer.id for pointer in found]
         if found and not arguments.get("acknowledges"):  # a hook of an older memkit
             self._note_pointers(session, ids)

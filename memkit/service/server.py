@@ -190,7 +190,7 @@ class _Service:
 
     def _limit_log(self) -> None:
         try:
-            launch.bound_worker_log(self._home)  # the stderr of this process
+            launch.limit_worker_log(self._home)  # the stderr of this process
         except OSError as error:
             logger.warning("cannot shorten worker.log: %s", error)
 

@@ -18,7 +18,6 @@ from typing import Any
 from memkit.errors import ConfigError
 from memkit.files import (
     RefusedFileError,
-    file_version,
     inside,
     make_private_directory,
     read_regular,
@@ -257,20 +256,13 @@ def save(home: Home, key: Key, text: str) -> Any:
 def publish_hook_settings(home: Home) -> None:
     """Write the few settings that hooks need as JSON: their Python may be too old to read TOML.
 
-    Only the user's file counts here, not the variables of this process. `source` is the version of that
-    file, so that hooks notice a change. Raise `ConfigError`, `OSError`.
+    Only the user's file counts here, not the variables of this process. Raise `ConfigError`, `OSError`.
     """
-    source = file_version(home.config_file)  # before reading, so that a later change is noticed
     settings = load(home, environ={}).settings
-    recall = settings.recall
     wanted = {
-        "source": source,
-        "session_characters": recall.session_characters,
-        "inject": recall.inject,
+        "session_characters": settings.recall.session_characters,
+        "inject": settings.recall.inject,
         "service": settings.service.enabled,
-        "redact": settings.capture.redact,
-        "redact_financial": settings.capture.redact_financial,
-        "exclude": settings.capture.exclude,
     }
     path = Path(home.hook_settings)
     try:

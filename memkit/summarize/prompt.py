@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from memkit.errors import ConfigError
-from memkit.hook.quoting import defuse
 from memkit.llm.model import Task
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment
+from memkit.text import defuse
 
 KINDS = ("decision", "change", "finding", "problem", "preference", "open")
 

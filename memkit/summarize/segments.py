@@ -97,11 +97,11 @@ def read_segments(
     session: str,
     day: str,
     settings: SummarizeSettings,
-    open_prompts: Collection[str] = (),
+    under_way: str = "",
 ) -> list[Segment]:
     """Return the segments of a session's day that have no summary yet, including the open one.
 
-    `open_prompts` are the ids of prompts that Claude Code has not reported as answered. Raise
+    `under_way` is the id of a prompt that was written before its turn ended, or "". Raise
     `JournalError`.
     """
     content = journal.day(day)
@@ -111,7 +111,7 @@ def read_segments(
     archived = archived_turns(archive, session)
     compacted = _compacted_turns(archived.values(), {turn.section.pairs["turn"] for turn in turns})
     read = [
-        _read_turn(content, turn.section, day, archived, compacted, open_prompts) for turn in turns
+        _read_turn(content, turn.section, day, archived, compacted, under_way) for turn in turns
     ]
     segments: list[Segment] = []
     runs = groupby(range(len(turns)), key=lambda number: turns[number][1:])
@@ -153,7 +153,7 @@ def _read_turn(
     day: str,
     archived: dict[str, ArchivedTurn],
     compacted: Collection[str],
-    open_prompts: Collection[str],
+    under_way: str,
 ) -> SegmentTurn:
     turn = section.pairs["turn"]
     time = section.minute or "00:00"
@@ -171,7 +171,7 @@ def _read_turn(
         ended=ended,
         text=cut_middle(text, SHOWN_CHARACTERS, "the archive"),
         is_compacted=turn in compacted,
-        is_open=known is not None and known.prompt_id in open_prompts,
+        is_open=known is not None and known.prompt_id == under_way != "",
     )
 
 

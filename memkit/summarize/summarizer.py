@@ -226,10 +226,8 @@ class Summarizer:
         if not settings.memory.shared and journal.is_public(day):
             logger.info("%s gets no bullets: git tracks it, and memory.shared is off", journal.path(day))
             return []
-        open_prompts = Sessions(self.home).load(session).prompts
-        return read_segments(
-            journal, self._archive, session, day, settings.summarize, open_prompts
-        )
+        under_way = Sessions(self.home).load(session).under_way
+        return read_segments(journal, self._archive, session, day, settings.summarize, under_way)
 
     def _closed(
         self, queued: QueuedSession, segments: Sequence[Segment], settings: Settings, is_live: bool

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from memkit.capture.capture import Capture
+from memkit.capture.capture import Capture, project_of_event
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings.load import Settings
@@ -44,9 +46,32 @@ class Stage:
             **fields,
         }
 
-    def handle(self, name: str, *, late: bool = False, **fields: Any) -> None:
+    def handle(
+        self, name: str, *, late: bool = False, prompt: str = "", message: str = "", **fields: Any
+    ) -> None:
+        """Handle an event. First let Claude Code write `prompt` and `message` to the transcript, if new."""
         record = self.record(name, **fields)
-        Capture(self.home, Settings()).handle(record, record["time"] + (60 if late else 0))
+        if prompt:
+            self.append(lambda lines: lines.prompt(prompt, str(fields.get("prompt_id", ""))))
+        if message and json.dumps(message)[1:-1] not in self.text:
+            self.append(lambda lines: lines.answer(message))
+        project = project_of_event(record, self.home)
+        now = record["time"] + (60 if late else 0)
+        Capture(self.home, Settings()).handle(record, project, now)
+
+    @property
+    def text(self) -> str:
+        """The transcript's content."""
+        return self.transcript.read_text() if self.transcript.is_file() else ""
+
+    def append(self, add: Callable[[Lines], object]) -> None:
+        """Let `add` add lines to the transcript."""
+        lines = Lines(self.transcript.stem)
+        lines.entries = [json.loads(line) for line in self.text.splitlines()]
+        before = len(lines.entries)
+        add(lines)
+        with self.transcript.open("a") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in lines.entries[before:])
 
     def write(self, lines: Lines) -> None:
         self.transcript.write_text(lines.text)
@@ -55,9 +80,6 @@ class Stage:
         self.transcript = self.root / f"{SESSION}.jsonl"
         self.transcript.write_bytes((RECORDED / f"{name}.jsonl").read_bytes())
         return self.transcript
-
-    def own_project(self, turn: object) -> Project:
-        return self.project
 
     @property
     def journal(self) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memkit.capture import capture as capture_module
-from memkit.capture.capture import Capture, NotYet
+from memkit.capture.capture import Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
-from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
 from memkit.settings.load import Settings
@@ -30,53 +28,90 @@ def stage(tmp_path: Path) -> Stage:
 
 def test_stop_writes_the_turn_and_marks_the_project(stage: Stage) -> None:
     Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal.count("**Answered** 7443.") == 1
     assert unindexed.roots(stage.home) == [stage.project.root]
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal.count("### ") == 1
 
 
-def test_a_transcript_that_is_behind_is_waited_for_then_done_without(stage: Stage) -> None:
-    Lines().prompt("Which port?", PROMPT_ID).write(stage.root)
-    with pytest.raises(NotYet):
-        stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+@pytest.mark.parametrize("later", ["Stop", "PreCompact", "SessionEnd", "next turn", "next session", "reconcile"])
+@pytest.mark.parametrize("shown", ["nothing", "prompt", "tool call", "tool result"])
+def test_a_late_answer_is_waited_for_and_else_added_later(stage: Stage, shown: str, later: str) -> None:
+    lines = Lines()
+    steps = {
+        "prompt": lambda: lines.prompt("Which port?", PROMPT_ID),
+        "tool call": lambda: lines.answer("Let me look.").call("Bash", "t", command="ls"),
+        "tool result": lambda: lines.result("t", "gateway.yaml"),
+    }
+    names = list(steps)
+    count = 0 if shown == "nothing" else names.index(shown) + 1
+    for name in names[:count]:
+        steps[name]()
+    if count:
+        lines.write(stage.root)
+    with pytest.raises(TranscriptBehind):
+        stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal == ""
-    stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.")
-    assert "**Asked** Which port?\n**Answered** 7443." in stage.journal
+    stage.handle("Stop", late=True, prompt_id=PROMPT_ID)
+    assert "7443" not in stage.journal
+    assert stage.journal.count("### ") == (1 if count else 0)
+
+    for name in names[count:]:
+        steps[name]()
+    lines.answer("7443.").write(stage.root)
+    second = PROMPT_ID.replace("6b", "7c")
+    if later == "next turn":
+        lines.prompt("Two", second).answer("2").write(stage.root)
+        stage.handle("Stop", prompt_id=second)
+    elif later == "next session":
+        stage.handle("SessionStart", session="other", transcript=str(stage.root / "other.jsonl"))
+    elif later == "reconcile":
+        assert Capture(stage.home, Settings()).catch_up(()) == 1
+    else:
+        stage.handle(later, prompt_id=PROMPT_ID)
+    assert [turn for turn in stage.turns if turn[0] != "Two"] == [("Which port?", "7443.")]
 
 
-def test_a_transcript_that_never_appears(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt_id=PROMPT_ID, prompt="Which port?")
-    assert stage.journal == ""
-    with pytest.raises(NotYet):
-        stage.handle("Stop", prompt_id=PROMPT_ID, message="7443.")
+def test_a_session_without_a_transcript_is_not_remembered(stage: Stage) -> None:
+    stage.handle("SessionStart")
+    with pytest.raises(TranscriptBehind):
+        stage.handle("Stop", prompt_id=PROMPT_ID)
     for _ in range(2):
-        stage.handle("Stop", late=True, prompt_id=PROMPT_ID, message="7443.", time=1e9)
-    assert stage.journal.count("**Asked** Which port?\n**Answered** 7443.") == 1
-    # It appears after all, with more in it.
-    Lines().prompt("Which port?", PROMPT_ID).call("Bash", "t", command="ls").result(
-        "t", "x"
-    ).answer("7443.").write(stage.root)
+        stage.handle("Stop", late=True, prompt_id=PROMPT_ID)
+    stage.handle("PreCompact")
     stage.handle("SessionEnd")
-    assert stage.journal.count("### ") == 1 or stage.journal.count("Bash `ls`") == 1
+    assert stage.journal == ""
+    # It appears after all.
+    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
+    stage.handle("SessionStart", session="other", transcript=str(stage.root / "other.jsonl"))
+    assert stage.turns == [("Which port?", "7443.")]
+
+
+def test_text_in_an_event_of_an_older_memkit_is_ignored(stage: Stage) -> None:
+    Lines().prompt("Which port?", PROMPT_ID).answer("7443.").write(stage.root)
+    for event in ("UserPromptSubmit", "Stop"):
+        record = stage.record(event, prompt_id=PROMPT_ID) | {"prompt": "an old prompt", "message": "an old answer"}
+        Capture(stage.home, Settings()).handle(record, stage.project, record["time"])
+    assert stage.turns == [("Which port?", "7443.")]
+    assert not any(b" old " in path.read_bytes() for path in stage.root.rglob("*") if path.is_file())
 
 
 def test_what_comes_after_the_turn_of_a_stop_is_left_for_its_own(stage: Stage) -> None:
     second = PROMPT_ID.replace("6b", "7c")
     lines = Lines().prompt("One", PROMPT_ID).answer("1").prompt("Two", second)
     lines.write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="1")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert "Two" not in stage.journal
     lines.answer("2").write(stage.root)
-    stage.handle("Stop", prompt_id=second, message="2")
+    stage.handle("Stop", prompt_id=second)
     assert stage.journal.count("### ") == 2
 
 
 def test_old_transcripts_have_no_prompt_ids(stage: Stage) -> None:
     Lines().prompt("One").answer("1 is it").prompt("Two").answer("2 is it").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="2 is it")
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="1 is it")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal.count("### ") == 2
 
 
@@ -86,7 +121,7 @@ def test_a_turn_that_grows_is_written_again(stage: Stage) -> None:
     stage.handle("PreCompact")
     assert "**Answered**" not in stage.journal
     lines.answer("Fixed.").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="Fixed.")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal.count("### ") == 1
     assert "**Answered** Fixed." in stage.journal
 
@@ -97,23 +132,22 @@ def test_a_crashed_session_is_picked_up_by_the_next_start(stage: Stage) -> None:
     other = "99999999-7d4e-4b8a-9f15-0c6d2e8b7a44"
     record = stage.record("SessionStart", source="startup")
     record |= {"session": other, "transcript": str(stage.root / f"{other}.jsonl")}
-    Capture(stage.home, Settings()).handle(record, time.time())
+    Capture(stage.home, Settings()).handle(record, stage.project, time.time())
     assert "**Answered** Working on it" in stage.journal
 
 
 def test_import_and_live_capture_do_not_double(stage: Stage) -> None:
     lines = Lines().prompt("One", PROMPT_ID).answer("1")
     path = lines.write(stage.root)
-    choose: Callable[[Any], Project] = lambda turn: stage.project  # noqa: E731
-    assert Capture(stage.home, Settings()).import_file(path, choose).written == 1
-    assert Capture(stage.home, Settings()).import_file(path, choose).written == 0
+    assert Capture(stage.home, Settings()).import_file(path, stage.project).written == 1
+    assert Capture(stage.home, Settings()).import_file(path, stage.project).written == 0
     copy = stage.root / "copy"
     copy.mkdir()
     (copy / path.name).write_text(path.read_text())
-    assert Capture(stage.home, Settings()).import_file(copy / path.name, choose).written == 0
+    assert Capture(stage.home, Settings()).import_file(copy / path.name, stage.project).written == 0
     second = PROMPT_ID.replace("6b", "7c")
     lines.prompt("Two", second).answer("2").write(stage.root)
-    stage.handle("Stop", prompt_id=second, message="2")
+    stage.handle("Stop", prompt_id=second)
     stage.handle("SessionEnd")
     assert stage.journal.count("### ") == 2
 
@@ -123,7 +157,7 @@ def test_no_secret_reaches_the_journal(stage: Stage) -> None:
     Lines().prompt(f"use {key} <private>mine</private>", PROMPT_ID).call("Bash", "t", command=f"curl -H {key}").result(
         "t", f"token {key}"
     ).answer(f"Yes, and {key}").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert key not in stage.journal
     assert "mine" not in stage.journal
     assert stage.journal.count("[redacted:github-token]") >= 4
@@ -134,13 +168,13 @@ def test_off_means_off(stage: Stage) -> None:
     marker = Path(stage.project.root) / ".memkit" / "off"
     marker.parent.mkdir()
     marker.touch()
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="1")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     assert stage.journal == ""
 
 
 def test_a_project_that_is_gone_is_remembered_in_the_home(stage: Stage) -> None:
     Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="1", project=str(stage.root / "gone"))
+    stage.handle("Stop", prompt_id=PROMPT_ID, project=str(stage.root / "gone"))
     (found,) = Path(stage.home.projects).glob("gone-*/.memkit/memory/*.md")
     assert "**Answered** 1" in found.read_text()
 
@@ -204,7 +238,7 @@ def _kill_at(patch: pytest.MonkeyPatch, place: str, killed: type[BaseException])
 
 def test_a_damaged_session_file_is_read_as_new(stage: Stage) -> None:
     Lines().prompt("One", PROMPT_ID).answer("1").write(stage.root)
-    stage.handle("Stop", prompt_id=PROMPT_ID, message="1")
+    stage.handle("Stop", prompt_id=PROMPT_ID)
     (path,) = Path(stage.home.sessions).glob("*.json")
     for damage in ("", "{", "[]", json.dumps({"id": 1, "unknown": 2})):
         path.write_text(damage)

@@ -106,7 +106,7 @@ def play(stage: Stage) -> Lines:
         lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
         lines.answer(f"answer {number}", gitBranch=branch)
         stage.write(lines)
-        stage.handle("Stop", prompt_id=prompt_id(number), message=f"answer {number}",
+        stage.handle("Stop", prompt_id=prompt_id(number),
                      branch=branch, commit=f"{number}" * SHORT_HASH)  # fmt: skip
     stage.handle("SessionEnd")
     return lines
@@ -136,7 +136,7 @@ def test_import_makes_the_same_days_and_knows_no_commits(stage: Stage, tmp_path:
     assert [turn.branch for turn in live] == ["main", "feature/gw", "main"]
     other = Project(str(tmp_path / "other"))
     home = Home(str(tmp_path / "other-home"))
-    Capture(home, Settings()).import_file(stage.transcript, lambda turn: other)
+    Capture(home, Settings()).import_file(stage.transcript, other)
     assert [path.read_text() for path in sorted(Path(other.memory).glob("*.md"))] == stage.days
     imported = Archive(home).turns(SESSION)
     assert [replace(turn, commit="", project="") for turn in live] == [
@@ -148,14 +148,14 @@ def test_an_import_takes_no_commit_away(stage: Stage) -> None:
     play(stage)
     path = Archive(stage.home).path(SESSION)
     before, days = path.read_bytes(), stage.days
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert path.read_bytes() == before
     assert stage.days == days
 
 
 def test_an_archive_from_before_there_were_commits_stays_as_it_is(stage: Stage) -> None:
     stage.write(Lines().prompt("q", prompt_id(1)).answer("a"))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="a")
+    stage.handle("Stop", prompt_id=prompt_id(1))
     path = Archive(stage.home).path(SESSION)
     before = path.read_bytes()
     (turn,) = Archive(stage.home).turns(SESSION)
@@ -174,7 +174,7 @@ def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:
     path.write_text(text)
     stage.write(play_on(stage))
     stage.handle("SessionEnd")
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert path.read_text() == text
 
 
@@ -185,12 +185,3 @@ def play_on(stage: Stage) -> Lines:
         lines.prompt(f"question {number}", prompt_id(number), gitBranch=branch)
         lines.answer(f"answer {number}", gitBranch=branch)
     return lines.answer("and more", gitBranch="main")
-
-
-def test_a_turn_that_only_events_told(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt="What port?", prompt_id=prompt_id(1))
-    stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="7443.",
-                 branch="fix", commit="abcdefabcdef")  # fmt: skip
-    (turn,) = Archive(stage.home).turns(SESSION)
-    assert (turn.branch, turn.commit) == ("fix", "abcdefabcdef")
-    assert " branch:fix -->" in stage.journal

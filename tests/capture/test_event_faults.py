@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memkit import files
 from memkit.capture.capture import Capture
-from memkit.capture.sessions import MAX_PROMPTS, Session, Sessions
+from memkit.capture.sessions import Session, Sessions
 from memkit.ipc import unindexed
 from memkit.settings.load import Settings
 from tests.builders import Lines
@@ -22,21 +22,20 @@ from tests.capture.stage import Stage, prompt_id
 
 
 def flow(stage: Stage, run: Callable[..., None]) -> None:
-    """Prompts with and without transcript, a late answer, a growing turn, a failure."""
+    """A transcript that appears late, late answers, a turn that grows, and a compaction."""
     run("SessionStart")
-    run("UserPromptSubmit", prompt_id=prompt_id(1), prompt="One")
-    run("Stop", prompt_id=prompt_id(1), message="1, only told", late=True)
-    lines = Lines().prompt("Two", prompt_id(2)).call("Bash", "t", command="make")
-    stage.write(lines)
+    run("Stop", prompt_id=prompt_id(1), late=True)
+    lines = Lines().prompt("One", prompt_id(1)).answer("1").prompt("Two", prompt_id(2))
+    stage.write(lines.call("Bash", "t", command="make"))
     run("PreCompact", prompt_id=prompt_id(2))
     stage.write(lines.result("t", "ok"))
-    run("Stop", prompt_id=prompt_id(2), message="2, late", late=True)
-    stage.write(lines.prompt("Three", prompt_id(3)).answer("3"))
-    run("Stop", prompt_id=prompt_id(3), message="3")
+    run("Stop", prompt_id=prompt_id(2), late=True)
+    stage.write(lines.answer("2, late").prompt("Three", prompt_id(3)).answer("3"))
+    run("Stop", prompt_id=prompt_id(3))
     run("SessionEnd", reason="other")
 
 
-FLOW = [("Two", "2, late"), ("Three", "3"), ("One", "1, only told")]
+FLOW = [("One", "1"), ("Two", "2, late"), ("Three", "3")]
 
 
 def test_killed_at_every_write_of_a_whole_flow(
@@ -72,7 +71,7 @@ def test_killed_at_every_write_of_a_whole_flow(
                 stage.handle(name, **fields)
 
         flow(stage, run)
-        assert sorted(stage.turns) == sorted(FLOW), f"killed at {kill}"
+        assert stage.turns == FLOW, f"killed at {kill}"
         assert unindexed.roots(stage.home) == [stage.project.root]
         if left[0] > 0:
             assert kill > 20
@@ -118,7 +117,7 @@ def test_every_event_twice_is_every_event_once(stage: Stage) -> None:
             stage.handle(name, **fields)
 
     flow(stage, twice)
-    assert sorted(stage.turns) == sorted(FLOW)
+    assert stage.turns == FLOW
 
 
 steps = st.lists(
@@ -134,26 +133,24 @@ def test_whatever_comes_the_journal_is_the_transcript(
 ) -> None:
     stage = Stage(tmp_path_factory.mktemp("s").resolve())
     lines = Lines()
-    number, answers = 0, [""]
+    number = 0
     for count, step in enumerate(steps):
         if step == "prompt":
             number += 1
-            answers.append("")
             lines.prompt(f"Q{number}", prompt_id(number))
         elif step == "answer" and number:
             lines.answer(f"a{count}")
-            answers[-1] = f"a{count}"
         elif step == "work" and number:
             lines.call("Bash", f"t{count}", command="make").result(f"t{count}", "ok")
         stage.write(lines)
         if step == "stop" and number:
-            stage.handle("Stop", prompt_id=prompt_id(number), message=answers[-1], late=True)
+            stage.handle("Stop", prompt_id=prompt_id(number), late=True)
         elif step == "failure" and number:
-            stage.handle("StopFailure", prompt_id=prompt_id(number), message="API Error: 500", late=True)
+            stage.handle("StopFailure", prompt_id=prompt_id(number), late=True)
         elif step in ("compact", "end", "start"):
             stage.handle({"compact": "PreCompact", "end": "SessionEnd", "start": "SessionStart"}[step])
         elif step == "import":
-            Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+            Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     live = stage.turns
     stage.handle("SessionEnd")
     expected = Stage(tmp_path_factory.mktemp("e").resolve())
@@ -166,9 +163,6 @@ def test_whatever_comes_the_journal_is_the_transcript(
 def test_session_state_survives_damage_and_keeps_to_its_bounds(stage: Stage) -> None:
     sessions = Sessions(stage.home)
     session = Session("ü/../x")
-    for number in range(MAX_PROMPTS + 5):
-        session.remember_prompt(str(number), "p")
-    assert next(iter(session.prompts)) == "5"
     session.has_read([str(number) for number in range(200)])
     assert session.recent[-1] == "199"
     assert len(session.recent) == 50
@@ -178,7 +172,7 @@ def test_session_state_survives_damage_and_keeps_to_its_bounds(stage: Stage) -> 
     (path,) = Path(stage.home.sessions).glob("*.json")
     assert path.stat().st_mode & 0o077 == 0
     good = json.loads(path.read_text())
-    for damage in ({"offset": "5"}, {"growing": []}, {"id": 5}, {"id": ""}, {"written": "x"}, {"prompts": None}):
+    for damage in ({"offset": "5"}, {"growing": []}, {"id": 5}, {"id": ""}, {"written": "x"}, {"recent": None}):
         path.write_text(json.dumps({**good, **damage}))
         assert sessions.load("ü/../x") == Session("ü/../x")
     path.write_text(json.dumps({**good, "of a later version": 1}))

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from memkit.capture.capture import BATCH_TURNS, Capture, NotYet
+from memkit.capture.capture import BATCH_TURNS, Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
@@ -15,11 +15,10 @@ from tests.capture.stage import Stage, prompt_id
 
 def test_a_failure_is_no_answer(stage: Stage) -> None:
     stage.use("api-errors")
-    error = "API Error: 500 The scripted failure."
     first, second = "22474978-fcee-44d2-8032-8b70220fa8c6", "731f3222-31ab-480b-a07d-6ec28b6515fb"
     for late in (False, True):
         for name in (first, second):
-            stage.handle("StopFailure", prompt_id=name, message=error, late=late)
+            stage.handle("StopFailure", prompt_id=name, late=late)
     assert stage.turns == [("ask me", "Part."), ("again", "")]
     assert "API Error" not in stage.journal
     assert "API Error" not in (stage.root / f"home/sessions/{SESSION}.json").read_text()
@@ -28,88 +27,57 @@ def test_a_failure_is_no_answer(stage: Stage) -> None:
 def test_a_background_task_answers_in_the_turn_that_began_it(stage: Stage) -> None:
     stage.use("background-skill")
     news = "57608ddf-68f6-4744-a3f7-e8149b50769e"
-    stage.handle("Stop", prompt_id=news, message="Understood.")
+    stage.handle("Stop", prompt_id=news)
     stage.handle("SessionEnd", prompt_id="8be5a18f-41ac-484d-9ecc-98201268dc15")
     assert stage.turns == [("/shop:bgfork what's x?", "Understood.")]
 
 
-def test_queued_prompts_as_the_client_tells_them(stage: Stage) -> None:
+def test_queued_prompts(stage: Stage) -> None:
     stage.use("queued-until-the-end")
     first, third = "c6a1bcae-94ed-418c-abdc-5874ddaffb53", "0e4de6d0-cc24-4505-81cd-f9309e5d4b0a"
-    for text in ("first task", "second task please", "third task too"):
-        stage.handle("UserPromptSubmit", prompt_id=first, prompt=text)
-    stage.handle("Stop", prompt_id=first, message="First done.")
+    stage.handle("Stop", prompt_id=first)
     assert stage.turns == [("first task", "First done.")]
-    stage.handle("Stop", prompt_id=third, message="Second done.")
+    stage.handle("Stop", prompt_id=third)
     expected = [("first task", "First done."), ("second task please", ""), ("third task too", "Second done.")]
     assert stage.turns == expected
     stage.handle("SessionEnd")
     assert stage.turns == expected
 
 
-def test_without_a_transcript_queued_prompts_join(stage: Stage) -> None:
-    for _ in range(2):
-        for text in ("first task", "second task"):
-            stage.handle("UserPromptSubmit", prompt_id=prompt_id(1), prompt=text)
-    stage.handle("Stop", prompt_id=prompt_id(1), message="Both done.", late=True)
-    assert "**Asked** first task\n\nsecond task\n\n**Answered** Both done.\n" in stage.journal
-    assert stage.turns == [("first task", "Both done.")]
-
-
-def test_an_answer_only_the_event_told_outlives_the_next_turns(stage: Stage) -> None:
+def test_a_turn_written_without_its_answer_gets_it_with_the_next_one(stage: Stage) -> None:
     lines = Lines().prompt("One", prompt_id(1)).answer("Looking.").call("Bash", "t", command="ls").result("t", "x")
     stage.write(lines)
-    with pytest.raises(NotYet):
-        stage.handle("Stop", prompt_id=prompt_id(1), message="It is 7443.")
-    stage.handle("Stop", prompt_id=prompt_id(1), message="It is 7443.", late=True)
-    assert stage.turns == [("One", "It is 7443.")]
+    with pytest.raises(TranscriptBehind):
+        stage.handle("Stop", prompt_id=prompt_id(1))
+    stage.handle("Stop", prompt_id=prompt_id(1), late=True)
+    assert stage.turns == [("One", "Looking.")]
     stage.handle("PreCompact")
-    lines.prompt("Two", prompt_id(2)).answer("2")
+    lines.answer("It is 7443.").prompt("Two", prompt_id(2)).answer("2")
     stage.write(lines)
-    stage.handle("SessionStart", transcript=str(stage.root / "other.jsonl"), session="other")
-    stage.handle("Stop", prompt_id=prompt_id(2), message="2")
+    stage.handle("Stop", prompt_id=prompt_id(2))
     assert stage.turns == [("One", "It is 7443."), ("Two", "2")]
-    assert Sessions(stage.home).load(SESSION).answers == {}
-
-
-def test_the_transcripts_own_answer_wins_once_it_is_there(stage: Stage) -> None:
-    lines = Lines().prompt("One", prompt_id(1)).answer("First thoughts.")
-    stage.write(lines)
-    stage.handle("Stop", prompt_id=prompt_id(1), message="The end", late=True)
-    assert stage.turns == [("One", "The end")]
-    stage.write(lines.answer("The end, and a word more."))
-    stage.handle("PreCompact")
-    assert stage.turns == [("One", "First thoughts.\n\nThe end, and a word more.")]
 
 
 def test_a_stop_hook_of_the_user_makes_the_turn_go_on(stage: Stage) -> None:
     lines = Lines().prompt("One", prompt_id(1)).answer("Done.")
     stage.write(lines)
-    stage.handle("Stop", prompt_id=prompt_id(1), message="Done.")
+    stage.handle("Stop", prompt_id=prompt_id(1))
     lines.prompt("Stop hook feedback: run the tests", isMeta=True).answer("Now really.")
     stage.write(lines)
-    stage.handle("Stop", prompt_id=prompt_id(1), message="Now really.")
+    stage.handle("Stop", prompt_id=prompt_id(1))
     assert stage.turns == [("One", "Done.\n\nNow really.")]
 
 
-def test_a_turn_that_goes_on_without_any_transcript(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt_id=prompt_id(1), prompt="One")
-    for message in ("Done.", "Done.", "Now really."):
-        stage.handle("Stop", prompt_id=prompt_id(1), message=message, late=True)
-    assert stage.turns == [("One", "Now really.")]
-
-
-def test_the_transcript_is_deleted_between_two_turns(stage: Stage) -> None:
-    for with_ids in (True, False):
-        names = [prompt_id(number) if with_ids else "" for number in (1, 2)]
-        stage.write(Lines().prompt("One", names[0]).answer("1"))
-        stage.handle("Stop", prompt_id=names[0], message="1")
-        stage.write(Lines().prompt("One", names[0]).answer("1").prompt("Two", names[1]))
-        stage.handle("PreCompact")
-        stage.transcript.unlink()
-        stage.handle("Stop", prompt_id=names[1], message=f"2 {with_ids}", late=True)
-    assert sum(answer == "1" for _, answer in stage.turns) in (1, 2)
-    assert [answer for _, answer in stage.turns if answer.startswith("2")] == ["2 True", "2 False"]
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_the_transcript_is_deleted_between_two_turns(stage: Stage, with_ids: bool) -> None:
+    first, second = (prompt_id(number) if with_ids else "" for number in (1, 2))
+    stage.write(Lines().prompt("One", first).answer("1"))
+    stage.handle("Stop", prompt_id=first)
+    stage.write(Lines().prompt("One", first).answer("1").prompt("Two", second))
+    stage.handle("PreCompact")
+    stage.transcript.unlink()
+    stage.handle("Stop", prompt_id=second, late=True)
+    assert stage.turns == [("One", "1"), ("Two", "")]
 
 
 @pytest.mark.parametrize("smaller", [True, False])
@@ -127,16 +95,13 @@ def test_another_transcript_in_the_place_of_the_old_one(stage: Stage, smaller: b
         for _ in range(40):
             lines.add("progress")
     stage.write(lines)
-    stage.handle("Stop", prompt_id=prompt_id(9), message="n")
+    stage.handle("Stop", prompt_id=prompt_id(9))
     assert stage.turns == [*((f"Old {number}", "o") for number in range(5)), ("New", "n")]
 
 
-def test_text_no_file_can_hold_in_an_event(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt_id=prompt_id(1), prompt="half \ud83d and \udcff")
-    stage.handle("Stop", prompt_id=prompt_id(1), message="answer \udce9 \ud800", late=True)
-    assert stage.turns == [("half ? and ?", "answer ? ?")]
+def test_text_that_no_file_can_hold(stage: Stage) -> None:
     stage.write(Lines().prompt("half \ud83d and \udcff", prompt_id(1)).answer("answer \udce9 \ud800"))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="answer \udce9 \ud800")
+    stage.handle("Stop", prompt_id=prompt_id(1))
     assert stage.turns == [("half ? and ?", "answer ? ?")]
 
 
@@ -151,10 +116,10 @@ def test_an_import_completes_a_turn_that_was_written_half(stage: Stage, count: i
     assert len(stage.turns) == count + 1
     stage.write(lines.result("t", "ok").answer("Whole."))
     for _ in range(2):
-        Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+        Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert stage.turns[-1] == ("Last", "Whole.")
     stage.write(lines.prompt("More", prompt_id(count + 1)).answer("m"))
-    stage.handle("Stop", prompt_id=prompt_id(count + 1), message="m")
+    stage.handle("Stop", prompt_id=prompt_id(count + 1))
     assert len(stage.turns) == len(set(stage.turns)) == count + 2
     session = Sessions(stage.home).load(SESSION)
     assert len(session.growing) == len(session.written) == 1
@@ -186,26 +151,24 @@ def test_events_out_of_order(stage: Stage) -> None:
     stage.write(lines)
     for order in itertools.permutations((1, 2, 3)):
         for number in order:
-            stage.handle("Stop", prompt_id=prompt_id(number), message=f"a{number}")
+            stage.handle("Stop", prompt_id=prompt_id(number))
     assert stage.turns == [("Q1", "a1"), ("Q2", "a2"), ("Q3", "a3")]
 
 
 def test_a_skipped_turn_is_nowhere(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt_id=prompt_id(1), prompt="my plan #skip")
     for _ in range(2):
-        stage.handle("Stop", prompt_id=prompt_id(1), message="the plan", late=True)
+        stage.handle("Stop", prompt_id=prompt_id(1), late=True)
     stage.write(Lines().prompt("my plan #skip", prompt_id(1)).answer("the plan").prompt("x", prompt_id(2)).answer("y"))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="the plan")
-    stage.handle("Stop", prompt_id=prompt_id(2), message="y")
+    stage.handle("Stop", prompt_id=prompt_id(1))
+    stage.handle("Stop", prompt_id=prompt_id(2))
     assert stage.turns == [("x", "y")]
     assert not list(stage.root.glob("home/sessions/*plan*"))
     assert "plan" not in (stage.root / f"home/sessions/{SESSION}.json").read_text()
 
 
 def test_the_answer_of_a_skipped_turn_is_not_kept_while_the_transcript_lacks_it(stage: Stage) -> None:
-    stage.handle("UserPromptSubmit", prompt_id=prompt_id(1), prompt="#skip")
     stage.write(Lines().prompt("my plan #skip", prompt_id(1)))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="the plan", late=True)
+    stage.handle("Stop", prompt_id=prompt_id(1), late=True)
     assert stage.turns == []
     assert "plan" not in (stage.root / f"home/sessions/{SESSION}.json").read_text()
 
@@ -219,10 +182,10 @@ def test_a_prompt_that_shares_its_id_with_the_clear_before_it(stage: Stage, earl
     if early:
         stage.handle(early)
         assert stage.turns == [("Topic four", "")]
-    with pytest.raises(NotYet):
-        stage.handle("Stop", prompt_id=prompt_id(1), message="Answer four.")
+    with pytest.raises(TranscriptBehind):
+        stage.handle("Stop", prompt_id=prompt_id(1))
     stage.write(lines.answer("Answer four."))
-    stage.handle("Stop", prompt_id=prompt_id(1), message="Answer four.")
+    stage.handle("Stop", prompt_id=prompt_id(1))
     assert stage.turns == [("Topic four", "Answer four.")]
 
 
@@ -235,12 +198,12 @@ def test_a_starting_session_is_left_to_its_own_events(stage: Stage) -> None:
     assert stage.turns == [("Which port?", "")]
 
 
-def test_a_message_is_not_given_to_the_command_after_its_turn(stage: Stage) -> None:
+def test_a_stop_event_after_its_turn_and_a_command_were_read(stage: Stage) -> None:
     """`/exit` is typed while the Stop of the turn before still waits for the transcript."""
     lines = Lines().prompt("Which port?", prompt_id(1))
     stage.write(lines)
-    with pytest.raises(NotYet):
-        stage.handle("Stop", prompt_id=prompt_id(1), message="Port 7443.")
+    with pytest.raises(TranscriptBehind):
+        stage.handle("Stop", prompt_id=prompt_id(1))
     lines.answer("Port 7443.")
     typed = "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
     lines.entries.append({**lines.entries[-1], "type": "system", "subtype": "local_command"})
@@ -248,5 +211,5 @@ def test_a_message_is_not_given_to_the_command_after_its_turn(stage: Stage) -> N
     del lines.entries[-1]["message"]
     stage.write(lines)
     stage.handle("SessionEnd", prompt_id=prompt_id(1))
-    stage.handle("Stop", late=True, prompt_id=prompt_id(1), message="Port 7443.")
+    stage.handle("Stop", late=True, prompt_id=prompt_id(1))
     assert stage.turns == [("Which port?", "Port 7443.")]

@@ -114,7 +114,7 @@ class Run:
             directory = root / f"transcripts-{number}"
             directory.mkdir()
             path = session(number, told, directory)
-            Capture(self.memory.home, Settings()).import_file(path, lambda turn: self.memory.project)
+            Capture(self.memory.home, Settings()).import_file(path, self.memory.project)
             self.memory.sync()
             self.sizes.append(len(self.journal) + len(self.archive))
 

@@ -82,7 +82,7 @@ def test_a_turn_that_is_imported_while_it_grows_grows_in_each_project(stage: Sta
         stage.write(lines.answer(said) if said else lines)
         for project in projects:
             Capture(stage.home, Settings()).import_file(
-                stage.transcript, lambda turn, own=project: own, root=project.root
+                stage.transcript, project
             )
     for project in projects:
         (day,) = Journal(project).days()
@@ -103,7 +103,7 @@ def test_a_live_session_keeps_its_place_while_it_is_imported_elsewhere(
         lines.prompt(f"Q{number}", prompt_id(number)).answer(f"a{number}")
     stage.write(lines)
     (other, _) = others
-    Capture(stage.home, Settings()).import_file(stage.transcript, lambda turn: other, root=other.root)
+    Capture(stage.home, Settings()).import_file(stage.transcript, other)
     after = Sessions(stage.home).load(SESSION)
     assert (after.offset, after.size, after.project) == (before.offset, before.size, before.project)
     assert len(turns_in(other)) == 5
@@ -119,7 +119,7 @@ def test_what_a_person_took_out_of_one_project_stays_out_of_that_one(
     for _ in range(2):
         for project in projects:
             Capture(stage.home, Settings()).import_file(
-                stage.transcript, lambda turn, own=project: own, root=project.root
+                stage.transcript, project
             )
         for path in Path(stage.project.memory).glob("*.md"):
             path.write_text("# 2026-03-04\n")

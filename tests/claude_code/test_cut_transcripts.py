@@ -38,9 +38,9 @@ def test_no_answer_is_repeated(stage: Stage, archived: bool, live: bool, cut: in
         capture = Capture(stage.home, settings)
         if live:
             record = stage.record("SessionEnd")
-            capture.handle(record, record["time"])
+            capture.handle(record, stage.project, record["time"])
         else:
-            capture.import_file(stage.transcript, stage.own_project)
+            capture.import_file(stage.transcript, stage.project)
 
     read()
     whole = stage.turns
@@ -64,5 +64,5 @@ def test_an_answer_without_its_prompt_that_nobody_knows_is_kept(stage: Stage) ->
     lines = session()
     stage.transcript.write_text("".join(json.dumps(entry) + "\n" for entry in lines.entries[6:]))
     for _ in range(2):
-        Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+        Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert [said for _, said in stage.turns] == ["Answer 2.", "Answer 3.", "Answer 4."]

@@ -93,11 +93,10 @@ def test_what_is_left_of_a_prompt_is_kept(stage: Stage) -> None:
 
 def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
     stage.transcript.write_text("\n".join(WHOLE[:2]) + "\n")
-    stage.handle("Stop", prompt_id=prompt_id(1), message="One.", late=True)
+    stage.handle("Stop", prompt_id=prompt_id(1), late=True)
     for kept in (3, 40, len(WHOLE[2]) - 200):
         torn(stage, 2, kept)
-        stage.handle("UserPromptSubmit", prompt_id=prompt_id(2), prompt=QUESTION)
-        stage.handle("Stop", prompt_id=prompt_id(2), message="Two.", late=True)
+        stage.handle("Stop", prompt_id=prompt_id(2), late=True)
         assert [said for _, said in stage.turns].count("One.") == 1
     stage.handle("SessionEnd")
     answers = [said for _, said in stage.turns]

@@ -79,7 +79,7 @@ def test_the_other_turns_survive(tmp_path_factory: pytest.TempPathFactory, lines
     text = before.text + "\n".join(lines) + "\n" + later.text
     stage.transcript.write_text(text)
     chosen = Settings(capture=CaptureSettings(exclude=["*.secret"]))
-    captured = Capture(stage.home, chosen).import_file(stage.transcript, stage.own_project)
+    captured = Capture(stage.home, chosen).import_file(stage.transcript, stage.project)
     titles = dict(stage.turns)
     assert titles["After"] == "The last."
     assert "Before" in titles
@@ -87,7 +87,7 @@ def test_the_other_turns_survive(tmp_path_factory: pytest.TempPathFactory, lines
     assert {"Before", "After"} <= archived
     skipped = sum(captured.skipped.values())
     assert len(list(Transcript(stage.transcript))) >= len(text.splitlines()) - skipped - len(lines)
-    again = Capture(stage.home, chosen).import_file(stage.transcript, stage.own_project)
+    again = Capture(stage.home, chosen).import_file(stage.transcript, stage.project)
     assert again.written == 0
 
 

@@ -18,11 +18,10 @@ from click.testing import CliRunner
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
-from memkit.claude_code.files import client_projects
+from memkit.claude_code.files import transcripts_directory
 from memkit.cli import cli
 from memkit.errors import BackupError
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry, path_of
+from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.memory_files import added_paths
 from memkit.journal import files as memory_files
 from memkit.journal.old_versions import keep_replaced, replaced_files
@@ -51,7 +50,7 @@ def fill(memory: Memory) -> None:
     """Put something of each kind into the home."""
     memory.write("notes/deep/idea.md", "# An idea\n\nA quagga for the logo of the billing service.\n")
     memory.write("picture.png", b"\x89PNG\x00")
-    gone = str(client_projects() / "shop" / "gone.jsonl")
+    gone = str(transcripts_directory() / "shop" / "gone.jsonl")
     Sessions(memory.home).save(Session("5e550001", gone, memory.project.root, offset=7))
     Archive(memory.home).append("5e550001", [ArchivedTurn("8ad3df7f", (), project=memory.project.root)])
     Path(memory.home.ledger).write_text('{"id": "a"}\n')
@@ -148,7 +147,7 @@ def test_a_project_that_moved(run_lexical: Run, memory: Memory, tmp_path: Path) 
         (Project.at_root(old, memory.home).root, []),
     ):
         shutil.rmtree(Path(new.project.root, ".memkit"), ignore_errors=True)
-        Path(path_of(memory.home)).unlink(missing_ok=True)  # it says since the first time where the project is
+        Path(registry_path(memory.home)).unlink(missing_ok=True)  # it says since the first time where the project is
         done = run_lexical(new, "restore", backup, "--yes", "--json", *options).json
         assert done["projects"] == [where]
         assert Path(where, ".memkit", "memory", "2026-11-18.md").read_text() == DAYS["2026-11-18.md"]
@@ -378,7 +377,7 @@ def test_a_restore_writes_into_projects_only(
 def test_a_session_state_can_only_name_a_transcript_of_this_user(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
-    own = client_projects() / "shop"
+    own = transcripts_directory() / "shop"
     own.mkdir(parents=True)
     secret = tmp_path / "secret.jsonl"
     secret.write_text("mine\n")

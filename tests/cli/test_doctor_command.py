@@ -83,11 +83,11 @@ def test_the_log_of_a_running_process_is_bounded(home: Home) -> None:
     with open(home.worker_log, "ab") as log:
         log.write(b"a" * launch.MAX_LOG_BYTES)
         log.flush()
-        launch.bound_worker_log(home)
+        launch.limit_worker_log(home)
         assert Path(home.worker_log).stat().st_size == launch.MAX_LOG_BYTES
         log.write(b"b" * launch.MAX_LOG_BYTES)
         log.flush()
-        launch.bound_worker_log(home)
+        launch.limit_worker_log(home)
         log.write(b"after\n")
     assert Path(home.worker_log).read_bytes() == b"after\n"
     kept = Path(f"{home.worker_log}.1")

@@ -59,7 +59,7 @@ def test_without_arguments_the_sessions_of_the_project(
     found = run(fresh, "import")
     assert (found.status, found.errors) == (0, "")
     assert found.output == (
-        "1 prompt of sessions that are gone, 1 new.\n"
+        "1 prompt of deleted sessions, 1 new.\n"
         f"4 turns of 1 transcript, 4 new.\nRemembered in {fresh.project.root}\n"
     )
     assert turns(fresh.project) == before + 4
@@ -86,7 +86,7 @@ def test_dry_run_writes_nothing(run: Run, fresh: Memory, claude: Path) -> None:
     assert value["bytes"]["memory"] > 0
     said = run(fresh, "import", "--dry-run").output
     assert said.startswith(
-        "1 session, 4 turns, 1 of them prompts alone, from the history; 2 day files"
+        "1 session, 4 turns, 1 of them prompts from deleted sessions; 2 day files"
     )
     after = sorted(path for path in claude.parent.rglob("*") if "models" not in path.parts)
     assert [path for path in after if path not in before and "log" not in path.parts] == []

@@ -13,6 +13,7 @@ import pytest
 from memkit import cli
 from memkit.ipc import spool
 from memkit.paths import Home
+from tests.builders import spool_turn
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory
 
@@ -140,23 +141,18 @@ def test_nothing_but_stdin_is_read(run: Run, read_only: Memory) -> None:
     assert found.status == 2
 
 
-def put_turn(memory: Memory, session: str, answer: str, **more: object) -> None:
-    """Spool what hooks tell of a turn."""
-    root = memory.project.root
-    turn = {"session": session, "prompt_id": "p1", "project": root, "cwd": root, "time": 1.8e9}
-    spool.put(memory.home, {**turn, "event": "UserPromptSubmit", "prompt": "What eats a zebra?"})
-    spool.put(memory.home, {**turn, "event": "Stop", "message": answer, **more})
-
-
 def test_the_first_recall_takes_in_what_waits(run: Run, fresh: Memory) -> None:
     """As after the installation: hooks have told of a session, and nothing has run yet."""
-    put_turn(fresh, "5e55aaaa", "The quagga is eaten by the lion.")
+    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
     assert "eaten by the lion" in recall(run, fresh, "What eats a zebra, a quagga?")
     assert not spool.work(fresh.home)
 
 
 def test_recall_claims_nothing_while_events_wait(run: Run, fresh: Memory) -> None:
-    put_turn(fresh, "5e55aaaa", "The quagga is eaten by the lion.", time="nonsense")
+    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
+    state = Path(fresh.home.sessions, "5e55aaaa.json")  # which this memkit cannot change
+    state.parent.mkdir(exist_ok=True)
+    state.write_text('{"version": 99}')
     said = recall(run, fresh, "What eats a quagga?")
     assert "holds nothing" not in said
     assert "1 event waits and may hold the answer" in said

@@ -90,7 +90,7 @@ class Patient:
     def remember_session(self, lines: Lines, told: float, changed: float | None = None) -> Session:
         """Save a session whose hooks ran."""
         path = self.transcript(lines, changed)
-        session = Session(lines.session, str(path), self.memory.project.root, told=told)
+        session = Session(lines.session, str(path), self.memory.project.root, last_event=told)
         session.size = path.stat().st_size
         Sessions(self.home).save(session)
         return session

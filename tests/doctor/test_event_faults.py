@@ -67,7 +67,10 @@ def test_an_event_that_fails_again(bare: Patient) -> None:
     from memkit.doctor.checks import apply_fixes
     from memkit.doctor.finding import open_subject
 
-    give_up(bare, put(bare, project=7, cwd=7, time="never"), "it was odd")
+    give_up(bare, put(bare), "it was odd")
+    state = Sessions(bare.home).path(OTHER)  # which this memkit cannot change
+    state.parent.mkdir(exist_ok=True)
+    state.write_text('{"version": 99}')
     finding = bare.finding("event-failed")
     done = list(apply_fixes(open_subject(bare.home, bare.memory.project), [finding]))
     assert [step.failed for step in done] == [True]

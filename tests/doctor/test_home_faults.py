@@ -12,7 +12,7 @@ import pytest
 
 from memkit.doctor import home
 from memkit.doctor.finding import open_subject
-from memkit.hook.registry import path_of
+from memkit.hook.project import registry_path
 from memkit.ipc import spool
 from memkit.paths import Home
 from tests.doctor.conftest import Mount, Patient
@@ -118,11 +118,11 @@ def test_an_event_from_the_future(bare: Patient) -> None:
     ("text", "said", "fix"),
     [
         ('{"version": 2}', "written by a newer memkit", "update memkit"),
-        ("{", "cannot be read", "delete it to begin anew"),
+        ("{", "cannot be read", "delete it to start over"),
     ],
 )
 def test_a_registry_of_projects_that_cannot_be_read(bare: Patient, text: str, said: str, fix: str) -> None:
-    path = Path(path_of(bare.home))
+    path = Path(registry_path(bare.home))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     finding = bare.finding("registry-unreadable")

@@ -73,22 +73,27 @@ def tell(stage: Stage, session: int, event: str, **told: str) -> None:
 
 
 def play(stage: Stage, session: int, killed: list[int]) -> None:
-    """One client, from its start to its end; the transcript of the first one never appears."""
+    """One session from start to end. Session 0 writes each turn of its transcript after the Stop event."""
     stage.hook("session_start", {**stage.event(session, 0), "source": "startup"})
     for turn in range(TURNS):
         # The kills are spread over the whole of it.
         wait_for(lambda turn=turn: len(killed) >= KILLS * turn // TURNS - 1, "the next kill")
-        question, answer = text(session, turn)
-        if session:
+        question, _ = text(session, turn)
+
+        def write(turn: int = turn) -> None:
             with stage.transcript(session).open("a") as file:
                 file.write(entries(session, turn))
+
+        if session:
+            write()
         if turn % REAL_HOOKS == session:
             stage.hook("prompt_submit", {**stage.event(session, turn), "prompt": question})
             stage.hook("stop", stage.stopped(session, turn))
         else:
             prompt = stage.event(session, turn)["prompt_id"]
-            tell(stage, session, "UserPromptSubmit", prompt=question, prompt_id=prompt)
-            tell(stage, session, "Stop", message=answer, prompt_id=prompt)
+            tell(stage, session, "Stop", prompt_id=prompt)
+        if not session:
+            write()
     stage.hook("session_end", {**stage.event(session, TURNS), "reason": "other"})
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memkit.paths import Home
-from tests.faults.stage import Stage, entries, text, wait_for
+from tests.faults.stage import Stage, entries, wait_for
 
 SESSIONS = 8
 TURNS = 25 if "CI" in os.environ else 19
@@ -26,15 +26,18 @@ def stage(tmp_path: Path, model_home: Home) -> Stage:
 
 
 def play(stage: Stage, session: int) -> None:
-    """One client: it writes its transcript and fires Stop after each turn; some transcripts stay behind."""
+    """One session: Claude Code writes the transcript and fires Stop after each turn.
+
+    Session 0 writes each turn late: its Stop event fires first, and the next turn's event catches up.
+    """
     for turn in range(TURNS):
-        if session == 0:  # this client's transcript never appears: the events alone must do
-            asked = {**stage.event(session, turn), "prompt": text(session, turn)[0]}
-            stage.hook("prompt_submit", asked)
-        else:
-            with stage.transcript(session).open("a") as file:
-                file.write(entries(session, turn))
-        stage.hook("stop", stage.stopped(session, turn))
+        if session == 0:
+            stage.hook("stop", stage.stopped(session, turn))
+        with stage.transcript(session).open("a") as file:
+            file.write(entries(session, turn))
+        if session:
+            stage.hook("stop", stage.stopped(session, turn))
+    stage.hook("session_end", {**stage.event(session, TURNS - 1), "reason": "other"})
 
 
 def kill_workers(stage: Stage, done: threading.Event, killed: list[int]) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memkit.capture.capture import Capture
-from memkit.capture.outcome import CaptureOutcome
+from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.forget.erasing import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
@@ -42,7 +41,7 @@ class Remembered:
         """Import the transcript and index."""
         with index_lock(self.stage.home, 5):
             capture = Capture(self.stage.home, self.settings)
-            captured = capture.import_file(self.stage.transcript, lambda turn: self.stage.project)
+            captured = capture.import_file(self.stage.transcript, self.stage.project)
             self.sync()
         return captured
 

@@ -57,7 +57,7 @@ class Audited:
         self.stage.write(lines)
         with index_lock(self.stage.home, 5):
             capture = Capture(self.stage.home, self.settings)
-            capture.import_file(self.stage.transcript, lambda turn: self.stage.project)
+            capture.import_file(self.stage.transcript, self.stage.project)
             sync.sync_project(self.stage.project, self.stage.home, self.settings)
 
     def add_pattern(self) -> None:
@@ -97,7 +97,7 @@ def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
         audited.stage.transcript.write_bytes(recorded.read_bytes())
         with index_lock(audited.stage.home, 5):
             capture = Capture(audited.stage.home, audited.settings)
-            capture.import_file(audited.stage.transcript, lambda turn: audited.stage.project)
+            capture.import_file(audited.stage.transcript, audited.stage.project)
     with index_lock(audited.stage.home, 5):
         sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
     report = audited.search()
@@ -134,9 +134,8 @@ def test_no_file_holds_it_after_a_fix(audited: Audited) -> None:
         name = spool.put(home, event)
         Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
-    capture = Capture(home, Settings())
-    record = audited.stage.record("UserPromptSubmit", prompt=f"my {WORD}", prompt_id=prompt_id(9))
-    capture.handle(record, record["time"])
+    state = Path(home.sessions, "old.json")
+    state.write_text(json.dumps({"id": "old", "prompts": {"p": f"my {WORD}"}}))
     Path(home.sessions, "damaged.json").write_text(f"{{{WORD}")
     Path(home.log).mkdir()
     Path(home.log, "hooks.log").write_text(json.dumps({"error": f"no {WORD}"}) + "\n")

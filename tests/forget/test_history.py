@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memkit.capture.capture import Capture
-from memkit.capture.history import TypedPrompt
+from memkit.claude_code.history import TypedPrompt
 from memkit.claude_code.transcript import parse_time
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from tests.forget.remembered import WORD, Remembered
@@ -21,7 +21,7 @@ def test_a_prompt_of_a_forgotten_minute_stays_out(remembered: Remembered) -> Non
     words = [f"Where is the {WORD}?", "Where is the celery?"]
     turns = [TypedPrompt(text, time, root, "").turn for text, time in zip(words, times, strict=True)]
     capture = Capture(remembered.stage.home, remembered.settings)
-    captured = capture.import_turns(turns, lambda turn: remembered.stage.project)
+    captured = capture.import_turns(turns, remembered.stage.project)
     assert (captured.turns, captured.left_out) == (1, 1)
     assert remembered.holders() == []
     assert remembered.holders("celery") != []

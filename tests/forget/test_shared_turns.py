@@ -48,7 +48,7 @@ class Shared:
         with index_lock(self.home, 5):
             capture = Capture(self.home, self.remembered.settings)
             transcript = self.remembered.stage.transcript
-            return capture.import_file(transcript, lambda turn: project, root=project.root).written
+            return capture.import_file(transcript, project).written
 
     def files(self, project: Project) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(Path(project.memory).glob("*.md"))}

@@ -176,32 +176,8 @@ def test_that_memkit_is_off_is_said_once_in_each_project(stage: Stage) -> None:
     assert "off" in stage.run("session_start", {**event, "cwd": str(other)}).json["systemMessage"]
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize("pattern", ["{root}/project", "{root}/p*", "./sub", "sub"])
-def test_nothing_happens_where_it_is_excluded(stage: Stage, script: str, pattern: str) -> None:
-    stage.remember("2026-01-01", "the answer", is_own=False)
-    publish(stage, f"[capture]\nexclude = [{pattern.format(root=stage.root)!r}]\n")
-    before = sorted(stage.home.rglob("*"))
-    (stage.project / ".git").mkdir()
-    (stage.project / "sub").mkdir()
-    event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
-    event["cwd"] = str(stage.project / "sub")
-    environment = {"CLAUDE_PROJECT_DIR": str(stage.project)}
-    assert stage.run(script, event, environment=environment).json == {}
-    assert sorted(stage.home.rglob("*")) == before
-    assert stage.started == []
-
-
-def test_ones_own_patterns_hold_in_the_spool(stage: Stage) -> None:
-    publish(stage, "[capture]\nredact = ['zq[a-z]+zq']\n")
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="the zqhorseradishzq", prompt_id="p"))
-    stage.run("stop", stage.event("Stop", last_assistant_message="a zqhorseradishzq", prompt_id="p"))
-    told = [record.get("prompt") or record.get("message") for record in stage.spooled()]
-    assert told == ["the [redacted:custom]", "a [redacted:custom]"]
-
-
 def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) -> None:
-    event = stage.event("Stop", prompt_id="p1", last_assistant_message="Done: 7443.", extra=1)
+    event = stage.event("Stop", prompt_id="p1", last_assistant_message="Done: 7443.", extra="more")
     assert stage.run("stop", event).json == {}
     (record,) = stage.spooled()
     assert record["schema"] == 1
@@ -210,25 +186,12 @@ def test_stop_spools_what_matters_privately_and_starts_a_worker(stage: Stage) ->
     assert record["prompt_id"] == "p1"
     assert record["transcript"] == event["transcript_path"]
     assert record["project"] == record["cwd"] == str(stage.project)
-    assert record["message"] == "Done: 7443."
     assert abs(record["time"] - time.time()) < 60
     for path in (stage.home / "spool").rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     assert stat.S_IMODE(stage.home.stat().st_mode) == 0o700
     _wait_for(lambda: stage.started)
     assert stage.started[0].endswith("bin/memkit work")
-
-
-def test_no_secret_reaches_the_spool(stage: Stage) -> None:
-    key = "sk-ant-" + "api03-" + "Zx9" * 12
-    stage.run("stop", stage.event("Stop", last_assistant_message=f"the key is {key}"))
-    stage.run(
-        "prompt_submit", stage.event("UserPromptSubmit", prompt=f"use {key} <private>x</private>")
-    )
-    everything = b"".join(p.read_bytes() for p in stage.home.rglob("*") if p.is_file())
-    assert key.encode() not in everything
-    assert b"[redacted:anthropic-key]" in everything
-    assert b"[redacted:private]" in everything
 
 
 def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
@@ -243,29 +206,25 @@ def test_no_second_worker_while_one_holds_the_lock(stage: Stage) -> None:
     assert len(stage.spooled()) == 2
 
 
-def test_a_skipped_prompt_is_written_nowhere(stage: Stage) -> None:
-    for prompt in ("#skip my plan", "my plan #skip", "my\n#skip: plan"):
-        stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt=prompt, prompt_id="p1"))
-    assert [record["prompt"] for record in stage.spooled()] == ["#skip"] * 3
-    assert not any(b"plan" in path.read_bytes() for path in stage.home.rglob("*") if path.is_file())
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="use #skipping"))
-    assert stage.spooled()[-1]["prompt"] == "use #skipping"
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_conversation_text_is_written_anywhere(stage: Stage, script: str) -> None:
+    stage.remember("2026-01-05", "earlier")
+    texts = {"prompt": "zqhorseradish", "last_assistant_message": "zqhorseradish", "custom_instructions": "zqhorseradish"}
+    answer = stage.run(script, stage.event(SCRIPTS[script], prompt_id="p1", trigger="auto", **texts))
+    assert b"zqhorseradish" not in answer.stdout
+    assert not any(b"zqhorseradish" in path.read_bytes() for path in stage.root.rglob("*") if path.is_file())
 
 
-def test_what_the_client_itself_prompts_is_passed_over(stage: Stage) -> None:
+def test_a_prompt_is_no_event(stage: Stage) -> None:
+    assert stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="hi")).json == {}
+    assert stage.spooled() == []
+    assert stage.started == []
+
+
+def test_a_prompt_that_claude_code_wrote_gets_no_hint(stage: Stage) -> None:
     stage.remember("2026-01-05", "earlier")
     event = stage.event("UserPromptSubmit", prompt="<task-notification>\n<task-id>1</task-id>")
     assert stage.run("prompt_submit", event).json == {}
-    assert stage.spooled() == []
-
-
-def test_a_prompt_alone_is_no_work(stage: Stage) -> None:
-    assert stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="hi")).json == {}
-    assert [record["prompt"] for record in stage.spooled()] == ["hi"]
-    from memkit.ipc import spool
-    from memkit.paths import Home
-
-    assert not spool.has_work(Home(str(stage.home)))
 
 
 def test_session_start_without_memory_is_one_short_line(stage: Stage) -> None:
@@ -293,11 +252,10 @@ def test_session_start_keeps_to_the_set_length(stage: Stage) -> None:
     assert 300 < len(stage.run("session_start", stage.event("SessionStart")).context) <= 700
     publish(stage, "[recall]\nsession_characters = 0\n")
     assert stage.run("session_start", stage.event("SessionStart")).json == {}
-    write_settings(stage, "{damaged")
-    assert stage.run("session_start", stage.event("SessionStart")).json == {}
-    (stage.home / "run" / "hooks.json").unlink()
-    assert len(stage.run("session_start", stage.event("SessionStart")).context) <= 2000
-    assert "settings" in stage.errors()
+    for damaged in ("{damaged", "[]", '{"session_characters": "0", "inject": 5}'):
+        (stage.home / "run" / "hooks.json").write_text(damaged)
+        assert 700 < len(stage.run("session_start", stage.event("SessionStart")).context) <= 2000
+    assert stage.errors() == ""
 
 
 def test_the_prompt_hint_comes_with_the_second_day(stage: Stage) -> None:
@@ -359,7 +317,7 @@ def test_hooks_need_nothing_but_the_standard_library(stage: Stage) -> None:
         )
         assert isinstance(json.loads(done.stdout), dict)
     assert stage.errors() == ""
-    assert len(stage.spooled()) == len(SCRIPTS) - 1  # a skill's use is nothing to remember
+    assert len(stage.spooled()) == len(SCRIPTS) - 2  # not for prompts and commands
 
 
 def _wait_for(condition: object) -> None:
@@ -395,70 +353,3 @@ def test_a_python_that_is_too_old_says_so_once(stage: Stage) -> None:
     assert "Python 3.6.9" in said
     assert "3.9 or newer" in said
     assert run("session_start") == {}
-
-
-WITHOUT_TOML = """
-import runpy, sys
-sys.modules["tomllib"] = None
-runpy.run_path({script!r}, run_name="__main__")
-"""
-
-
-def run_without_toml(stage: Stage, script: str, event: dict[str, Any]) -> dict[str, Any]:
-    """As Python 3.9 and 3.10 run a hook."""
-    code = WITHOUT_TOML.format(script=str(REPOSITORY / "hooks" / f"{script}.py"))
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", code],
-        input=json.dumps(event).encode(),
-        capture_output=True,
-        env=stage.environment,
-        cwd=stage.project,
-        check=True,
-    )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python has no reader of TOML")
-@pytest.mark.parametrize("start", ["", "\ufeff"], ids=["plain", "byte order mark"])
-def test_a_settings_file_rules_hooks_at_once(stage: Stage, start: str) -> None:
-    write_settings(stage, f"{start}[capture]\nredact = ['zebra[0-9]+']\n")
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="use zebra7443"))
-    assert [record["prompt"] for record in stage.spooled()] == ["use [redacted:custom]"]
-    write_settings(stage, f"{start}[capture]\nexclude = [{str(stage.project)!r}]\n")
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="more"))
-    assert len(stage.spooled()) == 1
-
-
-def test_text_waits_for_settings_that_a_hook_cannot_read(stage: Stage) -> None:
-    """The event is kept, so the worker reads the transcript by the settings then in force."""
-    from memkit.paths import Home
-    from memkit.settings import load
-
-    write_settings(stage, "[capture]\nexclude = ['/secret']\nredact = ['zebra[0-9]+']\n")
-    prompt = stage.event("UserPromptSubmit", prompt="use zebra7443", prompt_id="p1")
-    answer = stage.event("Stop", last_assistant_message="zebra7443 it is", prompt_id="p1")
-    assert run_without_toml(stage, "prompt_submit", prompt) == {}
-    assert run_without_toml(stage, "stop", answer) == {}
-    assert [record["event"] for record in stage.spooled()] == ["UserPromptSubmit", "Stop"]
-    assert not any(b"zebra7" in p.read_bytes() for p in stage.home.rglob("*") if p.is_file())
-    assert "settings" not in stage.errors()
-
-    load.publish_hook_settings(Home(str(stage.home)))
-    run_without_toml(stage, "stop", answer)
-    assert stage.spooled()[-1]["message"] == "[redacted:custom] it is"
-    os.utime(stage.home / "config.toml", ns=(1, 1))
-    run_without_toml(stage, "stop", answer)
-    assert "message" not in stage.spooled()[-1]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[capture", "capture = 1", "[capture]\nredact = 'x'", "[capture]\nredact = [1]", "[recall]\ninject = 1",
-     "[capture]\nredact = ['(']"],
-)  # fmt: skip
-def test_no_text_is_written_while_the_settings_are_wrong(stage: Stage, text: str) -> None:
-    write_settings(stage, text)
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="the secret plan"))
-    stage.run("prompt_submit", stage.event("UserPromptSubmit", prompt="#skip more"))
-    assert ["prompt" in record for record in stage.spooled()] == [False, True]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.hook.git import normalise_remote, remote_of, run_git
 from memkit.hook.project import Project
 from memkit.index.catalog import identity
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from memkit.projects.git import normalize_remote, remote_of, run_git
 
 
 @pytest.fixture
@@ -200,21 +200,21 @@ def test_git_runs_no_program_that_a_repository_names(
     ],
 )
 def test_spellings_of_one_remote(url: str) -> None:
-    assert normalise_remote(url) == "example.com/Team/app"
+    assert normalize_remote(url) == "example.com/Team/app"
 
 
 def test_remotes_that_are_directories() -> None:
-    assert normalise_remote("/srv/git/app.git") == "/srv/git/app"
-    assert normalise_remote("../app/") == "../app"
-    assert normalise_remote("file:///srv/git/app.git") == normalise_remote("file:///srv/git/app")
-    assert normalise_remote("C:\\repos\\app") == "C:\\repos\\app"
+    assert normalize_remote("/srv/git/app.git") == "/srv/git/app"
+    assert normalize_remote("../app/") == "../app"
+    assert normalize_remote("file:///srv/git/app.git") == normalize_remote("file:///srv/git/app")
+    assert normalize_remote("C:\\repos\\app") == "C:\\repos\\app"
 
 
 @given(st.text())
 def test_any_text_can_be_a_remote(url: str) -> None:
-    name = normalise_remote(url)
+    name = normalize_remote(url)
     assert not name.endswith("/")
-    assert normalise_remote(f" {url}\n") == name
+    assert normalize_remote(f" {url}\n") == name
 
 
 REMOTE = "git@example.com:team/app.git"
@@ -314,16 +314,16 @@ def test_the_memory_of_a_project_that_is_gone(root: Path, home: Home) -> None:
 
 def test_marks_of_projects_to_index(home: Home) -> None:
     assert unindexed.roots(home) == []
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)
     roots = ["/b", "/a", "/ünï\udcff"]
     for name in [*roots, "/a"]:
         unindexed.mark(home, name)
     assert unindexed.roots(home) == sorted(roots)
     for name in roots:
-        assert unindexed.exists(home)
+        assert unindexed.names(home)
         unindexed.clear(home, name)
         unindexed.clear(home, name)
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)
 
 
 def test_what_a_killed_process_left_is_no_mark(home: Home) -> None:
@@ -331,9 +331,9 @@ def test_what_a_killed_process_left_is_no_mark(home: Home) -> None:
     unindexed.clear(home, "/a")
     directory = Path(home.run, "unindexed")
     (directory / ".half.tmp").write_text("{")
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)
     for number, damage in enumerate(("", "[]", "{}", '{"root": 5}', "\xff")):
         (directory / f"{number}.json").write_text(damage, encoding="latin-1")
-    assert unindexed.exists(home)
+    assert unindexed.names(home)
     assert unindexed.roots(home) == []
-    assert not unindexed.exists(home)
+    assert not unindexed.names(home)

@@ -179,7 +179,6 @@ def test_a_worker_is_patient_by_its_own_clock(
         project=hooks.home.root,
         cwd=hooks.home.root,
         transcript=str(transcript),
-        message="The answer.",
     )
     looks = []
     monotonic = [0.0]

@@ -184,16 +184,27 @@ def test_events_and_folders_are_private(home: Home) -> None:
         assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_prompt_alone_is_no_work(home: Home) -> None:
-    assert not spool.has_work(home)
-    spool.put(home, {"event": spool.PROMPT_EVENT})
-    assert not spool.has_work(home)
-    assert len(spool.waiting(home)) == 1
-    spool.put(home, {"event": "Stop"})
-    assert spool.has_work(home)
-    for name in spool.waiting(home):
-        spool.claim(home, name, 0.0)
-    assert spool.has_work(home)  # what a killed worker left
+def test_work_is_what_waits_and_what_a_killed_worker_left(home: Home) -> None:
+    assert spool.work(home) == []
+    names = [spool.put(home, {"event": "Stop"}) for _ in range(2)]
+    assert spool.work(home) == names
+    spool.claim(home, names[1], 0.0)
+    assert spool.work(home) == names
+
+
+def test_text_of_an_older_memkit_is_dropped(home: Home) -> None:
+    for text in ({"prompt": "radish"}, {"message": "radish"}, {}):
+        spool.put(home, {"event": "Stop", "number": 1, **text})
+    spool.give_up(home, take_first(home), "no")
+    spool.drop_text(home)
+    assert [number for _, number in stored(home)] == [1, 1, 1]
+    assert not any("radish" in path.read_text() for path in Path(home.spool).rglob("*.json"))
+
+
+def take_first(home: Home) -> spool.Item:
+    item = spool.claim(home, spool.waiting(home)[0], 0.0)
+    assert item is not None
+    return item
 
 
 def test_any_event_name_is_a_file_name(home: Home) -> None:

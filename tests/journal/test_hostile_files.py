@@ -149,7 +149,7 @@ def test_a_pipe_stops_nobody(stage: Stage, name: str) -> None:
 
 def test_a_pipe_for_a_transcript_or_for_git_stops_nobody(stage: Stage) -> None:
     os.mkfifo(stage.transcript)
-    stage.handle("Stop", prompt_id=prompt_id(1), message="7443.", late=True)
+    stage.handle("Stop", prompt_id=prompt_id(1), late=True)
     os.mkfifo(os.path.join(stage.project.root, ".git"))
     assert worktree_root(stage.project.root) == stage.project.root
 

@@ -11,13 +11,13 @@ from memkit.doctor.finding import open_subject
 from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export.days import Days
-from memkit.hook.git import EXCLUDED, is_ignored, remote_of
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.journal.facts import FactChange
 from memkit.journal.journal import Journal
 from memkit.journal.note import Note
 from memkit.maintenance.merge import merge
+from memkit.projects.git import EXCLUDED, is_ignored, remote_of
 from memkit.stats.totals import gather
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
@@ -246,7 +246,7 @@ def test_git_that_does_not_answer_is_asked_once_and_believed_nothing(stage: Stag
     (programs / "git").chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-        patch.setattr("memkit.hook.git.GIT_SECONDS", 0.2)
+        patch.setattr("memkit.projects.git.GIT_SECONDS", 0.2)
         assert not is_ignored(root, str(Path(stage.project.memory, "a.md")))
         assert not is_ignored(root, str(Path(stage.project.memory, "b.md")))
         assert remote_of(root) is None

@@ -22,7 +22,7 @@ from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactF
 from memkit.journal.journal import Journal
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
-from memkit.projects.registry_changes import changing
+from memkit.projects.registry import changing
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.places import REPOSITORY
@@ -165,7 +165,7 @@ def test_what_is_kept_elsewhere_follows(stage: Stage) -> None:
     ]
     # The turn goes on, and does so in its new place.
     before = stage.journal
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert stage.journal == before
     assert take_over(stage, other) == Merged()
 
@@ -292,5 +292,5 @@ def test_a_project_that_moved_keeps_its_added_paths_and_what_it_forgot(stage: St
     with changing(stage.home) as registry:
         registry.move(old, stage.project.root)
     assert added_paths(stage.home, stage.project) == ["/notes"]
-    captured = Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    captured = Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert (captured.turns, captured.left_out) == (0, 1)

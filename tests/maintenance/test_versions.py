@@ -16,15 +16,14 @@ import memkit
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture
-from memkit.capture.import_record import ImportRecord
+from memkit.capture.importer import ImportRecord
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.files import Source
 from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFileError
 from memkit.hook import notices
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry, path_of
+from memkit.hook.project import Project, Registry, registry_path
 from memkit.index import open_snapshot
 from memkit.index.catalog import identity
 from memkit.index.memory_files import added_paths, change_paths
@@ -33,10 +32,11 @@ from memkit.journal.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
-from memkit.projects.registry_changes import changing
+from memkit.projects.registry import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
 from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load
+from tests.builders import Lines
 from tests.fixtures.homes.make import HERE, ROOT, SESSION, TURN, WHEN, make
 from tests.memory import make_memory
 
@@ -65,9 +65,9 @@ def test_the_state_of_a_session(home: Home, caplog: pytest.LogCaptureFixture) ->
     assert "update memkit" in caplog.text
     project = str(Path(home.root).parent)
     record = {"event": "Stop", "session": "s", "transcript": f"{project}/s.jsonl", "project": project,
-              "cwd": project, "time": time.time(), "message": "No."}  # fmt: skip
+              "cwd": project, "time": time.time()}  # fmt: skip
     with pytest.raises(NewerFileError):  # so the event waits, and is kept when it was tried in vain
-        Capture(home, Settings()).handle(record, time.time())
+        Capture(home, Settings()).handle(record, Project(project), time.time())
     assert sessions.path("s").read_bytes() == planted
 
 
@@ -246,10 +246,11 @@ def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
     tombstones = Tombstones(home)
     tombstones.begin(Forgotten(turns=frozenset({TURN})))
     planted = newer(tombstones.path)
-    record = {"event": "Stop", "session": "s", "transcript": "", "project": str(tmp_path), "cwd": str(tmp_path),
-              "time": time.time(), "message": "No.", "prompt_id": "p"}  # fmt: skip
+    transcript = Lines().prompt("Which port?", "p").answer("7443.").write(tmp_path)
+    record = {"event": "Stop", "session": "s", "transcript": str(transcript), "project": str(tmp_path), "cwd": str(tmp_path),
+              "time": time.time(), "prompt_id": "p"}  # fmt: skip
     for act in (tombstones.forgotten, tombstones.finish, lambda: tombstones.begin(Forgotten()),
-                lambda: Capture(home, Settings()).handle(record, time.time() + 60)):  # fmt: skip
+                lambda: Capture(home, Settings()).handle(record, Project(str(tmp_path)), time.time() + 60)):  # fmt: skip
         with pytest.raises(NewerFileError, match=r"written by a newer memkit .*; update memkit$"):
             act()
     assert tombstones.path.read_bytes() == planted
@@ -258,7 +259,7 @@ def test_what_was_forgotten(home: Home, tmp_path: Path) -> None:
 def test_the_registry_of_projects(home: Home) -> None:
     with changing(home) as registry:
         registry.names["/r"] = "R"
-    path = Path(path_of(home))
+    path = Path(registry_path(home))
     planted = newer(path)
     read = Registry.read(home)
     assert read.names == {}

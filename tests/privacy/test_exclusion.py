@@ -111,7 +111,7 @@ def test_calls_on_excluded_files_keep_neither_input_nor_result(
     lines.result("t2", "all is built", cwd=root).answer("Seen.", cwd=root)
     stage.write(lines)
     capture = Capture(stage.home, settings("vault/", "*.pem"))
-    capture.import_file(stage.transcript, lambda turn: stage.project)
+    capture.import_file(stage.transcript, stage.project)
     text = everything(stage)
     assert WORD not in text
     assert "[excluded]" in text
@@ -126,11 +126,11 @@ def test_a_session_held_in_an_excluded_place_is_not_captured(stage: Stage, patte
     os.mkdir(work)
     stage.write(Lines().prompt(f"The {WORD}?", prompt_id(1), cwd=work).answer(f"A {WORD}.", cwd=work))
     capture = Capture(stage.home, settings(os.path.normpath(pattern.format(root=root))))
-    captured = capture.import_file(stage.transcript, lambda turn: stage.project)
+    captured = capture.import_file(stage.transcript, stage.project)
     assert (captured.turns, captured.left_out) == (0, 1)
-    for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
-        record = stage.record(event, cwd=work, prompt=WORD, message=f"A {WORD}.", prompt_id=prompt_id(1))
-        capture.handle(record, record["time"] + 60)
+    for event in ("SessionStart", "Stop", "SessionEnd"):
+        record = stage.record(event, cwd=work, prompt_id=prompt_id(1))
+        capture.handle(record, stage.project, record["time"] + 60)
     assert WORD not in everything(stage)
     assert stage.days == []
 
@@ -148,8 +148,8 @@ def test_what_is_said_while_memkit_is_off_stays_out_for_good(stage: Stage) -> No
     assert not stage.project.is_off
     stage.write(lines)
     for _ in range(2):
-        stage.handle("Stop", late=True, prompt_id=prompt_id(3), message="After.")
-        Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+        stage.handle("Stop", late=True, prompt_id=prompt_id(3))
+        Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert [title for title, _ in stage.turns] == ["Before?", "After?"]
     assert WORD not in everything(stage)
 
@@ -157,11 +157,11 @@ def test_what_is_said_while_memkit_is_off_stays_out_for_good(stage: Stage) -> No
 def test_an_import_leaves_out_a_project_that_is_off(stage: Stage) -> None:
     stage.project.switch_off(0.0)
     stage.write(Lines().prompt(f"The {WORD}?", prompt_id(1)).answer(f"A {WORD}."))
-    captured = Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    captured = Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert (captured.turns, captured.left_out) == (0, 1)
     assert WORD not in everything(stage)
     stage.project.switch_on(1.0)
-    assert Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project).turns == 1
+    assert Capture(stage.home, Settings()).import_file(stage.transcript, stage.project).turns == 1
 
 
 def test_the_times_of_another_version_or_a_person_do_no_harm(tmp_path: Path) -> None:

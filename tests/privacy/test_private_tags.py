@@ -36,7 +36,7 @@ def kept(stage: Stage) -> str:
 
 def captured(stage: Stage, lines: Lines) -> str:
     stage.write(lines)
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     return kept(stage)
 
 
@@ -78,14 +78,6 @@ def test_a_tool_result_cannot_erase_what_claude_did(stage: Stage) -> None:
     assert "rm -rf build" in text
     assert "see <private> in this README" in text
     assert "so far" in text
-
-
-def test_the_hook_spools_nothing_of_an_unclosed_part(stage: Stage) -> None:
-    from memkit.hook.events import spool_event
-
-    data = {"session_id": "s", "prompt": f"hello <private > {WORD}", "prompt_id": prompt_id(1), "cwd": stage.project.root}
-    record = spool_event(stage.home, "UserPromptSubmit", data, stage.project)
-    assert record["prompt"] == "#skip"
 
 
 def test_the_original_transcript_shows_nothing_of_such_a_turn(tmp_path: Path) -> None:

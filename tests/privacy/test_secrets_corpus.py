@@ -83,7 +83,7 @@ def test_no_colored_token_reaches_a_file(stage: Stage) -> None:
     colored = f"\x1b[32m{TOKEN[:9]}\x1b[0m\x1b[1m{TOKEN[9:]}\x1b[0m\nlast line {TOKEN[:4]}\u200b{TOKEN[4:]}"
     lines = Lines().prompt(f"Look: \x1b[31m{TOKEN}", prompt_id(1)).call(f"mcp__{TOKEN}", "a", command=f"echo {colored}")
     stage.write(lines.result("a", colored).answer(f"It is \x1b[1m{TOKEN[:20]}\x00{TOKEN[20:]}."))
-    Capture(stage.home, Settings()).import_file(stage.transcript, stage.own_project)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     archive = Archive(stage.home)
     kept = stage.journal + str([archive.turns(session) for session in archive.sessions()])
     assert "a1B2" not in kept

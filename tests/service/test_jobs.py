@@ -15,6 +15,7 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.errors import NotFoundError
+from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.service import jobs
 from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
@@ -174,7 +175,7 @@ def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
         path = told.write(tmp_path)
         record = {"event": "Stop", "session": name, "transcript": str(path), "project": root}
         record |= {"cwd": root, "prompt_id": f"p-{name}", "message": f"It is {name}."}
-        capture.handle({**record, "time": old}, old)
+        capture.handle({**record, "time": old}, Project(root), old)
         os.utime(sessions.path(name), (old, old))
         if name != "there":
             path.unlink()
@@ -193,6 +194,6 @@ def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
     # The session comes back, and is read from its start: each turn is there once, as it was.
     path = lines["gone"].write(tmp_path)
     record = {"event": "SessionEnd", "session": "gone", "transcript": str(path), "project": root}
-    Capture(home, memory.settings).handle({**record, "cwd": root, "time": old}, time.time())
+    Capture(home, memory.settings).handle({**record, "cwd": root, "time": old}, Project(root), time.time())
     after = {path: path.read_text() for path in Path(memory.project.memory).glob("*.md")}
     assert after == before

@@ -14,9 +14,10 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.index import index_lock
-from memkit.ipc import client, launch, spool
+from memkit.ipc import client, launch
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
+from tests.builders import spool_turn
 from tests.memory import CountingEmbedder, day, make_memory, real_embedder
 from tests.service.running import RunningService, wait_until
 
@@ -126,16 +127,9 @@ def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> 
 
     def live(first: int, turns: int) -> None:
         for number in range(first, first + turns):
-            record = {
-                "event": "Stop",
-                "time": 1e9 + number,
-                "project": memory.project.root,
-                "cwd": memory.project.root,
-                "session": "5e55ffff",
-                "prompt_id": f"p{number}",
-                "message": f"The beast {word(number)} is new.",
-            }
-            spool.put(memory.home, record)
+            said = f"The beast {word(number)} is new."
+            name = f"p{number}"
+            spool_turn(memory.home, memory.project.root, said, session="5e55ffff", prompt_id=name, time=1e9 + number)
             memory.write(NOTES, f"# Notes\n\nThe newest beast is {number}.\n")
             assert not launch.hand_over(memory.home, with_service=True)
             service.ask("work", wait=True)
@@ -201,8 +195,7 @@ def test_an_event_without_a_notification_is_captured(service: RunningService) ->
     service.start()
     wait_until(lambda: not service.status().get("queue"), "its first look into the spool")
     ask(service, 0)
-    turn = {"event": "Stop", "session": "5e55dddd", "project": root, "cwd": root, "time": 1e9}
-    spool.put(home, {**turn, "prompt_id": "p1", "message": "Nobody told of the aardvark."})
+    spool_turn(home, root, "Nobody mentioned the aardvark.", session="5e55dddd")
     wait_until(lambda: not launch.work_waits(home), "it to be taken in")
 
 

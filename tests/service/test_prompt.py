@@ -63,6 +63,25 @@ def test_no_pointers_for_an_unrelated_prompt(service: RunningService) -> None:
     assert "Earlier work" not in submit(service, "write a poem about the moon")
 
 
+@pytest.mark.parametrize("prompt", [f"{PROMPT} #skip", f"<private>{PROMPT}", f"<private>{PROMPT}</private> and the moon please"])
+def test_a_private_prompt_is_not_looked_up(service: RunningService, prompt: str) -> None:
+    warmed(service)
+    reply = service.ask("pointers", session="5e55ffff", prompt=prompt)
+    assert (reply["text"], reply["ids"]) == ("", [])
+
+
+def test_an_excluded_place_gets_no_pointers(service: RunningService) -> None:
+    warmed(service)
+    root = service.memory.project.root
+    assert service.memkit("config", "set", "capture.exclude", json.dumps([f"{root}/secret"])).returncode == 0
+
+    def pointers(directory: str) -> str:
+        return str(service.ask("pointers", session="5e55ffff", prompt=PROMPT, directory=directory)["text"])
+
+    wait_until(lambda: pointers(root), "the project to be opened with these settings")
+    assert pointers(f"{root}/secret") == ""
+
+
 @pytest.mark.parametrize("state", ["hangs", "gone"])
 def test_the_prompt_does_not_wait_for_a_dead_or_hung_service(service: RunningService, state: str) -> None:
     warmed(service)

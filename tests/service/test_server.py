@@ -13,6 +13,7 @@ import pytest
 
 from memkit.ipc import launch
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
+from tests.builders import spool_turn
 from tests.memory import Memory
 from tests.service.running import RunningService, wait_until
 
@@ -88,12 +89,9 @@ def test_an_edit_is_found(service: RunningService) -> None:
 
 
 def test_events_are_captured(service: RunningService) -> None:
-    from memkit.ipc import spool
 
     home, root = service.memory.home, service.memory.project.root
-    turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
-    spool.put(home, {**turn, "event": "UserPromptSubmit", "prompt": "What eats a zebra?"})
-    spool.put(home, {**turn, "event": "Stop", "message": "The lion, most of the time."})
+    spool_turn(home, root, "The lion, most of the time.")
     assert launch.hand_over(home, with_service=True) is False  # told, not started
     wait_until(lambda: not launch.work_waits(home), "the events to be taken in")
     assert "The lion" in service.found("zebra")[0]

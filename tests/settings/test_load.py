@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
-from memkit.files import file_version
 from memkit.hook.project import Project
 from memkit.index import read_files
 from memkit.paths import Home
@@ -486,7 +485,7 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
     settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
-    wanted = {"source": file_version(home.config_file), "session_characters": 10, "inject": "off", "service": True, "redact": [], "redact_financial": False, "exclude": []}
+    wanted = {"session_characters": 10, "inject": "off", "service": True}
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
@@ -495,13 +494,12 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
 
 
 def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_own(home, "[capture]\nredact = [\"mine\"]\n")
-    monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "[]")
-    monkeypatch.setenv("MEMKIT_CAPTURE_EXCLUDE", "/")
+    write_own(home, "[recall]\nsession_characters = 10\n")
+    monkeypatch.setenv("MEMKIT_RECALL_SESSION_CHARACTERS", "20")
     monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
     settings_file.publish_hook_settings(home)
     published = json.loads(Path(home.hook_settings).read_bytes())
-    assert (published["redact"], published["exclude"], published["inject"]) == (["mine"], [], "pointers")
+    assert (published["session_characters"], published["inject"]) == (10, "pointers")
 
 
 def test_a_byte_order_mark_is_skipped(home: Home) -> None:

@@ -286,12 +286,12 @@ def test_an_unfinished_turn_waits_for_its_answer(stage: SummaryStage) -> None:
     LiveSessions(stage.home).begin(SESSION, stage.project.root, os.getpid())
     sessions = Sessions(stage.home)
     state = sessions.load(SESSION)
-    state.remember_prompt("p1", "Long work")
+    state.under_way = "p1"
     sessions.save(state)
     turn, archived = stage.turn(0, "Long work", "I begin.", session=SESSION)
     stage.add({SESSION: [(turn, replace(archived, prompt_id="p1"))]})
     assert stage.run(5 * HOURS).calls == 0
     assert stage.run(30 * HOURS).calls == 0  # at midnight neither
-    state.prompts.clear()  # the client said that it has ended
+    state.under_way = ""  # it has ended
     sessions.save(state)
     assert stage.run(31 * HOURS).segments == 1

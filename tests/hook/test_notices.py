@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memkit.hook.import_offer import import_offer
+from memkit.hook.notices import import_notice
 from memkit.paths import Home
 from tests.hook.conftest import Stage
 
@@ -28,7 +28,7 @@ def folder(stage: Stage) -> Path:
 
 
 def test_it_is_said_once(stage: Stage, folder: Path) -> None:
-    said = "memkit: 3 earlier sessions of this project are not in its memory; `memkit import` brings them in."
+    said = "memkit: 3 earlier sessions of this project are not in its memory; `memkit import` adds them."
     assert start(stage, folder)["systemMessage"] == said
     (folder / "d.jsonl").write_text("{}\n")
     assert "systemMessage" not in start(stage, folder)
@@ -62,7 +62,7 @@ def test_a_new_project_has_nothing_to_offer(stage: Stage, folder: Path) -> None:
     "transcript", ["", "own.jsonl", "/own.jsonl", "/a/../own.jsonl", "/a/b c/own.jsonl"]
 )
 def test_no_name_of_ours_is_made_of_any_path(tmp_path: Path, transcript: str) -> None:
-    assert import_offer(Home(str(tmp_path / "home")), transcript) is None
+    assert import_notice(Home(str(tmp_path / "home")), transcript) is None
     assert not (tmp_path / "home").exists()
 
 

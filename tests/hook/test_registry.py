@@ -10,11 +10,10 @@ import pytest
 
 from memkit.errors import MemkitError
 from memkit.hook import project as project_module
-from memkit.hook.project import Project
-from memkit.hook.registry import VERSION, Registry, path_of
+from memkit.hook.project import REGISTRY_VERSION, Project, Registry, registry_path
 from memkit.index.catalog import identity
 from memkit.paths import Home
-from memkit.projects.registry_changes import changing
+from memkit.projects.registry import changing
 from tests.hook.test_project import REMOTE, found, git, repository
 
 # A clean start: no file of the user's own git configuration decides.
@@ -227,25 +226,25 @@ def test_a_bare_place_can_be_linked(root: Path, user: Path, home: Home) -> None:
 def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str) -> None:
     one = repository(root / "one")
     os.makedirs(home.projects)
-    Path(path_of(home)).write_text(content)
+    Path(registry_path(home)).write_text(content)
     assert remembered(one, home) == str(one)
     assert "delete it" in Registry.read(home).problem
     with pytest.raises(MemkitError, match="delete it"), changing(home):
         pass
-    assert Path(path_of(home)).read_text() == content
+    assert Path(registry_path(home)).read_text() == content
 
 
 def test_a_newer_registry_is_not_overwritten(root: Path, home: Home) -> None:
     os.makedirs(home.projects)
-    content = json.dumps({"version": VERSION + 1, "links": {}})
-    Path(path_of(home)).write_text(content)
+    content = json.dumps({"version": REGISTRY_VERSION + 1, "links": {}})
+    Path(registry_path(home)).write_text(content)
     with pytest.raises(MemkitError, match="update memkit"), changing(home):
         pass
     first = repository(root / "first", REMOTE)
     name = identity(Project(str(first)), home)
     first.rename(root / "second")
     assert identity(Project(str(root / "second")), home) == name
-    assert Path(path_of(home)).read_text() == content
+    assert Path(registry_path(home)).read_text() == content
 
 
 def test_paths_of_any_bytes(root: Path, home: Home) -> None:

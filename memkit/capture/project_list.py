@@ -1,4 +1,4 @@
-"""All projects that this memory home knows of."""
+"""List all projects that this memory home knows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 
 from memkit.capture.sessions import Sessions
 from memkit.files import MOST_BYTES
-from memkit.hook.git import normalise_remote, remote_of
-from memkit.hook.project import Project
-from memkit.hook.registry import Registry
+from memkit.hook.project import Project, Registry
 from memkit.hook.session_facts import days, newest_entries
 from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
+from memkit.projects.git import normalize_remote, remote_of
 
 
 @dataclass(frozen=True, slots=True)
-class KnownProject:
-    """A project with what there is of its memory.
+class ListedProject:
+    """A project and the size of its memory.
 
-    `last` is the latest day that is remembered (ISO), "" if none is; `remote` is the normalised git remote
-    that names the index, "" if the path does; `linked` are the roots that share the memory. `exists` says
-    whether the directory is there.
+    Attributes:
+        last: the latest remembered day (ISO), or "".
+        remote: the normalized git remote that identifies the index; "" if the path does.
+        exists: whether the directory exists.
+        linked: the roots that share the memory.
     """
 
     root: str
@@ -39,11 +40,11 @@ class KnownProject:
 
     @property
     def identity(self) -> str:
-        """What the index is named after: `remote` or `path`."""
+        """The source of the index's name: `remote` or `path`."""
         return "remote" if self.remote else "path"
 
     def as_dict(self) -> dict[str, Any]:
-        """As `memkit projects --json` prints it."""
+        """Return the project as `memkit projects --json` prints it."""
         return {
             "root": self.root,
             "name": self.name,
@@ -58,8 +59,8 @@ class KnownProject:
         }
 
 
-def all_known(home: Home) -> list[KnownProject]:
-    """What there is of each of `remembered_projects`, by last activity."""
+def list_projects(home: Home) -> list[ListedProject]:
+    """Return all `remembered_projects`, the last active first."""
     registry = Registry.read(home)
     projects = {project.root: project for project in remembered_projects(home)}
     names = project_names(home, projects)
@@ -71,14 +72,14 @@ def all_known(home: Home) -> list[KnownProject]:
         remembered = days(project)
         remote = remote_of(root)
         found.append(
-            KnownProject(
+            ListedProject(
                 root=root,
                 name=names[root],
                 memory=project.memory,
                 days=len({day[:10] for day in remembered}),
                 turns=sum(1 for _ in newest_entries(project, remembered, MOST_BYTES)),
                 last=remembered[-1][:10] if remembered else "",
-                remote=normalise_remote(remote) if remote else "",
+                remote=normalize_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),
                 linked=tuple(sorted(linked.get(root, ()))),
             )
@@ -87,17 +88,17 @@ def all_known(home: Home) -> list[KnownProject]:
 
 
 def remembered_projects(home: Home) -> list[Project]:
-    """Every project that has an index, a session, a link or a memory, the user's own memory among them.
+    """Return every project with an index, a session, a link, or a memory, and the user's own memory.
 
-    Sorted by root, each once. One whose directory is gone is there as what it was, because its index waits
-    for it, and as what is kept of it under the home.
+    Sorted by root, each once. A project whose directory is gone appears twice: as it was, since its index
+    remains, and with its memory under the home.
     """
     projects = {project.root: project for project in _projects(home, Registry.read(home))}
     return [projects[root] for root in sorted(projects)]
 
 
 def projects_with_memory(home: Home, also: Iterable[Project] = ()) -> list[Project]:
-    """Those of them, and of `also`, that have a memory directory, sorted by root."""
+    """Return those of them, and of `also`, that have a memory directory, sorted by root."""
     projects = {*remembered_projects(home), *also}
     found = (project for project in projects if os.path.isdir(project.memory))
     return sorted(found, key=lambda project: project.root)
@@ -113,7 +114,7 @@ def _projects(home: Home, registry: Registry) -> Iterator[Project]:
     for target in registry.links.values():
         yield Project.at_root(target, home)
     for root in recorded_roots(home):
-        if os.path.isdir(Project(root).memory):  # else it was asked for, but never remembered
+        if os.path.isdir(Project(root).memory):  # else somebody searched there, and nothing was remembered
             yield Project(root)
     for path in Path(home.projects).glob("*"):
         if path.is_dir():

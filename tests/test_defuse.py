@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.hook.project import Project
-from memkit.hook.quoting import defuse
 from memkit.hook.session_facts import session_facts
 from memkit.recall.pointers import Pointer, _pointer
 from memkit.recall.pointers import lay_out as lay_out_pointers
 from memkit.recall.results import lay_out
+from memkit.text import defuse
 from tests.recall.test_layout import CHUNK, answer
 
 PIECES = [

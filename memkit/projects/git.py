@@ -1,0 +1,190 @@
+"""Ask git about a repository, and keep the memory out of git. `memkit.hook.git` reads files instead."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+
+from memkit.files import inside, make_private_directory, read_regular, write_durably
+from memkit.hook.git import (
+    common_directory_of,
+    configured_worktree,
+    git_directory_of,
+    is_linked_worktree,
+)
+from memkit.processes import find_program, no_window
+
+EXCLUDED = (
+    "# memkit keeps its memory out of git; `memkit config set memory.shared true` shares it.\n"
+    "/.memkit/\n"
+)
+"""What `keep_out_of_git` adds."""
+
+GIT_SECONDS = 5.0
+"""Longest wait for an answer from git."""
+
+_PAUSE_SECONDS = 60.0
+"""Pause for a repository in which git did not answer."""
+
+_NOT_SET = 1
+"""The exit status of `git config --get` for a setting that does not exist."""
+
+_EXCLUDE_BYTES = 8 * 1024 * 1024
+
+_paused_until: dict[str, float] = {}
+_tracked: dict[tuple[str, str], tuple[tuple[int, int], frozenset[str]]] = {}
+
+
+def normalize_remote(url: str) -> str:
+    """Return a git remote without protocol, user, port, `.git`, and with a lower-case host.
+
+    `git@Host:Team/app.git` and `https://host/Team/app` are the same project: `host/Team/app`.
+    """
+    url = url.strip()
+    match = re.match(
+        r"^[a-z][a-z0-9+.-]*://(?:[^/]*@)?([^/:@]+)(?::\d+)?/(.*)$", url, re.IGNORECASE
+    ) or re.match(r"^(?:[^@/]+@)?([^/:@]+):(?!\\)(.*)$", url)
+    if not match:
+        return url.rstrip("/").removesuffix(".git").rstrip("/")
+    host, path = match.groups()
+    return f"{host.lower()}/{path.strip('/').removesuffix('.git')}".rstrip("/")
+
+
+def remote_of(root: str) -> str | None:
+    """Return the remote `origin` of the repository at `root`; "" if there is none.
+
+    Return None if that is unknown: git is missing, fails, or takes too long.
+    """
+    try:
+        os.stat(os.path.join(root, ".git"))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError:
+        return None
+    answer = run_git(root, "config", "--get", "remote.origin.url")
+    if answer is None or answer[0] not in (0, _NOT_SET):
+        return None
+    return answer[1].decode("utf-8", "replace").strip()
+
+
+def is_tracked(root: str, path: str) -> bool:
+    """Return whether git tracks a file of the repository at `root`.
+
+    Run git once, and again whenever git's index has changed.
+    """
+    git_directory = git_directory_of(root)
+    if git_directory is None:
+        return False
+    try:
+        status = os.stat(os.path.join(git_directory, "index"))
+    except OSError:  # nothing was ever added
+        return False
+    version = status.st_mtime_ns, status.st_size
+    directory, name = os.path.split(path)
+    cached = _tracked.get((root, directory))
+    if cached is None or cached[0] != version:
+        # Ask for the whole directory at once: an import writes hundreds of days.
+        below = os.path.relpath(os.path.realpath(directory), os.path.realpath(root))
+        found = [os.path.split(one) for one in tracked_below(root, directory)]
+        names = frozenset(last for first, last in found if os.path.normpath(first) == below)
+        cached = _tracked[root, directory] = (version, names)
+    return name in cached[1]
+
+
+def tracked_below(root: str, path: str) -> list[str]:
+    """Return the files that git tracks at or below `path`, in the repository at `root`."""
+    answer = run_git(root, "ls-files", "-z", "--", ":(literal)" + path)
+    if answer is None or answer[0]:
+        return []
+    return [os.fsdecode(name) for name in answer[1].split(b"\0") if name]
+
+
+def is_ignored(root: str, path: str) -> bool:
+    """Return whether git ignores `path` in the repository at `root`, or there is no repository.
+
+    False if git does not answer.
+    """
+    if git_directory_of(root) is None:
+        return True
+    answer = run_git(root, "check-ignore", "-q", "--no-index", path)
+    return answer is not None and answer[0] == 0
+
+
+def keep_out_of_git(root: str, *, is_wanted: bool) -> None:
+    """Add `.memkit` to git's own list of excluded files, or remove it. Raise `OSError`.
+
+    A repository can bring ignore files, but not that list. Write nothing through a `.git` file that
+    only claims to lead to another repository.
+    """
+    directory = _exclude_directory(root)
+    if directory is None:
+        return
+    path = inside(os.path.join(directory, "info", "exclude"), directory)
+    try:
+        text = read_regular(path, _EXCLUDE_BYTES).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        text = ""
+    if (EXCLUDED in text) == is_wanted:
+        return
+    if is_wanted:
+        text += ("\n" if text and not text.endswith("\n") else "") + EXCLUDED
+    else:
+        text = text.replace(EXCLUDED, "")
+    make_private_directory(os.path.dirname(path))
+    write_durably(path, text.encode("utf-8", "surrogateescape"), 0o644)
+
+
+def _exclude_directory(root: str) -> str | None:
+    """Return the directory with `info/exclude` of the worktree at `root`; None if it may be another's."""
+    marker = os.path.join(root, ".git")
+    git_directory = git_directory_of(root)
+    if git_directory is None or os.path.islink(marker):
+        return None
+    common = common_directory_of(git_directory)
+    if os.path.isdir(marker):
+        return marker if common is None and os.path.isfile(os.path.join(marker, "HEAD")) else None
+    if common is not None:
+        return common if is_linked_worktree(root, git_directory, common) else None
+    worktree = configured_worktree(git_directory)  # a submodule
+    try:
+        is_own = worktree is not None and os.path.samefile(worktree, root)
+        is_same_user = os.stat(marker).st_uid == os.stat(git_directory).st_uid
+    except (OSError, ValueError):
+        return None
+    return git_directory if is_own and is_same_user else None
+
+
+def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
+    """Run git in the repository at `root`; return its status and output, or None if it did not run.
+
+    A repository's settings may name programs to run, and a session's environment may point git to
+    another repository. Ignore both.
+    """
+    git = find_program("git")
+    if git is None or time.monotonic() < _paused_until.get(root, 0.0):
+        return None
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment.update(
+        GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C"
+    )
+    settings = ["core.fsmonitor=false", "core.hooksPath=" + os.devnull, "protocol.allow=never"]
+    settings.append("safe.directory=*")  # in a container another user may own the repository
+    options = [part for setting in settings for part in ("-c", setting)]
+    try:
+        answer = subprocess.run(
+            [git, *options, "-C", root, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+            env=environment,
+            **no_window(),
+        )
+    except OSError:
+        return None
+    except subprocess.TimeoutExpired:  # git may wait on a pipe among its files
+        _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
+        return None
+    return answer.returncode, answer.stdout
