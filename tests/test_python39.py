@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = REPOSITORY / "memkit"
 SCRIPTS = [
     *sorted((REPOSITORY / "hooks").glob("*.py")),
-    *sorted(file for file in (REPOSITORY / "bin").iterdir() if file.is_file() and not file.suffix),
+    *sorted(file for file in (REPOSITORY / "bin").iterdir() if file.is_file() and not file.suffix and file.name != "graph"),
 ]
 PROMISE = "Standard library only"
 
