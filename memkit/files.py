@@ -27,7 +27,7 @@ READERS_BLOCK = os.name == "nt"
 """Whether an open file cannot be replaced, even if only a virus scanner has it open."""
 
 BUSY_SECONDS = 2.0
-"""How long to retry a rename in that case."""
+"""Seconds to retry a rename in that case."""
 
 _TEMPORARY_NAME = r"\.[a-z0-9_]{8}\.tmp"
 """The names `write_durably` gives unfinished files; `tempfile` picks the eight characters."""
@@ -119,7 +119,7 @@ def _refuse_others(path: str, mode: int) -> None:
 
 
 def file_version(path: str) -> list[int] | None:
-    """What changes when a file is written: its time, size and inode; None if there is none.
+    """Return time, size, and inode of a file, which change with every write, or None if there is no file.
 
     Raises `OSError`.
     """

@@ -50,7 +50,7 @@ _SKIPPED = (
 )
 _BRACKETS = "<\uff1c\ufe64\u2039\u3008\u27e8\u276e"
 _FULL_WIDTH = 0xFEE0
-"""How far the full-width form of a letter is from the letter."""
+"""The distance from a letter to its full-width form."""
 
 
 def defuse(text: str, tag: str) -> str:

@@ -1,4 +1,4 @@
-"""How processes reach the service and the worker: spool, address, frames, client, start, stop.
+"""Reach the service and the worker: spool, address, frames, client, start, stop.
 
 Standard library only, Python 3.9 syntax: hooks import this package.
 """

@@ -27,7 +27,7 @@ class Corpus:
     """The chunks of `snapshots`, one snapshot after the other; all arrays are aligned to them.
 
     `columns` holds length, entry, day and the numbers of session, kind, branch, source and domain,
-    see `memkit.index.snapshot.DTYPE`; `names` says what those numbers stand for.
+    see `memkit.index.snapshot.DTYPE`; `names` maps those numbers to names.
     """
 
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:

@@ -53,7 +53,7 @@ MAX_ERRORS = 50
 STATUS_ERRORS = 5
 
 PROMPT_CHARACTERS = 2000
-"""How much of a prompt to look up: the model that embeds it reads no more."""
+"""Characters of a prompt to look up: the embedding model reads no more."""
 
 Arguments = dict[str, Any]
 
