@@ -41,10 +41,6 @@ class ArchiveVersionError(ArchiveError):
     """A session's archive was written by a newer memkit."""
 
 
-class BackupError(MemkitError):
-    """A backup cannot be written, is damaged, or is not a backup."""
-
-
 class NewerFileError(MemkitError):
     """A file was written by a newer memkit, in a format that this one does not know."""
 

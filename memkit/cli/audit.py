@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, plural
 
 if TYPE_CHECKING:
     from memkit.forget.audit import AuditReport
@@ -73,9 +74,9 @@ def _print(context: Context, report: AuditReport, fix: bool) -> None:
     if not fixed and not report.remaining:
         click.echo("Nothing found.")
     elif not fix:
-        click.echo(f"{counted(len(report.remaining), 'secret')} found; `memkit audit --fix` redacts them.")
+        click.echo(f"{plural(len(report.remaining), 'secret')} found; `memkit audit --fix` redacts them.")
     else:
         rest = f", {len(report.remaining)} not redacted" if report.remaining else ""
-        click.echo(f"{counted(len(fixed), 'secret')} redacted{rest}.")
+        click.echo(f"{plural(len(fixed), 'secret')} redacted{rest}.")
         if any(finding.where == "markdown" for finding in report.remaining):
             click.echo("memkit does not change Markdown that it did not write; edit it yourself.")

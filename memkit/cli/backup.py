@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain, sized
-from memkit.errors import BackupError
+from memkit.cli.context import Context, command
+from memkit.cli.output import format_size, plain, plural
+from memkit.errors import MemkitError
 
 LOCK_SECONDS = 600.0
 
@@ -31,7 +32,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
 
     path = Path(file).absolute()
     if path.exists() and not yes:
-        raise BackupError(f"{path} exists; name another file, or --yes replaces it")
+        raise MemkitError(f"{path} exists; name another file, or --yes replaces it")
     with index_lock(context.home, LOCK_SECONDS, context.say):
         projects = projects_with_memory(context.home, [context.project])
         report = back_up(context.home, projects, path)
@@ -40,4 +41,4 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
         return
     for root in report.projects:
         click.echo(plain(f"The memory of {root}"))
-    click.echo(plain(f"{counted(report.files, 'file')} in {path} ({sized(report.size)})."))
+    click.echo(plain(f"{plural(report.files, 'file')} in {path} ({format_size(report.size)})."))

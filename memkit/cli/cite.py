@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from memkit.cli.context import Context, command, plain, styled
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, styled
 from memkit.text import one_line
 
 EVENT_CHARACTERS = 200

@@ -7,15 +7,8 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import (
-    Context,
-    about_dollars,
-    command,
-    confirm,
-    iso_day_named,
-    plain,
-    styled,
-)
+from memkit.cli.context import Context, command, iso_day_named
+from memkit.cli.output import confirm, format_estimate, plain, styled
 from memkit.cli.summarize import WAIT_SECONDS, print_off
 from memkit.text import plural
 
@@ -72,7 +65,7 @@ def compact_command(
         click.echo(
             f"{plural(len(entries), 'entry', 'entries')} and {plural(len(compaction.known), 'known fact')}: "
             f"about {plan.tokens:,} tokens in {plural(plan.calls, 'call')} of {plan.model}, "
-            f"{about_dollars(plan.usd)}."
+            f"{format_estimate(plan.usd)}."
         )
     if dry_run or not entries:
         return

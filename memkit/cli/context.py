@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.output import (
-    confirm,
     echo,
-    escaped,
-    format_cost,
-    format_estimate,
-    format_size,
     json_line,
     plain,
-    plain_file,
-    plural,
-    styled,
 )
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.project import Project
@@ -35,31 +27,8 @@ if TYPE_CHECKING:
     from memkit.memory import Memory
     from memkit.settings.load import Key, Settings
 
-__all__ = [
-    "LOCK_SECONDS",
-    "Context",
-    "about_dollars",
-    "command",
-    "confirm",
-    "counted",
-    "day_named",
-    "dollars",
-    "escaped",
-    "iso_day_named",
-    "plain",
-    "plain_file",
-    "sized",
-    "styled",
-]
-
 LOCK_SECONDS = 600.0
 """The longest wait for the index lock. Embedding a large memory takes minutes."""
-
-# Old names of what is in `memkit.cli.output` now.
-counted = plural
-sized = format_size
-dollars = format_cost
-about_dollars = format_estimate
 
 
 class Context:

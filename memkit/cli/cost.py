@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, dollars, iso_day_named, plain
+from memkit.cli.context import Context, command, iso_day_named
+from memkit.cli.output import format_cost, plain
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
     _print_table(by, groups)
     settings = context.settings().summarize
     click.echo(
-        f"{plural(everything.calls, 'call')}, {everything.tokens:,} tokens, {dollars(everything)}. "
+        f"{plural(everything.calls, 'call')}, {everything.tokens:,} tokens, {format_cost(everything)}. "
         f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
     )
 
@@ -71,7 +72,7 @@ def _print_table(by: str, groups: dict[str, Total]) -> None:
     most = max(one.tokens for one in groups.values()) or 1
     for name, one in sorted(groups.items()):
         table.add_row(
-            plain(name), f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", dollars(one),
+            plain(name), f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", format_cost(one),
             Bar(most, 0, one.tokens, width=BAR_COLUMNS),
         )  # fmt: skip
     Console(highlight=False, markup=False).print(table)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain, styled
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, plural, styled
 
 if TYPE_CHECKING:
     from memkit.doctor.checks import FixResult
@@ -68,7 +69,7 @@ def _show(findings: list[Finding], events: dict[str, float]) -> None:
     for root, when in sorted(events.items(), key=lambda pair: -pair[1]):
         click.echo(plain(f"last event of a hook in {root}: {_age(time.time() - when)} ago"))
     counts = [
-        counted(count, level)
+        plural(count, level)
         for level in COLORS
         if (count := sum(finding.level == level for finding in findings))
     ]
@@ -78,5 +79,5 @@ def _show(findings: list[Finding], events: dict[str, float]) -> None:
 def _age(seconds: float) -> str:
     for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
-            return counted(int(seconds // length), unit)
-    return counted(max(0, int(seconds)), "second")
+            return plural(int(seconds // length), unit)
+    return plural(max(0, int(seconds)), "second")

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, plain, styled
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, styled
 
 
 @command("expand")

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import (
-    Context,
-    command,
-    counted,
-    escaped,
-    iso_day_named,
-    plain,
-    plain_file,
-)
+from memkit.cli.context import Context, command, iso_day_named
+from memkit.cli.output import escaped, plain, plain_file, plural
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -65,7 +58,7 @@ def export_command(
     if context.as_json:
         context.print_json({"file": str(path), "days": len(days.dates)})
     else:
-        click.echo(plain(f"{counted(len(days.dates), 'day')} in {path}."))
+        click.echo(plain(f"{plural(len(days.dates), 'day')} in {path}."))
 
 
 def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted, day_named, plain, styled
+from memkit.cli.context import Context, command, day_named
+from memkit.cli.output import plain, plural, styled
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -169,13 +170,13 @@ def _show(found: Locations, root: str) -> None:
         click.echo("The memory has nothing of that. An import would leave it out, too.")
         return
     counts = [
-        counted(len(found.turns), "turn"),
-        counted(found.bullets, "bullet"),
-        counted(len(found.notes) + len(found.passages), "note"),
-        counted(sum(len(one.facts) for one in found.facts), "fact"),
-        counted(sum(map(len, found.archived.values())), "archived turn"),
-        counted(len(found.files), "markdown file"),
-        counted(len(found.old_versions), "old version"),
+        plural(len(found.turns), "turn"),
+        plural(found.bullets, "bullet"),
+        plural(len(found.notes) + len(found.passages), "note"),
+        plural(sum(len(one.facts) for one in found.facts), "fact"),
+        plural(sum(map(len, found.archived.values())), "archived turn"),
+        plural(len(found.files), "markdown file"),
+        plural(len(found.old_versions), "old version"),
     ]
     shown = [line for line in counts if not line.startswith("0 ")]
     click.echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, about_dollars, command, counted, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import format_estimate, plain, plural
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
@@ -66,7 +67,7 @@ def import_command(
     report, roots = run_import(context, selection)
     _print_report(context, report, roots, by_file=bool(paths))
     if report.problems:
-        raise MemkitError(f"{counted(len(report.problems), 'step')} failed")
+        raise MemkitError(f"{plural(len(report.problems), 'step')} failed")
 
 
 def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> None:
@@ -121,7 +122,7 @@ def select(
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
     """Import and index; return the report, and the roots of the changed projects."""
     from memkit.capture.importer import Importer
-    from memkit.cli.progress import counting, reading
+    from memkit.cli.output import counting, reading
     from memkit.index import index_lock, sync_project
     from memkit.ipc import launch, unindexed
 
@@ -152,7 +153,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
 
 def _preview(context: Context, selection: ImportSelection) -> ImportPreview:
     from memkit.capture.import_preview import preview_import
-    from memkit.cli.progress import reading
+    from memkit.cli.output import reading
 
     with reading(context, "reading sessions", selection.size) as progress:
         return preview_import(selection, progress)
@@ -188,15 +189,15 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
         return
     typed = f", {found.typed} of them prompts from deleted sessions" if found.typed else ""
     click.echo(
-        f"{counted(found.sessions, 'session')}, {counted(found.turns, 'turn')}{typed}; "
-        f"{counted(len(found.days), 'day file')} in {counted(len(found.projects), 'project')}"
+        f"{plural(found.sessions, 'session')}, {plural(found.turns, 'turn')}{typed}; "
+        f"{plural(len(found.days), 'day file')} in {plural(len(found.projects), 'project')}"
     )
     sizes = (f"{name} {size / 1e6:.1f} MB" for name, size in disk.items())
     click.echo(f"Disk space, estimated: {', '.join(sizes)}")
     if summaries:
         click.echo(
             f"`memkit summarize` would use about {summaries.tokens:,} tokens, "
-            f"{about_dollars(summaries.usd)}; an import makes no model calls."
+            f"{format_estimate(summaries.usd)}; an import makes no model calls."
         )
     for root in found.projects:
         click.echo(plain(root))
@@ -242,18 +243,18 @@ def _print_report(
         )
         return
     for path, captured in report.files if by_file else ():
-        found = f"{counted(captured.turns, 'turn')}, {captured.written} new"
+        found = f"{plural(captured.turns, 'turn')}, {captured.written} new"
         click.echo(plain(f"{path}: {found if captured.turns else 'no turns'}{_skipped(captured)}"))
     if report.done_before:
-        click.echo(f"{counted(report.done_before, 'transcript')} imported before the interruption.")
+        click.echo(f"{plural(report.done_before, 'transcript')} imported before the interruption.")
     if report.history.turns:
-        typed = counted(report.history.turns, "prompt")
+        typed = plural(report.history.turns, "prompt")
         click.echo(f"{typed} of deleted sessions, {report.history.written} new.")
-    transcripts = counted(len(report.files), "transcript")
+    transcripts = plural(len(report.files), "transcript")
     skipped = "" if by_file else _skipped(total)
-    click.echo(f"{counted(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
+    click.echo(f"{plural(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
     if total.left_out:
-        left_out = counted(total.left_out, "turn")
+        left_out = plural(total.left_out, "turn")
         click.echo(f"{left_out} left out: memkit was off, excluded, or forgotten.")
     for root in roots:
         click.echo(plain(f"Remembered in {root}"))

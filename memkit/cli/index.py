@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, counted
+from memkit.cli.context import Context, command
+from memkit.cli.output import plural
 from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ def print_report(context: Context, report: SyncReport) -> None:
         context.print_json(dataclasses.asdict(report))
     else:
         click.echo(
-            f"{counted(report.chunks, 'chunk')} of {counted(report.files, 'file')}: "
+            f"{plural(report.chunks, 'chunk')} of {plural(report.files, 'file')}: "
             f"{report.added} added, {report.deleted} deleted, {report.embedded} embedded."
         )
         for source, count in report.replaced.items():
-            context.say(f"{source}: {counted(count, 'byte')} not UTF-8, read as \ufffd")
+            context.say(f"{source}: {plural(count, 'byte')} not UTF-8, read as \ufffd")
         if report.missing:
-            context.say(f"{counted(report.missing, 'chunk')} not embedded: {report.degraded}")
+            context.say(f"{plural(report.missing, 'chunk')} not embedded: {report.degraded}")
     if report.unreadable:
         raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps the text it has of it")
 
@@ -89,7 +90,7 @@ def index_here(
 
     Raise `IndexBusyError` if another process holds the lock for `wait_seconds`, by default `LOCK_SECONDS`.
     """
-    from memkit.cli.progress import counting
+    from memkit.cli.output import counting
     from memkit.index import index_lock, sync_project
 
     project, home, settings = context.project, context.home, context.settings()

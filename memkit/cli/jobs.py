@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain
 from memkit.errors import MemkitError
 
 WAIT_SECONDS = 60.0

@@ -10,8 +10,9 @@ from typing import BinaryIO
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command
 from memkit.cli.log import LOG_FILES
+from memkit.cli.output import plain
 from memkit.paths import Home
 
 SHOWN_LINES = 50

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain
 from memkit.errors import MemkitError
 from memkit.text import CHARACTERS_PER_TOKEN
 

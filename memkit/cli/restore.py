@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, confirm, counted, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import confirm, plain, plural
 from memkit.errors import MemkitError, NotFoundError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _show(found: Restore, force: bool) -> None:
     count = Counter(step.state for step in found.steps)
     what = "would be replaced, with a copy in the archive" if force else "stay as they are"
     click.echo(
-        f"{counted(count['new'], 'file')} to write; {count['same']} exist; "
+        f"{plural(count['new'], 'file')} to write; {count['same']} exist; "
         f"{count['differs']} differ and {what}."
     )
 
@@ -129,7 +130,7 @@ def _print(context: Context, report: RestoreReport) -> None:
             }
         )
         return
-    click.echo(f"{counted(report.written, 'file')} written.")
+    click.echo(f"{plural(report.written, 'file')} written.")
     if report.replaced:
         click.echo(plain(f"Copies of the replaced files are in {report.kept_in}"))
     for path in report.skipped:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, day_named, plain, styled
+from memkit.cli.context import Context, command, day_named
+from memkit.cli.output import plain, styled
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
 from memkit.state import parse_json

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from memkit.cli.context import Context, command, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.text import plural
 

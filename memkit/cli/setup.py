@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from memkit.cli.context import Context, command, counted, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, plural
 from memkit.errors import MemkitError, unwritable
 from memkit.text import one_line
 
@@ -200,7 +201,7 @@ def _import(context: Context, answers: Answers) -> SetupStep:
     new = [source for source in selection.sources if not known.knows(source.path.stem)]
     if not new:
         return SetupStep("ok", "memkit knows every session")
-    size = f"{counted(len(new), 'session')}, {sum(source.size for source in new) / 1e6:.1f} MB"
+    size = f"{plural(len(new), 'session')}, {sum(source.size for source in new) / 1e6:.1f} MB"
     refused = answers.agrees("import", f"Import the sessions that Claude Code has kept ({size})?")
     if refused:
         return SetupStep(refused.state, f"{refused.said}; later: `memkit import --all` ({size})")
@@ -210,5 +211,5 @@ def _import(context: Context, answers: Answers) -> SetupStep:
     total = report.total
     return SetupStep(
         "ok",
-        f"{counted(total.turns, 'turn')}, {total.written} new, in {counted(len(roots), 'project')}",
+        f"{plural(total.turns, 'turn')}, {total.written} new, in {plural(len(roots), 'project')}",
     )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, counted, day_named, dollars, plain, sized
+from memkit.cli.context import Context, command, day_named
+from memkit.cli.output import format_cost, format_size, plain, plural
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _draw(stats: Stats, path: str) -> None:
     from memkit.files import write_durably
     from memkit.stats.picture import draw
 
-    title = f"{_name(stats)}: {counted(len(stats.tally.days), 'day')}, {counted(stats.tally.turns, 'turn')}"
+    title = f"{_name(stats)}: {plural(len(stats.tally.days), 'day')}, {plural(stats.tally.turns, 'turn')}"
     name = _namer(stats)
     data = draw(
         stats.tally, title, stats.tally.files(FILES), lambda file: _end(name(file), PATH_CHARACTERS)
@@ -74,7 +75,7 @@ def _end(text: str, limit: int) -> str:
 def _name(stats: Stats) -> str:
     if len(stats.projects) == 1:
         return plain(stats.projects[0].root)
-    return counted(len(stats.projects), "project")
+    return plural(len(stats.projects), "project")
 
 
 def _namer(stats: Stats) -> Callable[[FileCount], str]:
@@ -147,18 +148,19 @@ def _lines(stats: Stats) -> dict[str, str]:
     span = "" if not days else f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}"
     calls = "none"
     if stats.calls.calls:
-        calls = f"{_many(stats.calls.calls, 'call')}, {stats.calls.tokens:,} tokens, {dollars(stats.calls)}"
+        cost = format_cost(stats.calls)
+        calls = f"{plural(stats.calls.calls, 'call')}, {stats.calls.tokens:,} tokens, {cost}"
     return {
         "projects" if len(stats.projects) > 1 else "project": _name(stats),
-        "memory": f"{_many(len(days), 'day')}{span}",
-        "said": f"{_many(tally.turns, 'turn')} in {_many(tally.sessions, 'session')}, "
-        f"{_many(tally.words, 'word')}",
-        "summaries": _many(tally.bullets, "bullet"),
+        "memory": f"{plural(len(days), 'day')}{span}",
+        "said": f"{plural(tally.turns, 'turn')} in {plural(tally.sessions, 'session')}, "
+        f"{plural(tally.words, 'word')}",
+        "summaries": plural(tally.bullets, "bullet"),
         "recall": f"{usage.searches:,} {'search' if usage.searches == 1 else 'searches'}, "
-        f"pointers {_many(usage.given, 'time')} given, {usage.followed:,} followed"
+        f"pointers {plural(usage.given, 'time')} given, {usage.followed:,} followed"
         + _since(usage.first),
         "models": calls,
-        "disk": ", ".join(f"{name} {sized(size)}" for name, size in stats.bytes.items()),
+        "disk": ", ".join(f"{name} {format_size(size)}" for name, size in stats.bytes.items()),
     }
 
 
@@ -169,7 +171,3 @@ def _since(first: float | None) -> str:
     if first is None:
         return ""
     return f" (all projects, since {datetime.fromtimestamp(first).date().isoformat()})"
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from memkit.cli.context import Context, about_dollars, command, confirm, iso_day_named
+from memkit.cli.context import Context, command, iso_day_named
+from memkit.cli.output import confirm, format_estimate
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -55,7 +56,7 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
     else:
         click.echo(
             f"{plural(len(candidates), 'segment')} of {plural(turns, 'turn')}: about {plan.tokens:,} tokens "
-            f"in {plural(plan.calls, 'call')} of {plan.model}, {about_dollars(plan.usd)}."
+            f"in {plural(plan.calls, 'call')} of {plan.model}, {format_estimate(plan.usd)}."
         )
         if plan.tokens > plan.left:
             click.echo(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, plain, styled
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, styled
 
 if TYPE_CHECKING:
     from memkit.claude_code.exchange import Message

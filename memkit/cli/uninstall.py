@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command, confirm, counted, plain
+from memkit.cli.context import Context, command
+from memkit.cli.output import confirm, plain, plural
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     for line in done.problems:
         context.say(plain(line))
     if done.problems:
-        raise MemkitError(f"{counted(len(done.problems), 'thing')} could not be removed")
+        raise MemkitError(f"{plural(len(done.problems), 'thing')} could not be removed")
 
 
 def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
@@ -91,5 +92,5 @@ def _show(own: OwnedFiles, plugins: list[str]) -> None:
 
 
 def _confirm_memory(projects: int) -> bool:
-    question = f"Also remove the memory of {counted(projects, 'project')}? This cannot be undone."
+    question = f"Also remove the memory of {plural(projects, 'project')}? This cannot be undone."
     return sys.stdin.isatty() and click.confirm(question, default=False, err=True)

@@ -94,7 +94,7 @@ def _try_to_index(context: Context, watcher: Watcher) -> None:
 
 
 def _index(context: Context) -> None:
-    from memkit.cli.progress import counting
+    from memkit.cli.output import counting
     from memkit.index import index_lock, sync_project
 
     project, home, settings = context.project, context.home, context.settings()

@@ -32,7 +32,7 @@ import msgspec
 import zstandard
 
 import memkit
-from memkit.errors import BackupError
+from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, inside, open_replacement
 from memkit.home_files import HOME_FILES, find_files, kind_of
 from memkit.hook.project import Project
@@ -107,7 +107,7 @@ class Unpacked:
 def back_up(home: Home, projects: Sequence[Project], path: Path) -> BackupReport:
     """Write the backup `path` of a home and of the memories of `projects`.
 
-    The caller holds the index lock, so that the parts fit together. Raise `BackupError`.
+    The caller holds the index lock, so that the parts fit together. Raise `MemkitError`.
     """
     named = tuple(_named(home, project) for project in projects)
     with create(path, Header(time.time(), memkit.__version__, named)) as writer:
@@ -181,7 +181,7 @@ class _HashingReader:
 def create(path: Path, header: Header) -> Iterator[BackupWriter]:
     """Write a backup that replaces `path`, complete and on disk, when the block ends.
 
-    If that fails, `path` is as it was. Raise `BackupError`.
+    If that fails, `path` is as it was. Raise `MemkitError`.
     """
     try:
         with open_replacement(str(path)) as file:
@@ -196,7 +196,7 @@ def create(path: Path, header: Header) -> Iterator[BackupWriter]:
                 yield writer
                 writer.add_json(_CHECKSUMS, writer.checksums, header.created)
     except OSError as error:
-        raise BackupError(
+        raise MemkitError(
             f"cannot write the backup {path}: {error.strerror or error}; no backup was made"
         ) from error
 
@@ -236,14 +236,14 @@ def unpack(path: Path, directory: Path) -> Unpacked:
     """Check the backup at `path` and unpack it into the empty, private `directory`.
 
     The unpacked files have numbers for names: the backup names no path. If the backup is refused, the
-    directory is empty again. Raise `BackupError` or `NewerFileError`; `OSError` if the disk is full.
+    directory is empty again. Raise `MemkitError` or `NewerFileError`; `OSError` if the disk is full.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait
-            raise BackupError(f"cannot read the backup {path}: it is not a regular file")
+            raise MemkitError(f"cannot read the backup {path}: it is not a regular file")
         file = path.open("rb")
     except OSError as error:
-        raise BackupError(f"cannot read the backup {path}: {error.strerror}") from error
+        raise MemkitError(f"cannot read the backup {path}: {error.strerror}") from error
     free = shutil.disk_usage(directory).free
     limit = max(_ALWAYS_BYTES, _MAX_RATIO * path.stat().st_size)
     try:
@@ -256,7 +256,7 @@ def unpack(path: Path, directory: Path) -> Unpacked:
             unpacked.unlink()
         if isinstance(error, (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError)):
             reason = one_line(str(error)) or type(error).__name__
-            raise BackupError(f"{path} is damaged, or not a backup of memkit ({reason})") from error
+            raise MemkitError(f"{path} is damaged, or not a backup of memkit ({reason})") from error
         raise
 
 
@@ -270,7 +270,7 @@ def _unpack(
     for number, info in enumerate(tar):
         stream.announce(info.size)
         if stream.announced > free:
-            raise BackupError(f"{path} unpacks to more than the free space of {directory}; make room")
+            raise MemkitError(f"{path} unpacks to more than the free space of {directory}; make room")
         if info.type not in _REGULAR or info.sparse is not None:
             raise ValueError(f"{info.name!r} is not a regular file")
         if number >= _MAX_MEMBERS:

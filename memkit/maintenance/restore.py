@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from memkit.claude_code.files import transcripts_directory
-from memkit.errors import BackupError, ConfigError
+from memkit.errors import ConfigError, MemkitError
 from memkit.files import (
     PRIVATE_FILE,
     RefusedFileError,
@@ -119,7 +119,7 @@ class Restore:
     def move(self, moved: Mapping[str, str]) -> None:
         """Compare again; `moved` maps roots in the backup to the present roots of these projects.
 
-        Raise `BackupError`, also for a root that cannot be a project, and `OSError`.
+        Raise `MemkitError`, also for a root that cannot be a project, and `OSError`.
         """
         self._compare(moved)
         self._check_roots()
@@ -152,7 +152,7 @@ class Restore:
             if project.memory == self._home.memory or os.path.dirname(root) in under_home:
                 continue
             if not os.path.isabs(root) or is_bare_place(root):
-                raise BackupError(
+                raise MemkitError(
                     f"the backup would write into {root}, which is not a project's directory; "
                     f"`--move {root} DIRECTORY` names the project for its memory"
                 )
@@ -167,7 +167,7 @@ class Restore:
             marker = PROJECT_MEMBERS[name]
             target = Path(project.root, marker)
             if os.path.realpath(target) != os.path.join(os.path.realpath(project.root), marker):
-                raise BackupError(f"{target} leads out of its project; remove the link")
+                raise MemkitError(f"{target} leads out of its project; remove the link")
             return _compared(member, source, target)
         name = name.removeprefix("memory/")
         return _compared(member, source, Path(project.memory, name), project, name)
@@ -238,7 +238,7 @@ class Restore:
 def open_backup(home: Home, path: Path) -> Iterator[Restore]:
     """Unpack and check the backup at `path`, and compare it with this machine. Change nothing yet.
 
-    The caller holds the index lock. Raise `BackupError`, `NewerFileError`, `OSError`.
+    The caller holds the index lock. Raise `MemkitError`, `NewerFileError`, `OSError`.
     """
     make_private_directory(home.root)
     for stale in Path(home.root).glob(f"{_STAGING}*"):  # of a killed restore
@@ -273,6 +273,6 @@ def _compared(
     state: Literal["new", "same", "differs"] = "new"
     if os.path.lexists(target):
         if not target.is_file():
-            raise BackupError(f"{target} is not a file, but the backup has a file there; move it away")
+            raise MemkitError(f"{target} is not a file, but the backup has a file there; move it away")
         state = "same" if filecmp.cmp(source, target, shallow=False) else "differs"
     return RestoreStep(member, source, target, state, project, name)

@@ -20,7 +20,7 @@ from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.files import transcripts_directory
 from memkit.cli import cli
-from memkit.errors import BackupError
+from memkit.errors import MemkitError
 from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.memory_files import added_paths
 from memkit.journal import files as memory_files
@@ -364,7 +364,7 @@ def test_a_restore_writes_into_projects_only(
     with create(backup, Header(1.0, "0.1.0", (BackedUpProject(root),))) as writer:
         writer.add("projects/0/memory/2026-11-18.md", memory.path("2026-11-18.md"))
     with (
-        pytest.raises(BackupError, match="not a project's directory"),
+        pytest.raises(MemkitError, match="not a project's directory"),
         open_backup(memory.home, backup) as found,
     ):
         found.apply(force=True, settings_of=lambda _: memory.settings)
@@ -416,6 +416,6 @@ def test_a_marker_that_is_a_link_is_not_followed(memory: Memory, tmp_path: Path)
     outside = tmp_path / "outside"
     outside.write_text("mine")
     off.symlink_to(outside)
-    with pytest.raises(BackupError, match="leads out of its project"), open_backup(memory.home, backup):
+    with pytest.raises(MemkitError, match="leads out of its project"), open_backup(memory.home, backup):
         pass
     assert outside.read_text() == "mine"

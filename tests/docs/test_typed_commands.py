@@ -17,6 +17,7 @@ TEXTS = sorted(
     path
     for pattern in ("*.md", "docs/*.md", "skills/**/*.md", "memkit/**/*.py", "hooks/*.py")
     for path in REPOSITORY.glob(pattern)
+    if path.name != "CHANGELOG.md"  # names what was removed
 )
 
 IN_A_LINE = re.compile(r"`(?:bin/)?memkit ([^`]+)`")

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from memkit.archive.archive import Archive
-from memkit.errors import BackupError, NewerFileError
+from memkit.errors import MemkitError, NewerFileError
 from memkit.maintenance import backup
 from memkit.maintenance.backup import BackedUpProject, Header, create, unpack
 from memkit.maintenance.restore import open_backup
@@ -68,7 +68,7 @@ def complaint(tmp_path: Path) -> Try:
         path, staging = tmp_path / "b.tar.zst", tmp_path / "staging"
         path.write_bytes(data)
         staging.mkdir()
-        with pytest.raises((BackupError, NewerFileError)) as raised:
+        with pytest.raises((MemkitError, NewerFileError)) as raised:
             unpack(path, staging)
         outside = [one for one in tmp_path.rglob("*") if one not in (path, staging)]
         assert all(one.parent == staging and one.name.isdigit() for one in outside)
@@ -95,7 +95,7 @@ def test_a_file_comes_back_unchanged(tmp_path: Path) -> None:
 def test_a_failed_backup_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "b.tar.zst"
     path.write_bytes(b"the one before")
-    with pytest.raises(BackupError, match="no backup was made"), create(path, Header(1, "", ())) as writer:
+    with pytest.raises(MemkitError, match="no backup was made"), create(path, Header(1, "", ())) as writer:
         writer.add("home/config.toml", tmp_path / "missing")
     assert path.read_bytes() == b"the one before"
     assert sorted(tmp_path.iterdir()) == [path]
@@ -162,7 +162,7 @@ def test_a_truncated_or_changed_backup_is_refused(complaint: Try, tmp_path: Path
 
 def test_other_files_are_refused(complaint: Try, tmp_path: Path) -> None:
     assert "not a backup of memkit" in complaint(b"# a day\n")
-    with pytest.raises(BackupError, match="No such file"):
+    with pytest.raises(MemkitError, match="No such file"):
         unpack(tmp_path / "missing", tmp_path)
 
 
@@ -228,7 +228,7 @@ def test_a_backup_larger_than_the_free_space_is_refused(refused_unwritten: Try, 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(BackupError, match="not a regular file"):
+    with pytest.raises(MemkitError, match="not a regular file"):
         unpack(tmp_path / "pipe", tmp_path)
 
 
