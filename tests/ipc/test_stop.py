@@ -20,6 +20,7 @@ from memkit.index import index_lock
 from memkit.ipc import launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
+from tests.builders import spool_turn
 from tests.memory import Memory
 from tests.service.running import REPOSITORY, RunningService, wait_until
 
@@ -126,8 +127,8 @@ def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory) -> Non
 def test_events_are_captured_without_it(stopped: RunningService) -> None:
     """Hooks notice by the event that nobody takes in, and start what ends the hung service."""
     home, root = stopped.memory.home, stopped.memory.project.root
-    turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
-    name = spool.put(home, {**turn, "event": "Stop", "message": "The lion eats a zebra."})
+    spool_turn(home, root, "The lion eats a zebra.")
+    (name,) = spool.waiting(home)
     new = Path(home.spool, "new")
     os.rename(new / name, new / f"{10**18:020d}-1-aaaaaaaa-Stop.json")  # of long ago
     session = {"session_id": "5e55bbbb", "cwd": root, "source": "startup"}
@@ -275,4 +276,11 @@ def test_a_service_without_idle_time_is_not_started_again_and_again(
 
 def _is_of(process: psutil.Process, root: str) -> bool:
     found = process.info["environ"] or {}
+    if not found:
+        # A process has no variables for an instant after it was started: it may be one of this home.
+        try:
+            is_new = time.time() - process.create_time() < 1
+            return is_new and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
     return found.get("MEMKIT_HOME") == root and process.pid != os.getpid()

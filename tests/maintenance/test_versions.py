@@ -188,9 +188,8 @@ def test_this_version_reads_what_released_ones_wrote(released: Path) -> None:
     home = Home(str(released / "home"))
     assert load.load(home).settings.search.k == 7
     (session,) = Sessions(home)
-    assert (session.id, session.offset, session.size, session.told) == (SESSION, 120, 340, WHEN.timestamp())
+    assert (session.id, session.offset, session.size, session.last_event) == (SESSION, 120, 340, WHEN.timestamp())
     assert session.growing_in(ROOT)[TURN].hashes == ("0123456789abcdef",)
-    assert session.prompts == {"prompt-1": "Which port does the staging gateway use?"}
     (turn,) = Archive(home).turns(SESSION)
     assert (turn.id, turn.project, turn.messages[1].text) == (TURN, ROOT, "7443.")
     assert turn.messages[1].tools[0].input == {"file_path": "a.py"}

@@ -11,6 +11,7 @@ import pytest
 from memkit.doctor.finding import open_subject
 from memkit.doctor.processes import check_listening
 from memkit.ipc import launch, spool
+from tests.builders import spool_turn
 from tests.memory import Memory
 from tests.service.running import RunningService
 
@@ -53,7 +54,7 @@ def run_service(service: RunningService, fails: bool) -> str:
 def test_waiting_events_are_captured(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     home, root = service.memory.home, service.memory.project.root
     turn = {"session": "5e55aaaa", "prompt_id": "p1", "project": root, "cwd": root, "time": 1e9}
-    spool.put(home, {**turn, "event": "Stop", "message": "The lion eats a zebra."})
+    spool_turn(home, root, "The lion eats a zebra.")
     said = run_service(service, fails=True)
     assert "Operation not supported" in said and "working without a service" in said
     assert "Traceback" not in said
