@@ -13,6 +13,7 @@ import pytest
 
 from memkit.paths import Home
 from tests.benchmarks.conftest import BENCHMARKS
+from tests.ci import only_in_ci
 from tests.memory import FakeEmbedder
 
 
@@ -121,24 +122,21 @@ def test_redaction(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert json.loads(run("redaction", ["--only", "corpus", "--json"], monkeypatch, capsys))
 
 
-ONLY_CI = pytest.mark.skipif(not os.environ.get("CI"), reason="takes half a minute")
-
-
-@ONLY_CI
+@only_in_ci
 def test_importing(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "mb_per_second" in run("importing", ["--megabytes", "0.3"], monkeypatch, capsys)
 
 
-@ONLY_CI
+@only_in_ci
 def test_throughput(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert json.loads(run("throughput", ["--chunks", "8"], monkeypatch, capsys))
 
 
-@ONLY_CI
+@only_in_ci
 def test_scale(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,7 +155,7 @@ def test_scale(
     assert size["processes"]["commands"]["search"] > 0
 
 
-@ONLY_CI
+@only_in_ci
 def test_service(
     home_with_model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

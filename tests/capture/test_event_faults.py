@@ -19,6 +19,7 @@ from memkit.ipc import unindexed
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
+from tests.ci import examples
 
 
 def flow(stage: Stage, run: Callable[..., None]) -> None:
@@ -126,7 +127,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(steps=steps)
 def test_whatever_comes_the_journal_is_the_transcript(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

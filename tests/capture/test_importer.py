@@ -25,6 +25,7 @@ from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED
 from tests.capture.stage import Stage, prompt_id
+from tests.ci import only_in_ci
 from tests.memory import FakeEmbedder, Memory
 
 OTHER = "99999999-7d4e-4b8a-9f15-0c6d2e8b7a44"
@@ -370,6 +371,7 @@ def test_a_run_after_a_kill_leaves_what_is_done_alone(
 @pytest.mark.parametrize(
     "look", [preview_import, lambda chosen, told: Importer(chosen, Settings()).run(told)]
 )
+@only_in_ci
 def test_memory_does_not_grow_with_the_transcripts(
     stage: Stage, client: Client, look: Callable[..., object]
 ) -> None:

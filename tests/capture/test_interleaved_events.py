@@ -10,13 +10,14 @@ from memkit.capture.capture import Capture, TranscriptBehind
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
+from tests.ci import examples
 
 STEPS = ["prompt", "answer", "work", "show", "show all", "half", "stop", "late", "earlier", "compact", "start", "import"]
 
 steps = st.lists(st.sampled_from(STEPS), max_size=20)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(steps=steps, end=st.sampled_from(["SessionEnd", "SessionStart", "catch up"]))
 @example(steps=["prompt", "work", "compact", "late", "answer"], end="SessionEnd")
 @example(steps=["prompt", "late", "answer", "late", "show", "late"], end="SessionStart")

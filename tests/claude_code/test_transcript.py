@@ -18,6 +18,7 @@ from memkit.journal.digest import make_digest
 from memkit.privacy.redact import redact
 from tests.builders import Lines
 from tests.capture.places import RECORDED
+from tests.ci import examples
 
 recorded = pytest.mark.parametrize(
     "path", sorted(RECORDED.glob("*.jsonl")), ids=lambda path: path.stem
@@ -48,7 +49,7 @@ lines = st.lists(
 ).map(b"\n".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=lines, ends_with_newline=st.booleans())
 @example(data=b'{"type":"user","message":{"content":"whole, but no line end"}}', ends_with_newline=False)
 def test_reading_on_from_any_entry_is_the_same(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.ci import only_in_ci
 from tests.cli.conftest import Run
 from tests.memory import Memory
 
 
-@pytest.mark.skipif(not os.environ.get("CI"), reason="takes 8 s; runs in CI")
+@only_in_ci
 def test_demo_goes_from_hooks_to_the_original_exchange(
     run: Run, fresh: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

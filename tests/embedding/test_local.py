@@ -16,6 +16,7 @@ from memkit.embedding import load_embedder
 from memkit.embedding.local import GRAPH, LocalEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
+from tests.ci import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -102,7 +103,7 @@ def test_short_text_is_one_window(embedder: LocalEmbedder) -> None:
     assert len(embedder.windows(text + " more")) == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.text(max_size=30)

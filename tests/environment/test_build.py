@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from memkit import environment
+from tests.ci import only_in_ci
 
 
 def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stand_in):
@@ -105,6 +106,7 @@ def test_leftovers_of_another_version_are_never_used(stand_in):
     assert name != incomplete
 
 
+@only_in_ci
 def test_scripts_in_the_environment_run(stand_in):
     assert stand_in.run().returncode == 0
     (name,) = stand_in.environments

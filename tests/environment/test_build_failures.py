@@ -10,6 +10,7 @@ import pytest
 from memkit import environment
 from memkit.environment.build import make_environment
 from memkit.environment.interpreters import EnvironmentBuildError
+from tests.ci import only_in_ci
 
 
 def assert_refused(stand_in, done, *words: str) -> None:
@@ -64,6 +65,7 @@ def test_a_package_that_does_not_exist_is_named(stand_in):
     assert_refused(stand_in, done, "No matching distribution found for memkit-no-such-package")
 
 
+@only_in_ci
 def test_pip_is_tried_after_uv_and_an_unreachable_index_is_reported(stand_in, tmp_path):
     stand_in.add_fast_tool()
     stand_in.depend_on("memkit-no-such-package")

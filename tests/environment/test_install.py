@@ -14,6 +14,7 @@ from memkit import environment
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment.commands import CommandRunner
 from memkit.environment.install import EXTRA_PACKAGES, locked_versions
+from tests.ci import only_in_ci
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GROUPS = ("dev", "docs")
@@ -49,6 +50,7 @@ def test_a_package_with_another_hash_is_refused(stand_in, has_wheels):
         assert done.returncode == 0
 
 
+@only_in_ci
 def test_an_index_that_hides_a_package_does_not_disable_the_lock(stand_in, tmp_path):
     stand_in.lock.write_text(f"memkit-no-such-package==1 --hash=sha256:{'0' * 64}\n")
     done = stand_in.run(PIP_NO_INDEX="1")
@@ -57,6 +59,7 @@ def test_an_index_that_hides_a_package_does_not_disable_the_lock(stand_in, tmp_p
     assert stand_in.environments == ["failed.json"]
 
 
+@only_in_ci
 def test_without_locked_wheels_it_warns_once(stand_in):
     stand_in.unlock()
     done = stand_in.run("import", "memkit_stand_in_dependency", PIP_INDEX_URL="http://127.0.0.1:9/")
@@ -65,6 +68,7 @@ def test_without_locked_wheels_it_warns_once(stand_in):
     assert stand_in.run().stderr == ""
 
 
+@only_in_ci
 def test_variables_of_a_session_add_no_package(stand_in, tmp_path):
     foreign = tmp_path / "foreign.txt"
     foreign.write_text(stand_in.locked(stand_in.wheel("memkit_foreign")))
@@ -95,6 +99,7 @@ def test_index_variables(tmp_path, monkeypatch, without_index):
     assert seen & set(index) == (set() if without_index else set(index))
 
 
+@only_in_ci
 def test_added_packages_are_installed_again(stand_in, tmp_path):
     stand_in.wheel("openai")
     stand_in.wheel("foreign")
@@ -114,6 +119,7 @@ def test_added_packages_are_installed_again(stand_in, tmp_path):
     assert not list(Path(prefix).glob("lib/python3.*/site-packages/foreign*"))
 
 
+@only_in_ci
 def test_a_failed_reinstallation_is_reported(stand_in):
     assert stand_in.run().returncode == 0
     (stand_in.site / "openai-0.dist-info").mkdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
+from tests.ci import only_in_ci
 from tests.environment.conftest import StandIn
 
 
@@ -43,6 +44,7 @@ def test_the_earlier_environment_is_used_and_reported_once(updated: StandIn) -> 
     assert len(updated.builds) == builds  # not tried again at once
 
 
+@only_in_ci
 def test_the_new_environment_is_built_later(updated: StandIn) -> None:
     updated.run(TEST_FAILURE="dns error: no network", PIP_NO_INDEX="1")
     failed = Path(environment.failure_file(str(updated.home)))
@@ -56,6 +58,7 @@ def test_the_new_environment_is_built_later(updated: StandIn) -> None:
 
 
 @pytest.mark.parametrize("lack", ["a package", "its Python"])
+@only_in_ci
 def test_an_incomplete_environment_is_not_used(updated: StandIn, lack: str) -> None:
     (old,) = [name for name in updated.environments if name != "failed.json"]
     if lack == "a package":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -16,11 +15,12 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.paths import Home
+from tests.ci import IN_CI
 from tests.faults.stage import REPOSITORY, Stage, entries, session_id, wait_for
 
 SESSIONS = 8
 TURNS = 3
-KILLS = 20 if os.environ.get("CI") else 5
+KILLS = 20 if IN_CI else 5
 
 
 @pytest.fixture

@@ -20,10 +20,11 @@ import pytest
 from memkit.ipc import launch, spool
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
+from tests.ci import IN_CI
 from tests.faults.stage import Stage, entries, session_id, text, wait_for
 
 SESSIONS = 6
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or ("40" if os.environ.get("CI") else "5"))
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or ("40" if IN_CI else "3"))
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(20, TURNS)

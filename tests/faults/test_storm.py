@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memkit.paths import Home
+from tests.ci import only_in_ci
 from tests.faults.stage import Stage, entries, wait_for
 
 SESSIONS = 8
@@ -57,6 +58,7 @@ def kill_workers(stage: Stage, done: threading.Event, killed: list[int]) -> None
             done.wait(0.01)
 
 
+@only_in_ci
 def test_many_stops_and_killed_workers(stage: Stage) -> None:
     done, killed = threading.Event(), list[int]()
     killer = threading.Thread(target=kill_workers, args=(stage, done, killed))

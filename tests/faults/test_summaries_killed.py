@@ -10,6 +10,7 @@ from pathlib import Path
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
 from memkit.llm.ledger import Ledger
+from tests.ci import IN_CI
 from tests.summarize.stage import SummaryStage
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def run(root: Path, die_at: int) -> int:
 def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     step, statuses = 0, []
     while 0 not in statuses:
-        step += 3 if os.environ.get("CI") is None else 1
+        step += 1 if IN_CI else 5
         stage = SummaryStage(tmp_path / str(step))
         for number, minutes in enumerate((0, 5, 60, 130)):
             stage.add_turn(minutes, f"Question {number}")

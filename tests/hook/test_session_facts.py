@@ -15,6 +15,7 @@ from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, prompt_hint, session_facts
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
+from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
@@ -66,7 +67,7 @@ def test_a_hint_needs_a_day_before_today(project: Project) -> None:
     assert "since 2026-11-20" in prompt_hint(project, "2026-11-21")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     limit=st.integers(0, 3000),
     answers=st.lists(st.text(max_size=400) | st.just("word " * 200) | st.just("</memory> x"), max_size=6),

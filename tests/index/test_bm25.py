@@ -14,6 +14,7 @@ from rank_bm25 import BM25Plus
 from memkit.index.lexical import LexicalIndex, ReadingOrder
 from memkit.index.lexical.bm25 import PASSAGE_REACH
 from memkit.index.lexical.tokens import Tokenizer
+from tests.ci import examples
 
 WORDS = ["gateway", "port", "policy", "staging", "ERR_404", "a/b.py", "東京", "the", "remember"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -87,7 +88,7 @@ def test_passage_scores_equal_rank_bm25(read: Conversations, query: str) -> None
         assert (found[name] > 0) == bool(terms & set(read.passage(place)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(conversations(), conversations(), st.booleans(), st.lists(QUERIES, min_size=1, max_size=3))
 def test_additions_and_removals_leave_no_trace(
     tmp_path_factory: pytest.TempPathFactory,

@@ -12,6 +12,7 @@ from memkit import anchors
 from memkit.errors import ConfigError
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown, decode
+from tests.ci import examples
 
 DEFAULT = ChunkOptions()
 SMALL = ChunkOptions(max_characters=240, min_characters=40, overlap_lines=2)
@@ -144,7 +145,7 @@ sizes = st.builds(
 
 
 @given(documents, sizes, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_line_is_lost_and_line_numbers_are_right(
     text: str, options: ChunkOptions, windows: bool
 ) -> None:
@@ -156,7 +157,7 @@ def test_no_line_is_lost_and_line_numbers_are_right(
 
 
 @given(documents, sizes)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_code_quotes_and_comments_hold_no_headings(text: str, options: ChunkOptions) -> None:
     for chunk in chunked(text, options=options):
         assert not re.search("hidden|fenced", chunk.breadcrumb)
@@ -164,7 +165,7 @@ def test_code_quotes_and_comments_hold_no_headings(text: str, options: ChunkOpti
 
 
 @given(documents, sizes)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_fences_are_never_cut(text: str, options: ChunkOptions) -> None:
     for chunk in chunked(text, options=options):
         marks = re.findall(r"^ *(?:```|~~~)", chunk.content, re.MULTILINE)
@@ -172,7 +173,7 @@ def test_fences_are_never_cut(text: str, options: ChunkOptions) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 120)), min_size=1, max_size=12), sizes)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_breadcrumbs_name_headings_above_the_text(
     shape: list[tuple[int, int]], options: ChunkOptions
 ) -> None:
@@ -201,7 +202,7 @@ def test_breadcrumbs_name_headings_above_the_text(
 
 
 @given(documents, sizes)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_fragments_join_a_neighbor(text: str, options: ChunkOptions) -> None:
     text = anchors.strip(text)
     chunks = chunked(text, options=options)
@@ -210,7 +211,7 @@ def test_fragments_join_a_neighbor(text: str, options: ChunkOptions) -> None:
 
 
 @given(st.lists(block, max_size=10), heading, paragraph, sizes)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 # Without its anchor the last section is a fragment.
 @example(
     ["# port", "<!-- turn:8ad3df7f -->"], "# port", "port", ChunkOptions(max_characters=120, min_characters=7)
@@ -230,7 +231,7 @@ def test_appended_sections_leave_earlier_chunks_unchanged(
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=8), sizes, st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_each_turn_is_a_chunk_of_its_own(
     lengths: list[int], options: ChunkOptions, summary: bool
 ) -> None:
@@ -252,7 +253,7 @@ def test_each_turn_is_a_chunk_of_its_own(
 
 
 @given(st.text(st.characters(codec="utf-8") | st.sampled_from("#-`>| \t\n\r*<!"), max_size=400), sizes)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example("#", SMALL)
 @example("\ufeff", SMALL)
 @example("```", SMALL)

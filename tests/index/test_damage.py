@@ -18,6 +18,7 @@ from memkit.index import damage, index_lock
 from memkit.index.damage import in_use_marker, read_all, set_aside_if_damaged
 from memkit.index.store import Row, Store
 from memkit.paths import Home
+from tests.ci import IN_CI, only_in_ci
 from tests.memory import DAYS, FakeEmbedder, Memory, make_chunk, make_memory
 
 MANY = 40_000
@@ -44,6 +45,7 @@ def chroma(memory: Memory) -> Path:
     return Path(memory.home.index, "chroma")
 
 
+@only_in_ci
 def test_a_large_index_is_read_whole(many: Memory) -> None:
     contents = read_all(chroma(many))
     assert (contents.damage, contents.failure) == ("", "")
@@ -54,6 +56,7 @@ def test_a_large_index_is_read_whole(many: Memory) -> None:
         assert sum(row.windows for row in store.rows()) == MANY
 
 
+@only_in_ci
 def test_a_large_index_of_a_killed_process_is_kept(many: Memory) -> None:
     many.embedder.texts.clear()
     in_use_marker(chroma(many)).touch()
@@ -70,6 +73,7 @@ def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
         assert store.tidy_ids() == []
 
 
+@only_in_ci
 def test_a_full_disk_is_not_damage(tmp_path: Path, mount: Callable[[str], Path]) -> None:
     place = mount("size=12m")
     memory = make_memory(tmp_path, DAYS, home=Home(str(place / "home")))
@@ -93,7 +97,7 @@ def test_a_full_disk_is_not_damage(tmp_path: Path, mount: Callable[[str], Path])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
-@pytest.mark.parametrize("descriptors", [8, 12, 14, 16, 18])
+@pytest.mark.parametrize("descriptors", [8, 12, 14, 16, 18] if IN_CI else [8, 16])
 def test_too_few_descriptors_are_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: int
 ) -> None:

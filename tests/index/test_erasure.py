@@ -15,6 +15,7 @@ from memkit.index.erasure import BOUND_FACTOR, bound, keep_small
 from memkit.index.purge import IndexUsage, usage_of
 from memkit.index.store import Row, Store
 from memkit.paths import Home
+from tests.ci import only_in_ci
 from tests.memory import DAYS, make_chunk, make_memory
 
 NAME = "memkit-0123456789abcdef-fake-01234567"
@@ -61,6 +62,7 @@ def bloat(home: Home, rounds: int = 12) -> None:
         store.put([Row("a" * 64, make_chunk("it waits for its vector"), None)])
 
 
+@only_in_ci
 def test_a_bloated_index_is_rewritten(home: Home) -> None:
     bloat(home)
     before = held(home, NAME), held(home, OTHER)

@@ -17,6 +17,7 @@ from memkit.errors import IndexStoreError
 from memkit.index import lexical
 from memkit.index.lexical import LexicalIndex, StaleSnapshotError, fingerprint, tokens
 from memkit.index.lexical.tokens import Tokenizer
+from tests.ci import examples
 
 DOCUMENTS = {
     "c3": "The staging gateway listens on 7443; deploy/gateway.yaml says so.",
@@ -96,7 +97,7 @@ def test_additions_and_removals_leave_no_trace(
         assert_is_bm25_plus(index, present, queries[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(saved=CORPORA, later=CORPORA, queries=st.lists(QUERIES, min_size=1, max_size=3))
 def test_a_loaded_index_is_updated_like_any_other(
     tmp_path_factory: pytest.TempPathFactory,

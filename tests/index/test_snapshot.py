@@ -19,6 +19,7 @@ from memkit.index.snapshot import Snapshot
 from memkit.index.snapshot_writer import write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
+from tests.ci import examples
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 QUERIES = ["which port", "PolicyController", "vault"]
@@ -136,7 +137,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_is_noticed(
     sound: Memory, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

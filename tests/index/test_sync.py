@@ -31,6 +31,7 @@ from memkit.paths import Home
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
+from tests.ci import only_in_ci
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -323,6 +324,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
     assert interruptions > 10
 
 
+@only_in_ci
 def test_killed_at_any_moment(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> None:
     sections = (f"# Section {n}\n\n" + f"Fact {n} is number{n}. " * 8 for n in range(60))
     memory = make_memory(tmp_path, {"notes.md": "\n\n".join(sections)}, models=model_home.models)

@@ -16,6 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from memkit.ipc import spool
 from memkit.paths import Home
+from tests.ci import examples
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -96,7 +97,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
 
 TestSpool = SpoolMachine.TestCase
-TestSpool.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestSpool.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
 
 
 def test_order_backoff_and_giving_up(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from memkit.ipc import launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from tests.builders import spool_turn
+from tests.ci import only_in_ci
 from tests.memory import Memory
 from tests.service.running import REPOSITORY, RunningService, wait_until
 
@@ -241,6 +242,7 @@ def test_a_stopped_service_starts_no_other(
         request(home, "status", {}, 1.0)
 
 
+@only_in_ci
 def test_a_service_without_idle_time_is_not_started_again_and_again(
     memory: Memory, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from memkit.journal.digest import Digest, make_digest
 from memkit.journal.journal import Journal
 from memkit.privacy.redact import redact
 from tests.builders import day, turn_of
+from tests.ci import examples
 
 pieces = st.sampled_from(
     [
@@ -104,7 +105,7 @@ def test_a_cut_inside_a_fence_leaves_no_fence_open() -> None:
     assert [t.tag for t in tokens if t.type == "heading_open" and t.level == 0] == ["h3", "h1"]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(prompt=texts, answer=texts, command=texts, output=texts)
 @example(prompt="x", answer="<script>\n# a", command="", output="")
 @example(prompt="x\n===", answer="- a\n\n      ```\n# b", command="", output="")

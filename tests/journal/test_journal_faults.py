@@ -27,6 +27,7 @@ from memkit.journal.digest import Digest, make_digest
 from memkit.journal.journal import Journal
 from tests.builders import day
 from tests.capture.places import REPOSITORY
+from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
@@ -133,7 +134,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events=events, cuts=st.lists(st.integers(0, 14), max_size=3))
 def test_any_order_in_any_portions_is_one_tidy_day(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[int, str, int]], cuts: list[int]

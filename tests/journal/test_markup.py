@@ -16,6 +16,7 @@ from memkit.journal.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_dige
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block
 from memkit.privacy.redact import redact
 from tests.builders import turn_of
+from tests.ci import examples
 
 READERS = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
 
@@ -51,7 +52,7 @@ def assert_forges_nothing(section: str) -> None:
         ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(prompt=texts, answer=texts, name=texts, command=texts, output=texts, error=st.booleans())
 @example("***\n---", "a|b\n-|-\nx\n===", "", "", "", False)
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
@@ -76,14 +77,14 @@ def test_longer_random_texts_forge_nothing() -> None:
         assert_forges_nothing(digest_of(prompt, answer))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(text=texts)
 def test_safe_text_is_left_alone(text: str) -> None:
     once = safe_block(text)
     assert safe_block(once) == once
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=texts)
 def test_nothing_but_escapes_is_added_and_nothing_taken_away(text: str) -> None:
     def letters(shown: str) -> str:
@@ -142,7 +143,7 @@ def test_the_line_that_says_something(text: str, line: str) -> None:
     assert one_line(text, 80) == line
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=texts | st.text(), limit=st.integers(10, 100))
 def test_one_line_is_one_line_within_its_limit(text: str, limit: int) -> None:
     line = one_line(text, limit)
@@ -182,7 +183,7 @@ def test_a_turn_without_a_prompt_asks_nothing() -> None:
     assert digest_of("Stop!", interrupted=True).endswith("**Asked** Stop!\n**Interrupted**")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(lines=st.lists(st.text("ab \n", max_size=400), max_size=30), limit=st.integers(60, 600))
 def test_the_limits_and_the_count_hold(lines: list[str], limit: int) -> None:
     text = "\n".join(lines)

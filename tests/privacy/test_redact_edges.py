@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.privacy.redact import redact, without_private
+from tests.ci import examples
 
 choice = random.Random(3)
 
@@ -124,7 +125,7 @@ secrets = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(parts=st.lists(secrets | st.text(max_size=3), max_size=12))
 def test_once_is_enough(parts: list[str]) -> None:
     once = redact("".join(parts))

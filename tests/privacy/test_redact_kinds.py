@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.privacy.redact import redact
+from tests.ci import examples
 from tests.privacy import secrets_made
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -87,7 +88,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(parts=st.lists(pieces | st.text(max_size=2), max_size=10))
 def test_once_is_enough(parts: list[str]) -> None:
     once = redact("".join(parts))

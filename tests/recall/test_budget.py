@@ -14,6 +14,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.recall.results import SMALLEST_PIECE, fill
 from memkit.text import CHARACTERS_PER_TOKEN
+from tests.ci import examples
 from tests.memory import make_chunk
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ def text_of(chunk: Chunk) -> set[tuple[str, int, str]]:
     return {(chunk.source, number, line) for number, line in lines if line.strip()}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_best_that_fits(options: ChunkOptions, chance: random.Random, tokens: int) -> None:
     ranked = list(enumerate(chunked(options)))
@@ -74,7 +75,7 @@ def test_the_best_that_fits(options: ChunkOptions, chance: random.Random, tokens
                 assert len(chunk.content) > room  # even now
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_lines_point_at_the_text(
     options: ChunkOptions, chance: random.Random, tokens: int
@@ -90,7 +91,7 @@ def test_the_lines_point_at_the_text(
         assert found[-1] in lines[-1]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False))
 def test_with_room_enough_all_is_shown_once(options: ChunkOptions, chance: random.Random) -> None:
     ranked = list(enumerate(chunked(options)))

@@ -17,6 +17,7 @@ from memkit.recall.corpus import Corpus
 from memkit.recall.results import Filters, SearchRequest, is_at
 from memkit.recall.search import Searcher, mask
 from memkit.settings.load import SearchSettings
+from tests.ci import examples
 from tests.memory import FakeEmbedder, make_chunk
 from tests.recall.corpora import snapshot_of
 
@@ -87,7 +88,7 @@ def test_what_is_asked_of_a_chunk(corpus: Corpus, filters: Filters) -> None:
     assert mask(filters, corpus).tolist() == expected
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(FILTERS, st.sampled_from(["context", "rrf", "weighted", "lexical", "dense"]))
 def test_filters_leave_out_and_change_nothing_else(
     corpus: Corpus, filters: Filters, mode: str

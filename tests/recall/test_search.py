@@ -19,6 +19,7 @@ from memkit.recall.open import open_searcher
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
+from tests.ci import examples
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 
 MODES = ("context", "lexical", "dense")
@@ -117,7 +118,7 @@ def test_any_text_is_a_question(searcher: Searcher, mode: str, query: str) -> No
     assert len(answer.results) <= 5
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(query=st.text(max_size=60))
 def test_every_text_is_a_question(searcher: Searcher, query: str) -> None:
     for mode in MODES:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from memkit.ipc import client, frames
 from memkit.paths import Home
 from memkit.service import listener
+from tests.ci import examples
 from tests.service.peers import (
     PATIENCE_SECONDS,
     connected,
@@ -147,7 +148,7 @@ def test_a_length_that_is_too_large_is_refused_before_the_body_comes(home, lengt
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.one_of(
@@ -165,7 +166,7 @@ def test_any_bytes(served, data):
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.sampled_from(sorted(good_message())), json_values)
 def test_any_values_in_place_of_the_right_ones(served, field, value):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +17,14 @@ from memkit.ipc import client, launch
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from tests.builders import spool_turn
+from tests.ci import IN_CI, only_in_ci
 from tests.memory import CountingEmbedder, day, make_memory, real_embedder
 from tests.service.running import RunningService, wait_until
 
 __all__ = ["real_embedder"]
 
 CLIENTS = 64
-REQUESTS = 1000 if os.environ.get("CI") else 300
+REQUESTS = 1000 if IN_CI else 300
 DAYS, TURNS = 20, 5
 NOTES = "notes.md"
 SPARE_MB = 60.0
@@ -88,6 +88,7 @@ def ask(service: RunningService, number: int) -> dict[str, Any]:
     return answer
 
 
+@only_in_ci
 def test_many_clients_while_the_index_changes(service: RunningService) -> None:
     process = psutil.Process(service.status()["pid"])
     edits = list[int]()
@@ -122,6 +123,7 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
     assert (status["errors"], status["queue"]) == ([], 0)
 
 
+@only_in_ci
 def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> None:
     memory, process = service.memory, psutil.Process(service.status()["pid"])
 

@@ -25,6 +25,7 @@ from memkit.llm.errors import (
 from memkit.llm.ledger import Ledger, total
 from memkit.llm.model import Task
 from memkit.summarize.summarizer import RETRY_SECONDS
+from tests.ci import only_in_ci
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
 
 HOURS = 60
@@ -248,6 +249,7 @@ def test_a_budget_in_dollars_holds(stage: SummaryStage) -> None:
     assert Ledger(stage.home).calls() == []
 
 
+@only_in_ci
 def test_a_thousand_turns_of_a_day_cost_few_calls(stage: SummaryStage) -> None:
     # Turns every two minutes in five sessions, about as long as real ones (443 tokens on average).
     stage.change(daily_tokens=10_000_000)

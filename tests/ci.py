@@ -1,0 +1,25 @@
+"""What runs in CI only, so that the suite on a developer's machine stays short.
+
+CI runs every test in full. Elsewhere, properties are tried with fewer examples, and storms, soaks, and large
+sizes are left out.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+IN_CI = bool(os.environ.get("CI"))
+
+only_in_ci = pytest.mark.skipif(not IN_CI, reason="a storm, a soak, or a large size: CI runs it")
+
+
+def examples(count: int) -> int:
+    """Return how many examples of a property to try; `count` in CI."""
+    return count if IN_CI else max(8, count // 5)
+
+
+def every(step: int, cases: range) -> range:
+    """Return the cases to try: all in CI, elsewhere every `step`-th one."""
+    return cases if IN_CI else cases[::step]
