@@ -98,7 +98,7 @@ def test_chunks_of_real_markdown(tmp_path: Path) -> None:
             assert same == [position]
             assert row["day"] == 0
     assert max(turns.count(turn) for turn in turns if turn) > 3
-    assert snapshot.names["domain"] == ["docs"]
+    assert snapshot.names["domain"] == ["docs"], (snapshot.names["source"], memory.said)
 
 
 def test_no_chunks() -> None:

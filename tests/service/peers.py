@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -154,8 +155,15 @@ def read_frame(connection: socket.socket) -> dict[str, Any]:
 
 
 def connected(home: Home) -> socket.socket:
-    """A connection to the service, to send anything over."""
-    return address.connect(home, PATIENCE_SECONDS)[0]
+    """Connect to the service, to send anything. Try again while its backlog is full."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return address.connect(home, PATIENCE_SECONDS)[0]
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def exchange(home: Home, data: bytes) -> bytes:

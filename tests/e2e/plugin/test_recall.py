@@ -183,7 +183,7 @@ def test_variables_of_a_repository_do_not_count(api: MessagesApi, user: MemkitUs
     assert not ran.exists()
     assert not (project / "memory").exists()
     published = json.loads((user.home.memkit_home / "run" / "hooks.json").read_text())
-    assert published["redact"] == ["zebra[0-9]+"]
+    assert published["inject"] == "pointers"
     assert "Nothing found." in api.model_calls[-1].last_user_text
     user.run("service", "stop")
 

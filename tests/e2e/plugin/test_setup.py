@@ -25,7 +25,7 @@ def test_setup_installs_the_plugin_and_imports(api: MessagesApi, user: MemkitUse
 
     again = json.loads(user.run("setup", "--yes", "--json"))["steps"]
     assert "installed already" in again["plugin"]["said"]
-    assert "no sessions" in again["import"]["said"]
+    assert "knows every session" in again["import"]["said"]
 
     user.home.run_prompt("Do you remember?")
     user.wait_until_remembered()
