@@ -7,8 +7,11 @@ sizes are left out.
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 import pytest
+
+T = TypeVar("T")
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -18,6 +21,11 @@ only_in_ci = pytest.mark.skipif(not IN_CI, reason="a storm, a soak, or a large s
 def examples(count: int) -> int:
     """Return how many examples of a property to try; `count` in CI."""
     return count if IN_CI else max(8, count // 5)
+
+
+def first(count: int, cases: list[T]) -> list[T]:
+    """Return the cases to try: all in CI, elsewhere the first `count`. Put the most telling ones first."""
+    return cases if IN_CI else cases[:count]
 
 
 def every(step: int, cases: range) -> range:

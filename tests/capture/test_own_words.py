@@ -18,6 +18,7 @@ from memkit.recall.pointers import lay_out as lay_out_pointers
 from memkit.recall.results import SearchRequest, lay_out
 from memkit.settings.load import Settings
 from tests.builders import Lines
+from tests.ci import only_in_ci
 from tests.memory import Memory, make_memory
 
 FACT = "The zqhorseradish is kept below the stairs."
@@ -133,6 +134,7 @@ class Run:
         return "\n".join(chunk.content for chunk in self.memory.snapshot.chunks())
 
 
+@only_in_ci
 def test_ten_sessions_that_are_told_of_the_memory_add_nothing_to_it(tmp_path: Path) -> None:
     told, untold = Run(tmp_path / "told", is_told=True), Run(tmp_path / "untold", is_told=False)
     assert told.journal == untold.journal

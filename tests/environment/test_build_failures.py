@@ -59,6 +59,7 @@ def test_a_python_without_venv(stand_in):
     assert_refused(stand_in, done, "cannot make one: install the package python3.11-venv")
 
 
+@only_in_ci
 def test_a_package_that_does_not_exist_is_named(stand_in):
     stand_in.depend_on("memkit-no-such-package")
     done = stand_in.run(PIP_NO_INDEX="1")

@@ -28,6 +28,7 @@ def log(stand_in) -> str:
     return (stand_in.home / "log" / "environment.log").read_text()
 
 
+@only_in_ci
 def test_locked_packages_are_installed_by_their_hashes(stand_in):
     done = stand_in.run("import", "memkit_stand_in_dependency")
     assert done.returncode == 0, done.stderr

@@ -66,6 +66,7 @@ def test_a_large_index_of_a_killed_process_is_kept(many: Memory) -> None:
     assert not Path(f"{chroma(many)}.damaged").exists()
 
 
+@only_in_ci
 def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
     shutil.copytree(many.home.root, tmp_path / "home")
     home = Home(str(tmp_path / "home"))

@@ -128,6 +128,7 @@ def test_free_pages_are_given_back(home: Home) -> None:
     assert held(home, NAME) == before
 
 
+@only_in_ci
 def test_an_index_with_foreign_collections_is_not_rewritten(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "index" / "chroma"
     path.mkdir(parents=True)

@@ -274,6 +274,7 @@ def rows_in_chroma(memory: Memory) -> list[str]:
     return sorted(found)
 
 
+@only_in_ci
 def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Additions, deletions, moves and replaced windows, cut short at each step and run again."""
     monkeypatch.setattr(store_module, "BATCH_ROWS", 5)

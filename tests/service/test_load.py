@@ -150,6 +150,7 @@ def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> 
     assert service.status()["errors"] == []
 
 
+@only_in_ci
 def test_it_answers_while_many_wait_for_an_index(service: RunningService) -> None:
     ask(service, 0)
     with ThreadPoolExecutor(CLIENTS) as clients:
@@ -162,6 +163,7 @@ def test_it_answers_while_many_wait_for_an_index(service: RunningService) -> Non
             assert future.result()["chunks"] == DAYS * TURNS
 
 
+@only_in_ci
 def test_a_late_request_does_not_cancel_the_task_of_others(service: RunningService) -> None:
     home, asked = service.memory.home, {"root": service.memory.project.root}
     ask(service, 0)
@@ -175,6 +177,7 @@ def test_a_late_request_does_not_cancel_the_task_of_others(service: RunningServi
             assert future.result()["chunks"] == DAYS * TURNS
 
 
+@only_in_ci
 def test_busy_is_not_hung(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +192,7 @@ def test_busy_is_not_hung(
     assert service.status()["pid"] == before
 
 
+@only_in_ci
 def test_an_event_without_a_notification_is_captured(service: RunningService) -> None:
     """A hook that could not reach the service, because it was too busy, has spooled all the same."""
     home, root = service.memory.home, service.memory.project.root
