@@ -1,6 +1,6 @@
 """Errors of models and providers.
 
-`http_status`, `is_bad_key`, and `excerpt` read the errors of any HTTP service; `memkit.llm` may use them too.
+`http_status`, `is_bad_key`, and `excerpt` read the errors of any HTTP service; `memkit.llm` uses them too.
 """
 
 from __future__ import annotations

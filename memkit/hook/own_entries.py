@@ -17,6 +17,7 @@ from memkit import anchors
 from memkit.files import MOST_BYTES, PRIVATE_FILE, make_private_directory, read_tail
 from memkit.hook.project import Registry, digest16
 from memkit.paths import Home
+from memkit.text import encodable
 
 HOOK_BYTES = 1024 * 1024
 """Bytes of the record's end that a hook reads: the newest sixty thousand fingerprints."""
@@ -163,4 +164,4 @@ def answer_of(body: str) -> str:
 
 
 def _fingerprint(words: str) -> bytes:
-    return digest16(words.encode("utf-8", "replace").decode("utf-8")).encode("ascii")
+    return digest16(encodable(words)).encode("ascii")

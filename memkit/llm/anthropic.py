@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from memkit.embedding.errors import excerpt
 from memkit.llm import errors
 from memkit.llm.errors import TokenUsage
 from memkit.llm.model import Reply, Task, as_structure, find_key, token_count
@@ -67,7 +68,7 @@ class AnthropicProvider:
             was_sent = not isinstance(error.__cause__, httpx.ConnectTimeout)
             raise errors.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
         except anthropic.APIConnectionError as error:
-            reason = errors.excerpt(str(error.__cause__ or error), self._key, self._token)
+            reason = excerpt(str(error.__cause__ or error), self._key, self._token)
             raise errors.UnavailableError(
                 f"{self.name} cannot be reached ({reason}); memkit tries again later"
             ) from None
@@ -128,7 +129,7 @@ class AnthropicProvider:
             self.name,
             self.model,
             error.status_code,
-            errors.excerpt(reason, self._key, self._token),
+            excerpt(reason, self._key, self._token),
             f"set {_KEY} to a valid one",
             errors.retry_after(error.response.headers),
         )

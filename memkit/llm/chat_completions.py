@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from memkit.embedding.errors import excerpt
 from memkit.llm import errors
 from memkit.llm.errors import TokenUsage
 from memkit.llm.model import Reply, Task, as_structure, find_key, structure_in, token_count
@@ -127,14 +128,14 @@ class ChatCompletionsProvider:
             ) from None
         if not response.is_success:
             advice = f"set {' or '.join(self._service.keys) or 'summarize.base_url'} to a valid one"
-            reason = errors.excerpt(_error_message(response), self._key)
+            reason = excerpt(_error_message(response), self._key)
             wait = errors.retry_after(response.headers)
             raise errors.http_error(self.name, self.model, response.status_code, reason, advice, wait)
         body = _json(response)
         return self._reply(task, body if isinstance(body, dict) else {})
 
     def _reason(self, error: Exception) -> str:
-        return errors.excerpt(str(error) or type(error).__name__, self._key)
+        return excerpt(str(error) or type(error).__name__, self._key)
 
     def _post(self, client: httpx.Client, request: dict[str, Any]) -> httpx.Response:
         import httpx

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memkit import processes
+from memkit.embedding.errors import excerpt
 from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
@@ -129,7 +130,7 @@ class ClaudeCliProvider:
             ) from None
         except (OSError, ValueError) as error:
             raise errors.NotConfiguredError(
-                f"{self._program} does not start ({errors.excerpt(str(error))}); reinstall Claude Code"
+                f"{self._program} does not start ({excerpt(str(error))}); reinstall Claude Code"
             ) from None
         return read_result(ended, task.schema, self.model)
 
@@ -201,7 +202,7 @@ def read_result(
     """Return the answer that Claude Code printed. Raise a `ModelError` if there is none."""
     result = _result(ended.stdout)
     if result is None:
-        reason = errors.excerpt(ended.stderr or f"status {ended.returncode}")
+        reason = excerpt(ended.stderr or f"status {ended.returncode}")
         raise errors.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
     usage = _usage(result)
     text = result.get("result")
@@ -236,7 +237,7 @@ def _error(
     result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
 ) -> errors.ModelError | None:
     """Return the error that the result reports, or None if it holds an answer of the model."""
-    reason = errors.excerpt(text)
+    reason = excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):
         return errors.RefusedError(f"{model} at {NAME} declined to answer")

@@ -7,15 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from memkit.embedding.errors import is_bad_key
 from memkit.errors import MemkitError
-from memkit.text import one_line
 
 PATIENCE_SECONDS = 10.0
 """The longest wait within a call. If a provider asks for more, the call fails and is made again later."""
 
-_SHOWN_CHARACTERS = 160
-
-_BAD_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)")  # Google, with status 400
 _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.IGNORECASE)
 
 
@@ -101,7 +98,7 @@ def http_error(
     """
     if _NO_CREDIT.search(reason) or status == 402:
         return NotConfiguredError(f"the account at {name} has no credit left ({status}); add some")
-    if status in (401, 403) or _BAD_KEY.search(reason):
+    if is_bad_key(status, reason):
         return NotConfiguredError(f"{name} refuses the key ({status}); {advice}")
     if status == 404:
         return NotConfiguredError(
@@ -144,13 +141,3 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
         date = parsedate_tz(value)
         return None if date is None else max(0.0, mktime_tz(date) - time.time())
-
-
-def excerpt(reason: str, *secrets: str) -> str:
-    """Return the start of a provider's message as one line, redacted and without `secrets`."""
-    from memkit.privacy.redact import redact  # 10 ms, only for an error
-
-    for secret in filter(None, secrets):
-        reason = reason.replace(secret, "[redacted:key]")
-    printable = "".join(c if c.isprintable() else " " for c in redact(reason))
-    return one_line(printable, _SHOWN_CHARACTERS)
