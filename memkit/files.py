@@ -118,18 +118,6 @@ def _refuse_others(path: str, mode: int) -> None:
         raise RefusedFileError(path, "it is no regular file")
 
 
-def file_version(path: str) -> list[int] | None:
-    """Return time, size, and inode of a file, which change with every write, or None if there is no file.
-
-    Raises `OSError`.
-    """
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return [found.st_mtime_ns, found.st_size, found.st_ino]
-
-
 def make_private_directory(path: str) -> str:
     """Create `path` and what is missing above it, new directories with mode 0700; return `path`."""
     if not os.path.isdir(path):

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -169,15 +169,6 @@ class Sessions:
             except FileNotFoundError:  # another process removed it
                 continue
         return removed
-
-    def remove_unreadable(self, names: Iterable[str]) -> None:
-        """Remove damaged files that contain one of `names`, and unfinished files. Raise `OSError`."""
-        wanted = [name.encode("utf-8", "surrogateescape") for name in names]
-        for path in self.directory.glob("*.json"):
-            if _read(path) is None and any(name in path.read_bytes() for name in wanted):
-                path.unlink(missing_ok=True)
-        for path in self.directory.glob(".*.tmp"):
-            path.unlink(missing_ok=True)
 
     def drop_text(self) -> None:
         """Rewrite states in which an older memkit kept conversation text. Raise `OSError`."""

@@ -60,11 +60,6 @@ def worker_is_running(home: Home) -> bool:
     return is_locked(home.index_lock) or is_locked(environment.lock_file(home.root))
 
 
-def work_waits(home: Home) -> bool:
-    """Return whether events wait in the spool, or changed memory waits to be indexed."""
-    return bool(waiting_names(home))
-
-
 def work_is_due(home: Home) -> bool:
     """Return whether work waits that is new, or that failed and may be tried again."""
     names = waiting_names(home)

@@ -133,7 +133,7 @@ def test_success_forgets_what_was_left(
     )
     clock.now += launch.FIRST_PAUSE_SECONDS + 1
     hooks.hand_over()
-    assert not launch.work_waits(hooks.home)
+    assert not launch.waiting_names(hooks.home)
     assert not os.path.exists(hooks.home.left)
 
 

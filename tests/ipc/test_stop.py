@@ -143,7 +143,7 @@ def test_events_are_captured_without_it(stopped: RunningService) -> None:
         check=True,
         capture_output=True,
     )
-    wait_until(lambda: not launch.work_waits(home), "the events to be taken in")
+    wait_until(lambda: not launch.waiting_names(home), "the events to be taken in")
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
 
 

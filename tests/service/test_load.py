@@ -202,7 +202,7 @@ def test_an_event_without_a_notification_is_captured(service: RunningService) ->
     wait_until(lambda: not service.status().get("queue"), "its first look into the spool")
     ask(service, 0)
     spool_turn(home, root, "Nobody mentioned the aardvark.", session="5e55dddd")
-    wait_until(lambda: not launch.work_waits(home), "it to be taken in")
+    wait_until(lambda: not launch.waiting_names(home), "it to be taken in")
 
 
 @contextmanager

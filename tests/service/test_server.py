@@ -93,7 +93,7 @@ def test_events_are_captured(service: RunningService) -> None:
     home, root = service.memory.home, service.memory.project.root
     spool_turn(home, root, "The lion, most of the time.")
     assert launch.hand_over(home, with_service=True) is False  # told, not started
-    wait_until(lambda: not launch.work_waits(home), "the events to be taken in")
+    wait_until(lambda: not launch.waiting_names(home), "the events to be taken in")
     assert "The lion" in service.found("zebra")[0]
 
 

@@ -58,7 +58,7 @@ def test_waiting_events_are_captured(service: RunningService, monkeypatch: pytes
     said = run_service(service, fails=True)
     assert "Operation not supported" in said and "working without a service" in said
     assert "Traceback" not in said
-    assert not launch.work_waits(home)
+    assert not launch.waiting_names(home)
     assert any("The lion" in path.read_text() for path in Path(root, ".memkit/memory").glob("*.md"))
     # The doctor names the cause, and hooks start workers instead for a while.
     (finding,) = check_listening(open_subject(home, service.memory.project))

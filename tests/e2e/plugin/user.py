@@ -17,7 +17,7 @@ from memkit import paths
 from memkit.environment import environment_directory
 from memkit.files import PRIVATE_DIRECTORY, PRIVATE_FILE
 from memkit.hook.own_entries import note_own
-from memkit.ipc.launch import work_waits
+from memkit.ipc.launch import waiting_names
 from tests.e2e.client import REPOSITORY, ClaudeHome, read_transcript
 from tests.e2e.terminal import InteractiveSession
 from tests.e2e.waiting import wait_until
@@ -137,7 +137,7 @@ class MemkitUser:
         """Wait until nothing is left to do and the workers are gone."""
         home = paths.Home(str(self.home.memkit_home))
         wait_until(
-            lambda: not work_waits(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint
+            lambda: not waiting_names(home) and not self.workers(), REMEMBERED_SECONDS, self.complaint
         )
 
     def complaint(self) -> str:
