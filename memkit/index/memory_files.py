@@ -63,7 +63,7 @@ class CurrentFiles(dict[str, MemoryFile]):
     A refused file, such as one larger than 64 MB, is logged and left out.
     """
 
-    exclude: list[str] = field(default_factory=list)
+    exclude: Sequence[str] = ()
     own: list[str] = field(default_factory=list)
     unreadable: Unreadable = field(default_factory=dict)
     added_paths_problem: str = ""
@@ -83,7 +83,7 @@ class CurrentFiles(dict[str, MemoryFile]):
         return any(is_below(source, one) for one in self.unreadable)
 
 
-def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+def memory_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
     """Return the files and directories that are the memory, absolute or relative to the project's root.
 
     A damaged record of added paths is only logged. Raise `NewerFileError`.
@@ -96,7 +96,7 @@ def memory_paths(project: Project, home: Home, settings: Settings) -> list[str]:
         return own
 
 
-def _own_paths(project: Project, home: Home, settings: Settings) -> list[str]:
+def _own_paths(project: Project, home: Home, settings: Settings) -> Sequence[str]:
     # memory.paths is relative to a project. The memory home has only one place.
     return [home.memory] if project.root == home.root else settings.memory.paths
 

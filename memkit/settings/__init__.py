@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from memkit.errors import SettingError
@@ -55,9 +55,9 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The Markdown files of the memory."""
 
     paths: Annotated[
-        list[str], Meta(description="files and directories to index, relative to the project")
-    ] = field(default_factory=lambda: [Path(MEMORY_DIRECTORY).as_posix()])
-    exclude: Annotated[list[str], Meta(description="patterns of files not to index")] = []
+        tuple[str, ...], Meta(description="files and directories to index, relative to the project")
+    ] = (Path(MEMORY_DIRECTORY).as_posix(),)
+    exclude: Annotated[tuple[str, ...], Meta(description="patterns of files not to index")] = ()
     shared: Annotated[
         bool, Meta(description="let git see the memory; otherwise .memkit/.gitignore hides it")
     ] = False
@@ -71,18 +71,18 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Redaction and exclusion while sessions are captured."""
 
     redact: Annotated[
-        list[str], Meta(description="your own regular expressions; text that matches is redacted")
-    ] = []
+        tuple[str, ...], Meta(description="your own regular expressions; text that matches is redacted")
+    ] = ()
     redact_financial: Annotated[
         bool, Meta(description="also redact card numbers and IBANs with valid check digits")
     ] = False
     exclude: Annotated[
-        list[str],
+        tuple[str, ...],
         Meta(
             description="paths and patterns (absolute, with ~, or relative to the project): sessions there "
             "are not kept, and neither are tool calls on such files"
         ),
-    ] = []
+    ] = ()
 
     def __post_init__(self) -> None:
         for pattern in self.redact:

@@ -52,12 +52,12 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(ge=0.1, le=36_500, description="age at which an entry's recency is one half"),
     ] = 30
     domains: Annotated[
-        list[str],
+        tuple[str, ...],
         Meta(
             description="directories of code with their directory of the memory: "
             '"src/billing=docs/billing"; the default is directories of the same name'
         ),
-    ] = []
+    ] = ()
 
     def __post_init__(self) -> None:
         for domain in self.domains:

@@ -114,7 +114,7 @@ def validate(found: Mapping[Key, Value]) -> Settings:
 
 def parse_text(key: Key, text: str) -> Any:
     """Return the value that `text` stands for: a list from JSON or commas, any other text as it is."""
-    if not _is_known(key) or not isinstance(_type_info(key).type, inspect.ListType):
+    if not _is_known(key) or not isinstance(_type_info(key).type, inspect.VarTupleType):
         return text
     if text.lstrip().startswith("["):
         try:
@@ -181,7 +181,7 @@ def _allowed(kind: inspect.Type) -> str:
         case inspect.LiteralType():
             *others, last = map(str, kind.values)
             return f"{', '.join(others)} or {last}"
-        case inspect.ListType():
+        case inspect.VarTupleType():
             return "a list of texts"
         case inspect.StrType(max_length=int(most)):
             return f"text of at most {most} characters"

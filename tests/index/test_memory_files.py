@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from memkit.doctor.finding import open_subject
@@ -17,6 +18,7 @@ from memkit.index import is_up_to_date, read_files
 from memkit.index.damage import DATABASE
 from memkit.index.scanner import scan
 from memkit.recall.open import open_searcher
+from memkit.settings import Settings
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 PASSING = (errno.EIO, errno.EACCES, errno.ESTALE, errno.EMFILE)
@@ -118,7 +120,7 @@ def test_unreadable_files_survive_a_rebuild(memory: Memory, deny: Deny, lost: st
 
 def test_excluded_unreadable_files_are_removed(memory: Memory, deny: Deny) -> None:
     deny(errno.EIO, memory.path("docs"))
-    memory.settings.memory.exclude.append("docs/")
+    memory.settings = msgspec.convert({"memory": {"exclude": ["docs/"]}}, Settings)
     assert memory.sync().deleted == 1
 
 

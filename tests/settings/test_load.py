@@ -89,7 +89,7 @@ def test_variable_is_split_at_the_first_underscore(home: Home) -> None:
     ],
 )
 def test_lists_from_variables(home: Home, text: str, expected: list[str]) -> None:
-    assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == expected
+    assert load(home, MEMKIT_MEMORY_PATHS=text).settings.memory.paths == tuple(expected)
 
 
 @pytest.mark.parametrize("text", ["true", "Yes", "ON", "1", "y", "t", " true "])
@@ -110,7 +110,7 @@ def test_numbers_from_text(home: Home, text: str) -> None:
 
 
 def test_a_path_need_not_be_utf8(home: Home) -> None:
-    assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ["\udcff"]
+    assert load(home, MEMKIT_MEMORY_PATHS="\udcff").settings.memory.paths == ("\udcff",)
 
 
 def test_other_memkit_variables_are_ignored(home: Home) -> None:
@@ -282,7 +282,7 @@ class TestFileOfAProject:
         )
         loaded = load(home, project)
         assert loaded.refused == []
-        assert loaded.settings.memory.exclude == ["drafts/"]
+        assert loaded.settings.memory.exclude == ("drafts/",)
         assert loaded.settings.chunking.max_characters == 800
         assert loaded.settings.search.language == "german"
 
@@ -431,7 +431,7 @@ class TestSave:
 
     def test_a_list(self, home: Home) -> None:
         settings_file.save(home, ("memory", "paths"), ".memkit/memory, notes")
-        assert load(home).settings.memory.paths == [".memkit/memory", "notes"]
+        assert load(home).settings.memory.paths == (".memkit/memory", "notes")
 
     @pytest.mark.parametrize(
         ("before", "key", "value", "said"),
