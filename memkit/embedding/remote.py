@@ -13,10 +13,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from memkit.embedding import check_vectors, import_chroma, normalize
-from memkit.embedding.errors import UnusableVectorError, excerpt, http_status, is_bad_key
-from memkit.embedding.models import WINDOW_TOKENS, Prefixes, tokens_read
-from memkit.embedding.windows import cut_into_windows, rough_tokens
+from memkit.embedding import (
+    UnusableVectorError,
+    check_vectors,
+    excerpt,
+    http_status,
+    import_chroma,
+    is_bad_key,
+    normalize,
+)
+from memkit.embedding.models import (
+    WINDOW_TOKENS,
+    Prefixes,
+    cut_into_windows,
+    rough_tokens,
+    tokens_read,
+)
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
 from memkit.text import encodable
@@ -24,8 +36,6 @@ from memkit.text import encodable
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from memkit.embedding import Progress
 
 Function = Callable[[list[str]], list[Any]]
 """Takes texts, returns one array of numbers per text, and raises any error of the provider's package."""
@@ -154,7 +164,7 @@ class RemoteEmbedder:
         self.name = f"{provider}/{model}"
         self.max_tokens = min(WINDOW_TOKENS, tokens_read(model, self._service.tokens))
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages; see `Embedder.embed`."""
         import numpy as np
 
@@ -164,10 +174,9 @@ class RemoteEmbedder:
             try:
                 parts.append(self._request(False, batch))
             except UnusableVectorError as error:
-                raise error.at(done + error.position) from None
+                error.position += done
+                raise
             done += len(batch)
-            if progress is not None:
-                progress(done)
         return np.concatenate(parts) if parts else np.empty((0, self._length or 0), np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:

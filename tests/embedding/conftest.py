@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources, weights
+from memkit.embedding import weights
 from memkit.embedding.weights import ModelFile
 from memkit.paths import Home
 from tests.embedding.service import KEY, Service, running
@@ -48,7 +48,7 @@ class Server(ThreadingHTTPServer):
     def serve_hub(self, files: dict[str, bytes]) -> None:
         """A model hub with one repository."""
         for name, content in files.items():
-            path = f"/{sources.REPOSITORY}/resolve/{sources.REVISION}/{name}"
+            path = f"/{weights.REPOSITORY}/resolve/{weights.REVISION}/{name}"
             self.files[path] = content
 
 
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
-        self.send_header("X-Repo-Commit", sources.REVISION)
+        self.send_header("X-Repo-Commit", weights.REVISION)
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(content)

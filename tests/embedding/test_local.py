@@ -16,9 +16,11 @@ from memkit.embedding import load_embedder
 from memkit.embedding.local import GRAPH, LocalEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
+from memkit.settings import EmbeddingSettings
 from tests.ci import examples
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_DOWNLOAD = EmbeddingSettings(download=False)
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +82,12 @@ def test_a_long_text_is_read_up_to_the_limit(embedder: LocalEmbedder) -> None:
     assert not np.array_equal(beginning, embedder.embed(["port " * 253])[0])
 
 
-def test_progress_counts_up_to_all(
+def test_many_texts_are_embedded_in_parts(
     embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memkit.embedding.local._TEXTS_AT_ONCE", 4)
     texts = _texts(10, 5)
-    done: list[int] = []
-    vectors = embedder.embed(texts, done.append)
-    assert done == sorted(set(done))
-    assert done[-1] == 10
+    vectors = embedder.embed(texts)
     np.testing.assert_array_equal(vectors[9], embedder.embed(texts[9:])[0])
 
 
@@ -161,7 +160,7 @@ def test_vectors_that_are_not_finite_are_an_error(own_directory: Path) -> None:
 
 
 def test_the_embedder_of_the_settings(model_home: Home) -> None:
-    embedder = load_embedder(model_home, allow_download=False)
+    embedder = load_embedder(model_home, NO_DOWNLOAD)
     assert (embedder.name, embedder.dimensions) == ("all-MiniLM-L6-v2", 384)
 
 
@@ -169,10 +168,11 @@ LOAD = """
 import sys
 from memkit.embedding import load_embedder
 from memkit.paths import Home
+from memkit.settings import EmbeddingSettings
 
 home = Home("home")
 home.models = sys.argv[1]
-load_embedder(home).embed(["hello"])
+load_embedder(home, EmbeddingSettings()).embed(["hello"])
 print(sorted({"torch", "onnx", "huggingface_hub", "filelock", "chromadb"} & set(sys.modules)))
 """
 
@@ -192,14 +192,12 @@ def test_loading_imports_nothing_it_does_not_need(
 
 def test_without_weights(home: Home) -> None:
     with pytest.raises(EmbeddingError, match="no weights for all-MiniLM-L6-v2"):
-        load_embedder(home, allow_download=False)
+        load_embedder(home, NO_DOWNLOAD)
 
 
 def test_another_model_needs_the_other_provider(home: Home) -> None:
     with pytest.raises(EmbeddingError, match="for bge-small set embedding"):
-        load_embedder(home, model="bge-small")
-    with pytest.raises(EmbeddingError, match="no embedding provider 'elsewhere'"):
-        load_embedder(home, provider="elsewhere")
+        load_embedder(home, EmbeddingSettings(model="bge-small"))
 
 
 def test_a_missing_package_is_named_with_the_command(
@@ -207,7 +205,7 @@ def test_a_missing_package_is_named_with_the_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(EmbeddingError, match="pip install sentence-transformers"):
-        load_embedder(home, provider="sentence-transformers", model="bge-small")
+        load_embedder(home, EmbeddingSettings(provider="sentence-transformers", model="bge-small"))
 
 
 def test_onnx_runtime_sends_no_usage_data(directory: Path, tmp_path: Path) -> None:

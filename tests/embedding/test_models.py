@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.embedding.models import prefixes, space, tokens_read
-from memkit.embedding.windows import cut_into_windows, rough_tokens
+from memkit.embedding.models import (
+    cut_into_windows,
+    prefixes,
+    rough_tokens,
+    space,
+    tokens_read,
+)
 from memkit.errors import ConfigError
 from memkit.hook.project import Project
 from memkit.index.catalog import collection_name

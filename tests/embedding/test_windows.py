@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.embedding.windows import Token, cut_into_windows
+from memkit.embedding.models import Token, cut_into_windows
 
 
 def words(text: str) -> list[Token]:

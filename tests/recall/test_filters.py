@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import KINDS, Chunk
-from memkit.recall.corpus import Corpus
+from memkit.recall.corpus import Corpus, mask
 from memkit.recall.results import Filters, SearchRequest, is_at
-from memkit.recall.search import Searcher, mask
+from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
 from tests.ci import examples
 from tests.memory import FakeEmbedder, make_chunk

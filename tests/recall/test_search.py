@@ -14,10 +14,9 @@ from memkit.embedding import Embedder
 from memkit.errors import EmbeddingError, IndexBusyError, IndexStoreError
 from memkit.index import index_lock
 from memkit.paths import Home
-from memkit.recall import open as opening_module
-from memkit.recall.open import open_searcher
+from memkit.recall import search as search_module
 from memkit.recall.results import SearchRequest
-from memkit.recall.search import Searcher
+from memkit.recall.search import Searcher, open_searcher
 from memkit.settings.load import Settings
 from tests.ci import examples
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
@@ -181,7 +180,7 @@ def memory(
     memory = make_memory(
         tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
     )
-    monkeypatch.setattr(opening_module, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(search_module, "WAIT_SECONDS", 0.1)
     return memory
 
 
@@ -261,7 +260,7 @@ def test_an_index_in_step_needs_no_lock(memory: Memory) -> None:
 def test_with_no_index_yet_there_is_nothing_to_answer_from(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening_module, "FIRST_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(search_module, "FIRST_WAIT_SECONDS", 0.1)
     with HoldingTheLock(memory.home), pytest.raises(IndexBusyError):
         opened(memory)
 
@@ -272,7 +271,7 @@ def test_what_was_written_while_it_waited_is_not_undone(
     """A worker writes and indexes an entry between the search's first look and its turn."""
     opened(memory)
     memory.write("one.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
-    monkeypatch.setattr(opening_module, "WAIT_SECONDS", 30.0)
+    monkeypatch.setattr(search_module, "WAIT_SECONDS", 30.0)
 
     def work(line: str) -> None:
         memory.write("two.md", "# Yak\n\n" + "The yak was shaved again on Wednesday. " * 4)
@@ -297,7 +296,7 @@ def test_an_index_that_cannot_follow_answers_from_what_it_has(
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr(opening_module, "sync_project", fail)
+    monkeypatch.setattr(search_module, "sync_project", fail)
     answer = opened(memory).search("staging port")
     assert answer.results
     assert str(error) in answer.degraded

@@ -173,7 +173,7 @@ def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> Non
 
 
 @given(
-    key=st.sampled_from(sorted(settings_file.every_key())),
+    key=st.sampled_from(sorted(validation.every_key())),
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.text()
         | st.text("\ud800"),
@@ -184,13 +184,13 @@ def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> Non
 def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
     """Any value either survives writing and reading, or is a one-line error."""
     try:
-        settings = settings_file.validate({key: settings_file.Value(value, "here")})
+        settings = validation.validate({key: settings_file.Value(value, "here")})
     except ConfigError as error:
         assert str(error).startswith(f"here: {'.'.join(key)} = ") or key[0] == "chunking"
         assert str(error).isprintable()
         return
     taken = getattr(getattr(settings, key[0]), key[1])
-    again = settings_file.validate({key: settings_file.Value(json.loads(json.dumps(taken)), "here")})
+    again = validation.validate({key: settings_file.Value(json.loads(json.dumps(taken)), "here")})
     assert again == settings
 
 
@@ -290,7 +290,7 @@ class TestFileOfAProject:
         harmless = {("memory", "exclude")}
         harmful = [
             key
-            for key in settings_file.every_key()
+            for key in validation.every_key()
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
@@ -511,5 +511,5 @@ def test_a_byte_order_mark_is_skipped(home: Home) -> None:
 
 
 def test_every_setting_is_described() -> None:
-    for key in settings_file.every_key():
-        assert settings_file.describe(key)
+    for key in validation.every_key():
+        assert validation.describe(key)

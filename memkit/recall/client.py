@@ -66,7 +66,7 @@ def ask_service(
         raise ServiceUnavailable("broken", str(refused)) from refused
 
 
-class Asker:
+class SearchClient:
     """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Asker:
         return self._searcher.answer(asked)
 
     def _open(self) -> Searcher:
-        from memkit.recall.open import open_searcher
+        from memkit.recall.search import open_searcher
 
         if self._settings.service.enabled:
             try:
