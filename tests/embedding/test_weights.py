@@ -6,8 +6,10 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from memkit.embedding.weights import SourceError, ensure_weights, model_director
 from memkit.errors import WeightsUnavailableError
 from memkit.files import make_private_directory
 from memkit.paths import Home
+from tests.ci import only_in_ci
 from tests.embedding.conftest import SMALL_MODEL, WHEEL, InstallPackage, MakeWheel, Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -245,6 +248,7 @@ def test_leftovers_of_a_killed_download_are_removed(home: Home, network: Network
     assert not scratch.exists()
 
 
+@only_in_ci
 def test_a_wheel_with_other_weights_is_rejected(
     home: Home,
     server: Server,
@@ -263,6 +267,26 @@ def test_a_wheel_with_other_weights_is_rejected(
     assert not (model_directory(home) / "model.safetensors").exists()
 
 
+def test_two_threads_download_once(
+    home: Home, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_downloading, waits = threading.Event(), threading.Event()
+
+    def hub(scratch: Path, announce: Callable[[str], None]) -> Path:
+        is_downloading.set()
+        assert waits.wait(60)
+        return network.hub(scratch, announce)
+
+    monkeypatch.setattr(weights, "hub", hub)
+    network.working = {"hub"}
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(ensure_weights, home)
+        assert is_downloading.wait(60)
+        second = pool.submit(ensure_weights, home, announce=lambda line: waits.set())
+        assert first.result(60) == second.result(60) == model_directory(home)
+    assert network.asked == ["hub"]
+
+
 FETCH = """
 import hashlib, json, sys
 from memkit.embedding import weights
@@ -275,6 +299,7 @@ print("done", flush=True)
 """
 
 
+@only_in_ci
 def test_two_processes_download_once(
     home: Home, server: Server, make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_day_of_the_week_is_the_last_one(name: str, is_last: bool, today: date
     assert timedelta(0) < today - found <= timedelta(7)
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(st.dates(), st.dates())
 def test_a_written_day_is_that_day(day: date, today: date) -> None:
     assert parse_day(day.isoformat(), today) == day

@@ -81,7 +81,7 @@ FILTERS = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(FILTERS)
 def test_what_is_asked_of_a_chunk(corpus: Corpus, filters: Filters) -> None:
     expected = [passes(corpus.chunk(position), filters) for position in range(len(corpus))]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
@@ -16,6 +16,7 @@ from memkit.index import read_files
 from memkit.paths import Home
 from memkit.settings import load as settings_file
 from memkit.settings import validate as validation
+from tests.ci import examples
 
 
 @pytest.fixture
@@ -172,6 +173,7 @@ def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> Non
     assert said in str(caught.value)
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(
     key=st.sampled_from(sorted(validation.every_key())),
     value=st.recursive(
@@ -394,6 +396,7 @@ class TestFileOfAProject:
             assert line.isprintable()
             assert len(line) < 300 + len(project.root)
 
+    @settings(deadline=None, max_examples=examples(100))
     @given(text=st.text(max_size=200))
     def test_nothing_in_it_is_an_error(
         self, tmp_path_factory: pytest.TempPathFactory, text: str
