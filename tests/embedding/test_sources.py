@@ -231,6 +231,7 @@ def test_a_program_that_does_not_exist(scratch: Path) -> None:
         weights._run([str(scratch / "nothing")], scratch, {}, 60, "slow", "failed")
 
 
+@only_in_ci
 def test_a_failed_download_is_logged(
     scratch: Path, index: Server, make_wheel: MakeWheel, caplog: pytest.LogCaptureFixture
 ) -> None:

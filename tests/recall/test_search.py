@@ -18,7 +18,7 @@ from memkit.recall import search as search_module
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher, open_searcher
 from memkit.settings.load import Settings
-from tests.ci import examples
+from tests.ci import IN_CI, examples
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 
 MODES = ("context", "lexical", "dense")
@@ -35,8 +35,7 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) 
 
 def in_mode(searcher: Searcher, mode: str, **options: object) -> Searcher:
     chosen = msgspec.convert({"search": {"mode": mode, **options}}, Settings).search
-    assert searcher.corpus is not None
-    return Searcher(searcher.corpus.snapshots, chosen, searcher.embedder)
+    return Searcher(searcher.corpus, chosen, searcher.embedder)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -110,11 +109,11 @@ def test_no_word_matches(searcher: Searcher, query: str) -> None:
     ],
     ids=range(13),
 )
-@pytest.mark.parametrize("mode", MODES)
-def test_any_text_is_a_question(searcher: Searcher, mode: str, query: str) -> None:
-    answer = in_mode(searcher, mode).search(query)
-    assert answer.query == query
-    assert len(answer.results) <= 5
+def test_any_text_is_a_question(searcher: Searcher, query: str) -> None:
+    for mode in MODES if IN_CI or len(query) < 1000 else MODES[:1]:
+        answer = in_mode(searcher, mode).search(query)
+        assert answer.query == query
+        assert len(answer.results) <= 5
 
 
 @settings(deadline=None, max_examples=examples(60))
@@ -181,6 +180,7 @@ def memory(
         tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
     )
     monkeypatch.setattr(search_module, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)  # loaded once
     return memory
 
 

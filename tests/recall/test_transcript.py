@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
+from memkit.claude_code.turn import Turn
 from memkit.errors import AmbiguousIdError, NotFoundError, TranscriptError
 from memkit.paths import Home
 from memkit.privacy.redact import redact
-from memkit.recall.transcript import Message, around, find_transcript, find_turn, read_messages
+from memkit.recall.transcript import Message, Original, around, find_transcript, read_messages
 
 SESSION = "fd0aee29-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
@@ -74,6 +75,12 @@ def said(messages: list[Message]) -> list[str]:
         message.text or " ".join(t.name if t.result is None else t.result for t in message.tools)
         for message in messages
     ]
+
+
+def find_turn(path: Path, name: str) -> Turn:
+    found = Original(path.stem, path).find_turn(name)
+    assert isinstance(found, Turn)
+    return found
 
 
 ALL = ["first question", "first answer", "second question", "Bash", "built", "second answer",
