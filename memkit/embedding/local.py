@@ -32,7 +32,6 @@ GRAPH = Path(__file__).with_name("minilm.onnx")
 _SPECIAL_TOKENS = 2  # [CLS] before and [SEP] after every text
 _SEPARATOR_ID = 102  # of [SEP], in the pinned tokenizer.json
 _BATCH_TOKENS = 512  # more is slower: intermediate results leave the processor's cache
-_TEXTS_AT_ONCE = 1024  # limits the memory of tokenized texts
 
 # ONNX Runtime's errors have no base class of their own.
 _RUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
@@ -70,22 +69,6 @@ class LocalEmbedder:
         Ignore what a text has beyond 256 tokens; see `windows`. Raise `EmbeddingError`.
         """
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            part = slice(start, start + _TEXTS_AT_ONCE)
-            self._embed_part(texts[part], vectors[part])
-        return vectors
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a query, float32 (384,); the model was trained without prefixes."""
-        vector: NDArray[np.float32] = self.embed([text])[0]
-        return vector
-
-    def windows(self, text: str) -> list[str]:
-        """Return `text` in pieces that fit the model's limit; see `cut_into_windows`."""
-        return cut_into_windows(text, MAX_TOKENS - _SPECIAL_TOKENS, self._tokenize)
-
-    def _embed_part(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Write the vectors of `texts` into `vectors`."""
         encodings = self._tokenizer.encode_batch([encodable(text) for text in texts])
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for index, encoding in enumerate(encodings):
@@ -97,6 +80,16 @@ class LocalEmbedder:
                 ids = np.array([encodings[index].ids[:length] for index in batch], dtype=np.int64)
                 ids[:, -1] = _SEPARATOR_ID  # missing where a longer text was cut
                 vectors[batch] = self._run(ids)
+        return vectors
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a query, float32 (384,); the model was trained without prefixes."""
+        vector: NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
+    def windows(self, text: str) -> list[str]:
+        """Return `text` in pieces that fit the model's limit; see `cut_into_windows`."""
+        return cut_into_windows(text, MAX_TOKENS - _SPECIAL_TOKENS, self._tokenize)
 
     def _run(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}

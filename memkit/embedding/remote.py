@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 Function = Callable[[list[str]], list[Any]]
 """Takes texts, returns one array of numbers per text, and raises any error of the provider's package."""
 
-REQUEST_BYTES = 300_000
-"""The most text in one request: OpenAI takes 300,000 tokens, and no text has more tokens than bytes."""
+REQUEST_TEXTS = 64
+"""The most texts in one request: Google takes 100, and OpenAI 300,000 tokens (75 windows)."""
 
 _OLLAMA_SECONDS = 300
 """The time limit for Ollama, which loads the model first; Chroma's default is 60 seconds."""
@@ -56,7 +56,6 @@ class EmbeddingService:
     module: str  # to import from the package
     keys: tuple[str, ...]  # environment variables; the first one that is set counts
     tokens: int  # how many an unknown model reads
-    texts_at_once: int  # in one request
 
     def check(self) -> None:
         """Raise `EmbeddingError`, with advice, if the package or a key is missing."""
@@ -115,17 +114,16 @@ class EmbeddingService:
 
 
 # Tokens: https://platform.openai.com/docs/guides/embeddings, https://ai.google.dev/gemini-api/docs/embeddings,
-# https://docs.voyageai.com/docs/embeddings; for Ollama, the limit of BERT. Texts in a request: Google takes
-# 100, the others more. Ollama gets fewer because it computes them while the user waits.
+# https://docs.voyageai.com/docs/embeddings; for Ollama, the limit of BERT.
 PROVIDERS: Mapping[str, EmbeddingService] = {
     service.name: service
     for service in (
-        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191, 100),
+        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191),
         EmbeddingService(
-            "google", "google-genai", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), 2048, 100
+            "google", "google-genai", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), 2048
         ),
-        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000, 100),
-        EmbeddingService("ollama", "ollama", "ollama", (), 512, 32),
+        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000),
+        EmbeddingService("ollama", "ollama", "ollama", (), 512),
     )
 }
 
@@ -153,14 +151,13 @@ class RemoteEmbedder:
         import numpy as np
 
         parts: list[NDArray[np.float32]] = []
-        done = 0
-        for batch in self._batches([self._prefixed(text, self._prefixes.passage) for text in texts]):
+        prefixed = [self._prefixed(text, self._prefixes.passage) for text in texts]
+        for start in range(0, len(prefixed), REQUEST_TEXTS):
             try:
-                parts.append(self._request(False, batch))
+                parts.append(self._request(False, prefixed[start : start + REQUEST_TEXTS]))
             except UnusableVectorError as error:
-                error.position += done
+                error.position += start
                 raise
-            done += len(batch)
         return np.concatenate(parts) if parts else np.empty((0, self._length or 0), np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -200,21 +197,6 @@ class RemoteEmbedder:
         if len(text.encode("utf-8", "replace")) <= limit:  # it has no more tokens than bytes
             return [text]
         return cut_into_windows(text, limit, rough_tokens)
-
-    def _batches(self, texts: list[str]) -> Iterator[list[str]]:
-        batch: list[str] = []
-        size = 0
-        for text in texts:
-            length = len(text.encode())
-            if batch and (
-                len(batch) == self._service.texts_at_once or size + length > REQUEST_BYTES
-            ):
-                yield batch
-                batch, size = [], 0
-            batch.append(text)
-            size += length
-        if batch:
-            yield batch
 
 
 def _embedding_error(service: EmbeddingService, model: str, error: Exception) -> EmbeddingError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memkit.embedding import UnusableVectorError, check_vectors, normalize
+from memkit.embedding import check_vectors, normalize
 from memkit.embedding.models import NO_PREFIXES, Prefixes, Token, cut_into_windows
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
@@ -14,9 +14,6 @@ from memkit.text import one_line
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-_BATCH_TEXTS = 32  # the package's own default
-
 
 class SentenceTransformersEmbedder:
     """A model by its name on the model hub, or by its directory."""
@@ -65,21 +62,11 @@ class SentenceTransformersEmbedder:
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        # Texts of like length make batches with little padding; the package sorts within one call only.
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        for start in range(0, len(order), _BATCH_TEXTS):
-            batch = order[start : start + _BATCH_TEXTS]
-            found = self._model.encode(
-                [texts[index] for index in batch], batch_size=_BATCH_TEXTS, show_progress_bar=False
-            )
-            try:
-                check_vectors(self.name, found, len(batch), self.dimensions)
-            except UnusableVectorError as error:
-                error.position = batch[error.position]
-                raise
-            vectors[batch] = normalize(found)
-        return vectors
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        found = self._model.encode(list(texts), show_progress_bar=False)
+        check_vectors(self.name, found, len(texts), self.dimensions)
+        return normalize(found)
 
     def _tokenize(self, text: str) -> list[Token]:
         encoding = self._model.tokenizer(

@@ -82,15 +82,6 @@ def test_a_long_text_is_read_up_to_the_limit(embedder: LocalEmbedder) -> None:
     assert not np.array_equal(beginning, embedder.embed(["port " * 253])[0])
 
 
-def test_many_texts_are_embedded_in_parts(
-    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memkit.embedding.local._TEXTS_AT_ONCE", 4)
-    texts = _texts(10, 5)
-    vectors = embedder.embed(texts)
-    np.testing.assert_array_equal(vectors[9], embedder.embed(texts[9:])[0])
-
-
 def test_lone_surrogates_are_embedded(embedder: LocalEmbedder) -> None:
     assert np.isfinite(embedder.embed(["a \ud83d b", "\udcff"])).all()
     assert "".join(embedder.windows("\ud83d " * 300)).count("\ud83d") == 300

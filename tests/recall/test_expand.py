@@ -138,7 +138,7 @@ class TestAfterAChange:
         section = self.section(memory, before + "PARTS")
         assert section["content"] == "# Part 1\n\n" + ("word1 " * 30).rstrip()
 
-    def test_what_stands_there_now_is_shown(self, memory: Memory) -> None:
+    def test_the_current_text_is_shown(self, memory: Memory) -> None:
         section = self.section(memory, "# Part 1\n\nrewritten\n\n# Part 2\n")
         assert section["content"] == "# Part 1\n\nrewritten"
 

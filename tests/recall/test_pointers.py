@@ -26,7 +26,7 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) 
     return memory.searcher()
 
 
-def test_what_was_spoken_of(searcher: Searcher) -> None:
+def test_pointers_to_the_subject_of_a_prompt(searcher: Searcher) -> None:
     prompt = "please change the port of the staging gateway"
     found = find_pointers(searcher, prompt, "another", set())
     assert found[0].date == "2026-11-18"

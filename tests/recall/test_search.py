@@ -201,7 +201,7 @@ def test_no_memory_at_all(tmp_path: Path) -> None:
     assert not Path(memory.home.root).exists()
 
 
-def test_what_is_gone_is_not_found_even_if_all_is_gone(memory: Memory) -> None:
+def test_deleted_entries_are_not_found(memory: Memory) -> None:
     assert opened(memory).search("staging port").results
     for name in DAYS:
         memory.path(name).unlink()
@@ -249,7 +249,7 @@ def test_while_another_process_has_the_index(memory: Memory) -> None:
     assert memory.said == ["waiting for another memkit process that is working on the index"]
 
 
-def test_an_index_in_step_needs_no_lock(memory: Memory) -> None:
+def test_a_current_index_needs_no_lock(memory: Memory) -> None:
     opened(memory)
     with HoldingTheLock(memory.home):
         answer = opened(memory).search("staging port")
@@ -265,7 +265,7 @@ def test_with_no_index_yet_there_is_nothing_to_answer_from(
         opened(memory)
 
 
-def test_what_was_written_while_it_waited_is_not_undone(
+def test_entries_indexed_during_the_wait_are_kept(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker writes and indexes an entry between the search's first look and its turn."""
@@ -287,7 +287,7 @@ def test_what_was_written_while_it_waited_is_not_undone(
 
 
 @pytest.mark.parametrize("error", [IndexStoreError("no space left"), EmbeddingError("it failed")])
-def test_an_index_that_cannot_follow_answers_from_what_it_has(
+def test_an_index_that_cannot_be_updated_still_answers(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     opened(memory)

@@ -19,7 +19,7 @@ CHUNKS = st.lists(
 
 @settings(deadline=None, max_examples=examples(100))
 @given(CHUNKS, st.integers(1, 12), st.sampled_from([0.0, 0.1, 0.5]))
-def test_the_best_with_what_repeats_costs(
+def test_repeats_of_an_entry_cost(
     chunks: list[tuple[float, int, bool]], size: int, cost: float
 ) -> None:
     seen: Counter[int] = Counter()

@@ -96,7 +96,7 @@ def test_everything_in_order(transcript: Path) -> None:
     assert len({message.turn for message in messages}) == 3
 
 
-def test_what_a_resume_repeats_is_said_once(transcript: Path) -> None:
+def test_entries_that_a_resume_repeats_are_shown_once(transcript: Path) -> None:
     lines = conversation()
     write(transcript, lines[:7] + lines[:7] + lines[7:])
     assert said(list(read_messages(transcript, unchanged))) == ALL
