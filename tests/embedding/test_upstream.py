@@ -14,6 +14,7 @@ from memkit.paths import Home
 from tests.ci import only_in_ci
 
 
+@only_in_ci
 def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
     content = (Path(model_home.models) / "all-MiniLM-L6-v2" / "model.safetensors").read_bytes()
     expected = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -173,14 +173,10 @@ def opened(memory: Memory, **options: object) -> Searcher:
 
 
 @pytest.fixture
-def memory(
-    tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch, model_home: Home
-) -> Memory:
-    memory = make_memory(
-        tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
-    )
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    memory = make_memory(tmp_path, DAYS)
     monkeypatch.setattr(search_module, "WAIT_SECONDS", 0.1)
-    monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)  # loaded once
+    monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: memory.embedder)
     return memory
 
 
