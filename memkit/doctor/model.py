@@ -56,7 +56,6 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
 def fix_weights(subject: Subject) -> str:
     """Get the weights again, from this machine if possible. Raise `WeightsUnavailableError`."""
     download = subject.settings.embedding.download
-    weights.forget_verified(subject.home)
     directory = weights.ensure_weights(subject.home, allow_download=download, retry=True)
     return f"the weights in {directory} are the published ones now"
 

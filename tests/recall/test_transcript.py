@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
+from memkit.claude_code.exchange import Message
 from memkit.claude_code.turn import Turn
 from memkit.errors import AmbiguousIdError, NotFoundError, TranscriptError
 from memkit.paths import Home
 from memkit.privacy.redact import redact
-from memkit.recall.transcript import Message, Original, around, find_transcript, read_messages
+from memkit.recall.transcript import Original, around, find_transcript, read_messages
 
 SESSION = "fd0aee29-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
