@@ -1,4 +1,4 @@
-"""What is known about models by their names, and windows: texts cut to what a model reads.
+"""Prefixes and token limits of known models, and windows: texts cut to fit a model.
 
 Sources: the models' cards on the model hub, and the providers' documentation of their models.
 """
