@@ -30,11 +30,11 @@ def _complete_setting(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from memkit.settings import load
+    from memkit.settings import validate
 
     return [
-        CompletionItem(".".join(key), help=load.describe(key))
-        for key in load.every_key()
+        CompletionItem(".".join(key), help=validate.describe(key))
+        for key in validate.every_key()
         if ".".join(key).startswith(incomplete)
     ]
 
@@ -70,16 +70,16 @@ def config_command(context: Context, action: str, name: str | None, value: str |
 
 
 def _list(context: Context) -> None:
-    from memkit.settings import load
+    from memkit.settings import load, validate
 
     loaded = load.load(context.home, context.project)
     rows = {
         f"{section}.{name}": {
             "value": getattr(getattr(loaded.settings, section), name),
             "origin": loaded.origins.get((section, name), "default"),
-            "description": load.describe((section, name)),
+            "description": validate.describe((section, name)),
         }
-        for section, name in load.every_key()
+        for section, name in validate.every_key()
     }
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})
@@ -93,9 +93,9 @@ def _list(context: Context) -> None:
 
 
 def _get(context: Context, key: Key) -> None:
-    from memkit.settings import load
+    from memkit.settings import load, validate
 
-    load.check_known(key)
+    validate.check_known(key)
     section, name = key
     value = getattr(getattr(load.load(context.home, context.project).settings, section), name)
     context.report({"key": ".".join(key), "value": value}, _text(value))

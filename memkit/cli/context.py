@@ -133,7 +133,7 @@ class Context:
 
         Raise `ServiceUnavailable` if this process must do it itself, `MemkitError` if it failed there.
         """
-        from memkit.recall.ask import ask_service
+        from memkit.recall.client import ask_service
 
         settings = self.settings()
         return ask_service(

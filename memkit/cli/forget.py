@@ -120,11 +120,11 @@ def _select(
 
 
 def _search(context: Context, query: str, k: int | None) -> tuple[str, ...]:
-    from memkit.recall.ask import Asker
+    from memkit.recall.client import SearchClient
     from memkit.recall.results import SearchRequest
 
-    asker = Asker(context.project, context.home, context.settings(), context.say)
-    answer = asker.answer(SearchRequest(query, k))
+    client = SearchClient(context.project, context.home, context.settings(), context.say)
+    answer = client.answer(SearchRequest(query, k))
     if not answer.results:
         raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
     return tuple(result.id for result in answer.results)

@@ -73,7 +73,7 @@ def _by_service(context: Context) -> SyncReport | None:
 
     from memkit.index import SyncReport
     from memkit.ipc.client import ServiceUnavailable
-    from memkit.recall.ask import ask_service
+    from memkit.recall.client import ask_service
 
     project, home, settings = context.project, context.home, context.settings()
     try:
