@@ -11,8 +11,8 @@ from memkit.embedding import load_embedder, sources, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError, MemkitError
+from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.calls import is_budget_reached
-from memkit.llm.errors import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.ledger import OK, Ledger
 from memkit.text import plural
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm.errors import ModelError, TokenUsage
+from memkit.llm import ModelError, Provider, Reply, Task, TokenUsage
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total, price
-from memkit.llm.model import Provider, Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens

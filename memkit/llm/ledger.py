@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm.errors import TokenUsage
+from memkit.llm import TokenUsage
 from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
 
@@ -48,7 +48,7 @@ class Call:
     """One call of a model.
 
     `time` is its start in seconds since the epoch. `usd` is None if the price is unknown. `outcome` is
-    `ok`, `unfinished`, or the outcome of an error in `memkit.llm.errors`.
+    `ok`, `unfinished`, or the outcome of a `ModelError`.
     """
 
     id: str

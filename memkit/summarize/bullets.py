@@ -14,7 +14,7 @@ from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.journal.journal import Journal
 from memkit.journal.markup import one_line
-from memkit.llm.errors import UnusableReplyError
+from memkit.llm import UnusableReplyError
 from memkit.summarize.prompt import KINDS
 from memkit.summarize.segments import Segment, archived_turns
 from memkit.text import encodable

@@ -18,6 +18,7 @@ from memkit.ipc import unindexed
 from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import keep_replaced
+from memkit.llm import Provider
 from memkit.llm.calls import (
     ANSWER_SHARE,
     CALL_TOKENS,
@@ -28,7 +29,6 @@ from memkit.llm.calls import (
     calls_lock,
 )
 from memkit.llm.ledger import OK, Ledger
-from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.settings import SummarizeSettings

@@ -17,8 +17,7 @@ from memkit.index.memory_files import MemoryFile
 from memkit.journal.facts import LABELS, MEMORY_FILE, Citations, Fact, WrittenFact
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
-from memkit.llm.errors import UnusableReplyError
-from memkit.llm.model import Task
+from memkit.llm import Task, UnusableReplyError
 from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.settings.load import Settings
 from memkit.summarize.bullets import clean_sentence, is_proved

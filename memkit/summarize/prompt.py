@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.errors import ConfigError
-from memkit.llm.model import Task
+from memkit.llm import Task
 from memkit.settings import SummarizeSettings
 from memkit.summarize.segments import Segment
 from memkit.text import defuse

@@ -18,9 +18,8 @@ from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
+from memkit.llm import ModelError, Provider
 from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
-from memkit.llm.errors import ModelError
-from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit import llm
-from memkit.llm.errors import UnavailableError
+from memkit.llm import UnavailableError
 from memkit.llm.ledger import Ledger
 from memkit.settings.load import Settings
 from tests.cli.conftest import Outcome, Run

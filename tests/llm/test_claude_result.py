@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.claude_cli import read_result
-from memkit.llm.errors import (
+from memkit.llm import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    Reply,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.model import Reply
+from memkit.llm.claude_cli import read_result
 from tests.llm.tasks import BULLETS, PROSE, SCHEMA
 
 USAGE = {

@@ -19,9 +19,8 @@ from memkit.claude_code.turn import Turn
 from memkit.hook.project import Project
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
+from memkit.llm import ModelError, Reply, Task, TokenUsage
 from memkit.llm.calls import Calls, calls_lock
-from memkit.llm.errors import ModelError, TokenUsage
-from memkit.llm.model import Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings

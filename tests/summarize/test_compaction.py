@@ -18,10 +18,9 @@ from memkit.forget.audit import SecretFinder, places_in_home, search_places
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.journal import old_versions as replaced
 from memkit.journal.facts import Citations, Fact, FactChange, FactFile
+from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
-from memkit.llm.errors import RefusedError, UnavailableError, UnusableReplyError
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import Task
 from memkit.service.summaries import Summaries
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions

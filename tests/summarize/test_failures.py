@@ -15,7 +15,7 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
-from memkit.llm.errors import RateLimitedError, UnavailableError, timeout_error
+from memkit.llm import RateLimitedError, UnavailableError, timeout_error
 from memkit.llm.ledger import Ledger
 from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings

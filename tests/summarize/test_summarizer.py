@@ -14,16 +14,16 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
-from memkit.llm.errors import (
+from memkit.llm import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    Task,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
 from memkit.llm.ledger import Ledger, total
-from memkit.llm.model import Task
 from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.ci import only_in_ci
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
