@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
+from memkit.doctor import Finding, open_subject
 from memkit.doctor.checks import apply_fixes, examine
-from memkit.doctor.finding import Finding, open_subject
 from memkit.embedding import Embedder, sources, weights
 from memkit.paths import Home
 from memkit.recall.open import open_searcher

@@ -12,7 +12,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.doctor.events import last_events
+from memkit.doctor.capture import last_events
 from memkit.hook.events import log_failure
 from memkit.ipc import spool
 from memkit.paths import Home
@@ -64,8 +64,8 @@ def test_an_event_that_cannot_be_read(bare: Patient) -> None:
 
 
 def test_an_event_that_fails_again(bare: Patient) -> None:
+    from memkit.doctor import open_subject
     from memkit.doctor.checks import apply_fixes
-    from memkit.doctor.finding import open_subject
 
     give_up(bare, put(bare), "it was odd")
     state = Sessions(bare.home).path(OTHER)  # which this memkit cannot change

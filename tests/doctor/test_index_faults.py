@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import index
-from memkit.doctor.finding import Finding, open_subject
+from memkit.doctor import Finding, index, open_subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
 from memkit.index import damage, index_lock

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import memkit
-from memkit.doctor import installation
+from memkit.doctor import Finding, installation, open_subject
 from memkit.doctor.checks import apply_fixes
-from memkit.doctor.finding import Finding, open_subject
 from memkit.errors import ConfigError
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient, write_json
