@@ -211,7 +211,7 @@ def _summaries(context: Context, found: ImportPreview) -> Plan | None:
         return None
     from memkit.llm import NotConfiguredError, find_provider
     from memkit.llm.calls import CALL_TOKENS, Calls
-    from memkit.summarize.prompt import instructions
+    from memkit.summarize.bullets import instructions
     from memkit.text import CHARACTERS_PER_TOKEN
 
     tokens = found.memory_bytes // CHARACTERS_PER_TOKEN

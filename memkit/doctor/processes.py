@@ -41,7 +41,7 @@ def check_service(subject: Subject) -> Iterator[Finding]:
     if status is None:
         if launch.service_is_running(home):
             process = stop.process_of(home)
-            shown = f"process {process} " if process else ""
+            shown = f", process {process}," if process else ""
             yield make_finding("service-hung", process=shown)
         return
     version = str(status.get("version"))

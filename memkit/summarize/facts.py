@@ -20,8 +20,13 @@ from memkit.journal.markup import cut_middle
 from memkit.llm import Task, UnusableReplyError
 from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.settings.load import Settings
-from memkit.summarize.bullets import clean_sentence, is_proved
-from memkit.summarize.prompt import as_data, list_schema, own_instructions
+from memkit.summarize.bullets import (
+    as_data,
+    clean_sentence,
+    is_proved,
+    list_schema,
+    own_instructions,
+)
 from memkit.text import estimate_tokens
 
 TOOL = "record_facts"

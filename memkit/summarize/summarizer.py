@@ -26,10 +26,22 @@ from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.bullets import Bullet, read_bullets, read_evidence
-from memkit.summarize.candidates import Candidate, group_into_calls, in_order, sessions_of
-from memkit.summarize.prompt import instructions, make_task, turn_numbers
-from memkit.summarize.segments import Segment, read_segments
+from memkit.summarize.bullets import (
+    Bullet,
+    instructions,
+    make_task,
+    read_bullets,
+    read_evidence,
+    turn_numbers,
+)
+from memkit.summarize.segments import (
+    Candidate,
+    Segment,
+    group_into_calls,
+    in_order,
+    read_segments,
+    sessions_of,
+)
 
 logger = logging.getLogger(__name__)
 
