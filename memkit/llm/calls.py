@@ -148,26 +148,16 @@ def is_budget_reached(spent: Total, settings: SummarizeSettings, material: int =
 
 def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None:
     """Raise `BudgetReachedError` if `call`, as estimated, needs more than today's budget has left."""
-    usd = call.usd or 0.0
-    if call.tokens > settings.daily_tokens:
-        raise BudgetReachedError(
-            f"a call may need {call.tokens:,} tokens, and a day has {settings.daily_tokens:,}; "
-            "raise summarize.daily_tokens"
-        )
-    if settings.daily_usd and usd > settings.daily_usd:
-        raise BudgetReachedError(
-            f"a call may cost ${usd:.4f}, and a day has ${settings.daily_usd:g}; raise "
-            "summarize.daily_usd"
-        )
     if spent.tokens + call.tokens > settings.daily_tokens:
         raise BudgetReachedError(
-            f"the daily budget of {settings.daily_tokens:,} tokens is reached ({spent.tokens:,} used); "
-            "wait for tomorrow, or raise summarize.daily_tokens"
+            f"the daily budget of {settings.daily_tokens:,} tokens is reached: {spent.tokens:,} are used, "
+            f"and a call may need {call.tokens:,}; wait for tomorrow, or raise summarize.daily_tokens"
         )
+    usd = call.usd or 0.0
     if settings.daily_usd and spent.usd + usd > settings.daily_usd:
         raise BudgetReachedError(
-            f"the daily budget of ${settings.daily_usd:.2f} is reached (${spent.usd:.2f} used); "
-            "wait for tomorrow, or raise summarize.daily_usd"
+            f"the daily budget of ${settings.daily_usd:g} is reached: ${spent.usd:.2f} are used, and a call "
+            f"may cost ${usd:.4f}; wait for tomorrow, or raise summarize.daily_usd"
         )
 
 

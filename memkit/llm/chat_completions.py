@@ -8,23 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from memkit import llm
 from memkit.embedding.errors import excerpt
-from memkit.llm import (
-    PATIENCE_SECONDS,
-    NotConfiguredError,
-    RefusedError,
-    Reply,
-    Task,
-    TokenUsage,
-    UnavailableError,
-    as_structure,
-    find_key,
-    http_error,
-    retry_after,
-    timeout_error,
-    token_count,
-    unusable,
-)
+from memkit.llm import Reply, Task, TokenUsage, as_structure, find_key, token_count
 from memkit.settings import SummarizeSettings
 from memkit.state import parse_json
 from memkit.text import encodable
@@ -100,7 +86,7 @@ class ChatCompletionsProvider:
         self.model = settings.model or service.model
         self._key = find_key(environ, *service.keys)
         if service.keys and not self._key and not settings.base_url:
-            raise NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"the provider {service.name} needs a key; set the environment variable "
                 f"{' or '.join(service.keys)}"
             )
@@ -126,9 +112,9 @@ class ChatCompletionsProvider:
                 response = self._post(client, self._request(task))
         except httpx.TimeoutException as error:
             was_sent = not isinstance(error, httpx.ConnectTimeout)
-            raise timeout_error(self.name, self._timeout, was_sent=was_sent) from None
+            raise llm.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError) as error:
-            raise NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"{self.name} has no usable address ({self._reason(error)}); set summarize.base_url"
             ) from None
         except httpx.RequestError as error:
@@ -136,14 +122,14 @@ class ChatCompletionsProvider:
             advice = "memkit tries again later"
             if self.name == "ollama" and self._is_default_url:
                 advice = "start it with `ollama serve`"
-            raise UnavailableError(
+            raise llm.UnavailableError(
                 f"{self.name} at {host} cannot be reached ({self._reason(error)}); {advice}"
             ) from None
         if not response.is_success:
             advice = f"set {' or '.join(self._service.keys) or 'summarize.base_url'} to a valid one"
             reason = excerpt(_error_message(response), self._key)
-            wait = retry_after(response.headers)
-            raise http_error(self.name, self.model, response.status_code, reason, advice, wait)
+            wait = llm.retry_after(response.headers)
+            raise llm.http_error(self.name, self.model, response.status_code, reason, advice, wait)
         body = _json(response)
         return self._reply(task, body if isinstance(body, dict) else {})
 
@@ -163,8 +149,8 @@ class ChatCompletionsProvider:
                     raise
             else:
                 is_temporary = response.status_code in _RETRIED or response.status_code >= 500
-                wait = retry_after(response.headers)
-                if is_last or not is_temporary or (wait or 0) > PATIENCE_SECONDS:
+                wait = llm.retry_after(response.headers)
+                if is_last or not is_temporary or (wait or 0) > llm.PATIENCE_SECONDS:
                     return response
                 pause = pause if wait is None else wait
             time.sleep(pause)
@@ -192,17 +178,17 @@ class ChatCompletionsProvider:
         choice = _first(body.get("choices"))
         message = choice.get("message")
         if not isinstance(message, dict):
-            raise unusable(self.name, self.model, "it is empty or unreadable", usage)
+            raise llm.unusable(self.name, self.model, "it is empty or unreadable", usage)
         if message.get("refusal") or choice.get("finish_reason") == "content_filter":
-            raise RefusedError(f"{self.model} at {self.name} declined to answer", usage)
+            raise llm.RefusedError(f"{self.model} at {self.name} declined to answer", usage)
         if choice.get("finish_reason") == "length":
-            raise unusable(self.name, self.model, "it was cut short", usage)
+            raise llm.unusable(self.name, self.model, "it was cut short", usage)
         call = _first(message.get("tool_calls")).get("function")
         answer = call.get("arguments") if isinstance(call, dict) else message.get("content")
         value = as_structure(answer, task.schema)  # some servers send an object, not its JSON
         if value is None:
             why = "it has the wrong structure" if call else "it does not call the function"
-            raise unusable(self.name, self.model, why, usage)
+            raise llm.unusable(self.name, self.model, why, usage)
         return Reply(value, usage, str(body.get("model") or self.model))
 
 

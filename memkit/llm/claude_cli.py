@@ -16,27 +16,12 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from memkit import processes
+from memkit import llm, processes
 from memkit.embedding.errors import excerpt
 from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
-from memkit.llm import (
-    ModelError,
-    NotConfiguredError,
-    RateLimitedError,
-    RefusedError,
-    Reply,
-    Task,
-    TokenUsage,
-    UnavailableError,
-    UnusableReplyError,
-    as_structure,
-    http_error,
-    timeout_error,
-    token_count,
-    unusable,
-)
+from memkit.llm import Reply, Task, TokenUsage, as_structure, token_count
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.state import parse_json
@@ -126,13 +111,13 @@ class ClaudeCliProvider:
         try:
             ended = self._run(task)
         except subprocess.TimeoutExpired:
-            raise timeout_error(self.name, self._timeout) from None
+            raise llm.timeout_error(self.name, self._timeout) from None
         except processes.TooMuchOutputError:
-            raise UnusableReplyError(
+            raise llm.UnusableReplyError(
                 f"{self._program} wrote far more than an answer", usage=None
             ) from None
         except (OSError, ValueError) as error:
-            raise NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"{self._program} does not start ({excerpt(str(error))}); reinstall Claude Code"
             ) from None
         return read_result(ended, task.schema, self.model)
@@ -154,7 +139,7 @@ class ClaudeCliProvider:
                 return ended
             # Claude Code has refused the command line and called no model.
             if unknown[1] not in [option[0] for option in options]:
-                raise NotConfiguredError(
+                raise llm.NotConfiguredError(
                     f"{self._program} does not know {unknown[1]}; update Claude Code with `claude update`"
                 )
             options = [option for option in options if option[0] != unknown[1]]
@@ -166,7 +151,7 @@ class ClaudeCliProvider:
         """
         instructions = encodable(task.instructions)
         if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
-            raise NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"the instructions are too long for {self._program}; shorten summarize.prompt_file to "
                 f"{_MAX_INSTRUCTIONS_BYTES} bytes"
             )
@@ -185,7 +170,7 @@ def read_result(
     result = _result(ended.stdout)
     if result is None:
         reason = excerpt(ended.stderr or f"status {ended.returncode}")
-        raise UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
+        raise llm.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
     usage = _usage(result)
     text = result.get("result")
     error = _error(result, text if isinstance(text, str) else "", model, usage)
@@ -195,7 +180,7 @@ def read_result(
     value = as_structure(result.get("structured_output"), schema) or as_structure(text, schema)
     if value is None:
         why = "it has the wrong structure" if text else "it is empty"
-        raise unusable(NAME, model, why, usage)
+        raise llm.unusable(NAME, model, why, usage)
     models = result.get("modelUsage")
     if isinstance(models, dict) and len(models) == 1:
         model = next(iter(models))  # its full name
@@ -216,28 +201,28 @@ def _result(output: str) -> dict[str, Any] | None:
 
 def _error(
     result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
-) -> ModelError | None:
+) -> llm.ModelError | None:
     """Return the error that the result reports, or None if it holds an answer of the model."""
     reason = excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):
-        return RefusedError(f"{model} at {NAME} declined to answer")
+        return llm.RefusedError(f"{model} at {NAME} declined to answer")
     if _CUT_SHORT.match(text):
-        return unusable(NAME, model, "it was cut short", usage)
+        return llm.unusable(NAME, model, "it was cut short", usage)
     if _TOO_LONG.match(text):
-        return ModelError(f"{NAME} rejects the request: {reason}")
+        return llm.ModelError(f"{NAME} rejects the request: {reason}")
     if isinstance(status, int) and status >= 400:
-        return http_error(NAME, model, status, reason, _LOGIN_ADVICE)
+        return llm.http_error(NAME, model, status, reason, _LOGIN_ADVICE)
     if _NO_LOGIN.match(text):
-        return NotConfiguredError(
+        return llm.NotConfiguredError(
             f"claude cannot be used ({reason}); {_LOGIN_ADVICE}, or set summarize.model"
         )
     if _LIMIT.match(text):
-        return RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
+        return llm.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
     if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
-        return unusable(NAME, model, "it has the wrong structure", usage)
+        return llm.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
-        return UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
+        return llm.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
     return None
 
 

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -211,11 +210,5 @@ def _is_loopback(url: str) -> bool:
 
 @cache
 def _prices() -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    path = Path(__file__).with_name("prices.toml")
-    table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    return table
+    data = Path(__file__).with_name("prices.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, Any])

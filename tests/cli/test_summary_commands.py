@@ -126,7 +126,7 @@ def test_the_budget_is_told(
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "100")
     found = summarize(run, fresh, "--yes")
     assert "Today's budget has 100 tokens left" in found.output
-    assert "a day has 100; raise summarize.daily_tokens" in found.errors
+    assert "raise summarize.daily_tokens" in found.errors
     assert model.tasks == []
     assert "today's budget is used up" in run(fresh, "status").output
 

@@ -10,11 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from memkit.capture.live_sessions import LiveSessions
-from memkit.doctor import Finding, Subject, checks, finding_texts, open_subject
+from memkit.doctor import Finding, Subject, checks, finding_texts, installation, open_subject
 from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
+from memkit.processes import find_program
 from tests.doctor.conftest import Patient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -36,7 +39,9 @@ def session_start(patient: Patient, project: str | None = None) -> dict[str, obj
     return value
 
 
-def test_a_healthy_home_has_no_notices(bare: Patient) -> None:
+def test_a_healthy_home_has_no_notices(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "find_program", find_program)  # with the real `python3`
+    assert bare.findings() == []
     assert notify_next_session(bare.home) == 0
     assert "systemMessage" not in session_start(bare)
 

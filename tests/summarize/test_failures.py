@@ -278,7 +278,7 @@ def test_a_dollar_budget_too_small_for_any_call_is_reported(stage: SummaryStage)
     stage.change(daily_usd=0.001)
     stage.add_turn(0)
     (line,) = stage.run(30).failures
-    assert "a day has $0.001; raise summarize.daily_usd" in line
+    assert "daily budget of $0.001 is reached" in line and "raise summarize.daily_usd" in line
 
 
 def test_an_unfinished_turn_waits_for_its_answer(stage: SummaryStage) -> None:
