@@ -84,6 +84,14 @@ class SummaryStage:
         self.add({session: [(turn, archived)]}, is_live=is_live)
         return turn.id
 
+    def add_turns(self, turns: Iterable[tuple[str, str]]) -> None:
+        """Add turns of one session, one minute apart, at once."""
+        made = [
+            self.turn(number, text, answer, session=SESSION, name=f"{number:08x}")
+            for number, (text, answer) in enumerate(turns)
+        ]
+        self.add({SESSION: made})
+
     def turn(
         self,
         minutes: float,

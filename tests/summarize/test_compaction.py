@@ -358,8 +358,8 @@ def test_without_a_good_answer_nothing_changes(stage: SummaryStage, answer: Any)
 
 
 def long_memory(stage: SummaryStage, turns: int = 40) -> None:
-    for number in range(turns):
-        stage.add_turn(number, f"Question {number}", f"Item-{number} is so. " + "words of no weight " * 190)
+    words = "words of no weight " * 190
+    stage.add_turns((f"Question {number}", f"Item-{number} is so. {words}") for number in range(turns))
 
 
 def test_long_memory_goes_in_batches_and_is_merged(stage: SummaryStage) -> None:

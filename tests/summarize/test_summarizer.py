@@ -228,8 +228,7 @@ def test_turns_removed_by_the_user_are_not_summarized(stage: SummaryStage) -> No
 
 def test_the_daily_budget_holds_and_the_rest_follows_tomorrow(stage: SummaryStage) -> None:
     stage.change(daily_tokens=20_000)
-    for number in range(60):
-        stage.add_turn(number, "words " * 320)
+    stage.add_turns([("words " * 320, "It is that.")] * 60)
     report = stage.run(200)
     assert any("daily budget of 20,000 tokens" in line for line in report.failures)
     spent = Ledger(stage.home).today(stage.now.timestamp())
