@@ -12,7 +12,6 @@ from pathlib import Path
 import memkit
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.settings import TranscriptFile, kept_days, session_transcripts
 from memkit.claude_code.transcript import Transcript
@@ -172,13 +171,12 @@ def handle_events(subject: Subject) -> str:
 
 
 def check_transcripts(subject: Subject) -> Iterator[Finding]:
-    """Find transcripts with unread parts that cannot be read."""
-    live = {one.session for one in LiveSessions(subject.home)}
+    """Find transcripts that cannot be read."""
     for session in Sessions(subject.home):
         path = Path(session.transcript)
         if not session.transcript or not os.path.lexists(path):
             continue  # there was none, or Claude Code has deleted it
-        problem = _unreadable(path) or ("" if session.id in live else _damage(session))
+        problem = _unreadable(path)
         if problem:
             yield make_finding("transcript-unreadable", path=path, problem=problem)
 
@@ -192,16 +190,6 @@ def _unreadable(path: Path) -> str:
             return ""
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-
-
-def _damage(session: Session) -> str:
-    """Return what is wrong in the unread part, or ""."""
-    if not session.has_unread_transcript:
-        return ""
-    transcript = Transcript(Path(session.transcript), session.offset)
-    entries = sum(1 for _ in transcript)
-    broken = transcript.counts["broken"] + transcript.counts["too long"]
-    return f"has {plural(broken, 'line')} that are not JSON" if broken and not entries else ""
 
 
 def check_archive(subject: Subject) -> Iterator[Finding]:

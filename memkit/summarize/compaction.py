@@ -38,13 +38,13 @@ from memkit.summarize.facts import (
     EVERYTHING,
     EntrySelection,
     Source,
-    SourceEntry,
     Statement,
     find_entries,
     instructions,
     make_facts_task,
     merged,
     read_facts,
+    written_statement,
 )
 from memkit.summarize.summarizer import SummaryReport
 
@@ -58,7 +58,7 @@ ENTRY_TOKENS = 15
 
 DAY_SECONDS = 86_400.0
 
-_Piece = TypeVar("_Piece", Source, SourceEntry, Statement)
+_Piece = TypeVar("_Piece", bound=Source)
 
 
 class CompactionError(MemkitError):
@@ -167,10 +167,10 @@ class Compaction:
     @functools.cached_property
     def known(self) -> list[Statement]:
         """The facts in the file. Raise `JournalError`."""
-        return [Statement.written(one) for one in self._file(self.path.name).facts()]
+        return [written_statement(one) for one in self._file(self.path.name).facts()]
 
     @functools.cached_property
-    def entries(self) -> list[SourceEntry]:
+    def entries(self) -> list[Source]:
         """The memory to condense. Raise `JournalError`."""
         selection = self.selection
         if self._is_all:
@@ -278,7 +278,7 @@ class Compaction:
                 facts = merged(facts, self._ask(group, ()))
         return facts
 
-    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[Statement]:
+    def _ask(self, known: Sequence[Statement], entries: Sequence[Source]) -> list[Statement]:
         """Make one call. Raise `BudgetReachedError`, `ModelError`."""
         task = make_facts_task(known, entries)
         chosen = self.settings.summarize

@@ -137,16 +137,6 @@ def test_a_transcript_that_may_not_be_read(bare: Patient) -> None:
     assert "Permission denied" in bare.finding("transcript-unreadable").what
 
 
-def test_a_transcript_of_something_else(bare: Patient) -> None:
-    (session,) = Sessions(bare.home)
-    with Path(session.transcript).open("a") as file:
-        file.write("not JSON\n" * 3)
-    assert bare.findings() == []  # read from its start there are turns, too
-    session.offset = session.size
-    Sessions(bare.home).save(session)
-    assert "3 lines that are not JSON" in bare.finding("transcript-unreadable").what
-
-
 def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
     now = time.time()
     lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")

@@ -145,7 +145,7 @@ class SummaryStage:
     @property
     def summarizer(self) -> Summarizer:
         calls = Calls(self.home, lambda settings: self.provider, lambda: self.now.timestamp())
-        return Summarizer(self.home, lambda project: self.settings, calls, lambda: self.now.timestamp())
+        return Summarizer(self.home, lambda project: self.settings, calls)
 
     def run(self, minutes: float) -> SummaryReport:
         """Run a round of summaries some minutes after the start."""
