@@ -177,7 +177,7 @@ def read_result(
     if error is not None:
         error.usage = usage
         raise error
-    value = as_structure(result.get("structured_output"), schema) or as_structure(text, schema)
+    value = as_structure(result.get("structured_output"), schema)
     if value is None:
         why = "it has the wrong structure" if text else "it is empty"
         raise llm.unusable(NAME, model, why, usage)

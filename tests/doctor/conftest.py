@@ -78,7 +78,7 @@ class Patient:
         return [finding.code for finding in self.findings()]
 
     def fix(self, *findings: Finding) -> list[str]:
-        """Mend these; what was done."""
+        """Apply the fixes of these findings, and return their messages."""
         done = list(apply_fixes(open_subject(self.home, self.memory.project), findings))
         assert not [step for step in done if step.failed], done
         return [step.message for step in done]
@@ -96,10 +96,10 @@ class Patient:
         Path(self.home.config_file).write_text(text)
         Path(self.home.config_file).chmod(0o600)
 
-    def remember_session(self, lines: Lines, told: float, changed: float | None = None) -> Session:
+    def remember_session(self, lines: Lines, last_event: float, changed: float | None = None) -> Session:
         """Save a session whose hooks ran."""
         path = self.transcript(lines, changed)
-        session = Session(lines.session, str(path), self.memory.project.root, last_event=told)
+        session = Session(lines.session, str(path), self.memory.project.root, last_event=last_event)
         session.size = path.stat().st_size
         Sessions(self.home).save(session)
         return session
@@ -197,7 +197,7 @@ def bare(tmp_path: Path, place: Path, model_home: Home, weights_of_this_machine:
     folder = re.sub(r"[^A-Za-z0-9]", "-", memory.project.root)
     patient = Patient(memory, tmp_path / "claude" / "projects" / folder)
     lines = Lines().prompt("Which port?").answer("7443.")
-    patient.remember_session(lines, told=time.time() + 60)
+    patient.remember_session(lines, last_event=time.time() + 60)
     return patient
 
 

@@ -123,7 +123,7 @@ def test_a_hook_that_failed(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_transcript_that_cannot_be_read(bare: Patient) -> None:
     (session,) = Sessions(bare.home)
     Path(session.transcript).unlink()
-    assert bare.findings() == []  # the client deletes them
+    assert bare.findings() == []  # Claude Code deletes them
     Path(session.transcript).mkdir()
     finding = bare.finding("transcript-unreadable")
     assert session.transcript in finding.what
@@ -140,7 +140,7 @@ def test_a_transcript_that_may_not_be_read(bare: Patient) -> None:
 def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
     now = time.time()
     lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
-    bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
+    bare.remember_session(lines, last_event=now - 26 * 86400, changed=now - 26 * 86400)
     finding = bare.finding("archive-gap")
     assert OTHER in finding.what
     assert bare.fix(finding) == ["1 session archived"]
@@ -153,7 +153,7 @@ def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
 def test_how_long_claude_code_keeps_transcripts(bare: Patient, tmp_path: Path) -> None:
     now = time.time()
     lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
-    bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
+    bare.remember_session(lines, last_event=now - 26 * 86400, changed=now - 26 * 86400)
     for days, is_found in ((90, False), (28, True), ("many", True)):
         write_json(tmp_path / "claude" / "settings.json", {"cleanupPeriodDays": days})
         assert ("archive-gap" in bare.codes()) is is_found

@@ -54,11 +54,6 @@ def test_structured_output() -> None:
     assert reply == Reply(BULLETS, usage, "claude-haiku-4-5-20251001")
 
 
-def test_json_in_the_text_of_versions_without_schemas() -> None:
-    assert read(result=f"```json\n{json.dumps(BULLETS)}\n```").value == BULLETS
-    assert read(result=json.dumps(BULLETS)).model == "haiku"
-
-
 def test_verbose_output_is_a_list_of_events() -> None:
     result = {"type": "result", "structured_output": BULLETS}
     printed = json.dumps([{"type": "system"}, {"type": "assistant"}, result])
