@@ -42,7 +42,7 @@ _OPTIONS = (
     ("--disable-slash-commands",),
     ("--max-turns", "2"),
 )
-"""Options that a version may lack. A call is made again without the one that Claude Code refuses.
+"""Options that older versions lack. memkit repeats a call without the option that Claude Code refuses.
 
 The user's settings stay, because they may hold the login: `--setting-sources ""` and `--bare` would
 lose it. `--safe-mode` disables the rest of the settings. The turns are the answer, and another try if

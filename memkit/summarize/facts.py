@@ -79,7 +79,7 @@ EVERYTHING = EntrySelection()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a fact may cite: an entry of the memory, with its place before the text, or another fact.
+    """A source of facts: an entry of the memory, with its place before the text, or another fact.
 
     `date` is ISO or "". A fact that cites it must agree with `evidence`.
     """
