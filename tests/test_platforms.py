@@ -15,8 +15,7 @@ import pytest
 
 from memkit import files, locks, paths, processes
 from memkit.archive.archive import Archive
-from memkit.doctor import home, installation
-from memkit.doctor.finding import Subject
+from memkit.doctor import Subject, home, installation
 from memkit.environment import interpreters
 from memkit.hook.project import Project
 from memkit.ipc import launch, stop

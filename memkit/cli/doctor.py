@@ -12,8 +12,8 @@ from memkit.cli.context import Context, command
 from memkit.cli.output import plain, plural, styled
 
 if TYPE_CHECKING:
+    from memkit.doctor import Finding
     from memkit.doctor.checks import FixResult
-    from memkit.doctor.finding import Finding
 
 COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -31,9 +31,9 @@ def doctor_command(context: Context, fix: bool) -> None:
       memkit doctor --fix
     """
     from memkit.cli.log import log_to_file
+    from memkit.doctor import open_subject
+    from memkit.doctor.capture import last_events
     from memkit.doctor.checks import apply_fixes, examine
-    from memkit.doctor.events import last_events
-    from memkit.doctor.finding import open_subject
 
     log_to_file(context.home)
     findings = examine(open_subject(context.home, context.project))

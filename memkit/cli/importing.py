@@ -209,10 +209,9 @@ def _summaries(context: Context, found: ImportPreview) -> Plan | None:
     settings = context.settings().summarize
     if not settings.is_on:
         return None
-    from memkit.llm import find_provider
+    from memkit.llm import NotConfiguredError, find_provider
     from memkit.llm.calls import CALL_TOKENS, Calls
-    from memkit.llm.errors import NotConfiguredError
-    from memkit.summarize.prompt import instructions
+    from memkit.summarize.bullets import instructions
     from memkit.text import CHARACTERS_PER_TOKEN
 
     tokens = found.memory_bytes // CHARACTERS_PER_TOKEN

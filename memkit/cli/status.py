@@ -150,7 +150,7 @@ def _summaries(context: Context) -> dict[str, Any]:
     from memkit.llm import find_provider
     from memkit.llm.calls import Calls, is_budget_reached
     from memkit.llm.ledger import Ledger
-    from memkit.summarize.candidates import group_into_calls
+    from memkit.summarize.segments import group_into_calls
     from memkit.summarize.summarizer import Summarizer
 
     summarizer = Summarizer(

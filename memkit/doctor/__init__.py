@@ -1,1 +1,118 @@
-"""Find problems of a memory home and a project, explain them, and fix them. One module per area."""
+"""Find problems of a memory home and a project, explain them, and fix them.
+
+One module per area has the checks and fixes, `checks` runs them, and `findings.toml` has the texts.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from memkit.errors import ConfigError
+from memkit.hook.project import Project
+from memkit.paths import Home
+from memkit.settings import Settings, load
+
+logger = logging.getLogger(__name__)
+
+Level = Literal["error", "warning", "note"]
+"""An error loses memory or hides it from searches. A warning may lead to that. A note is harmless."""
+
+FIX = "`memkit doctor --fix`"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem.
+
+    `code` identifies the problem for programs. `what` describes it in one line, `meaning` its consequence,
+    and `fix` how to fix it.
+    """
+
+    code: str
+    level: Level
+    what: str
+    meaning: str
+    fix: str = FIX
+
+    @property
+    def fixable(self) -> bool:
+        """Whether `checks.apply_fixes` fixes it without harm: `fix` then names the command."""
+        return FIX in self.fix
+
+
+class FindingTexts(msgspec.Struct, forbid_unknown_fields=True):
+    """The entry of a code in `findings.toml`: texts with names in braces for the values of a finding."""
+
+    level: Level
+    what: str
+    meaning: str
+    fix: str = FIX
+
+
+@functools.cache
+def finding_texts() -> dict[str, FindingTexts]:
+    """Return the texts of all findings by code."""
+    data = Path(__file__).with_name("findings.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, FindingTexts])
+
+
+def make_finding(code: str, **values: object) -> Finding:
+    """Return the finding with this code and these values in its texts."""
+    texts = finding_texts()[code]
+    what, meaning, fix = (text.format(**values) for text in (texts.what, texts.meaning, texts.fix))
+    return Finding(code, texts.level, what, meaning, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The memory home and the project that the checks examine, at `now` (seconds since the epoch).
+
+    `refused` are settings that the project's file may not change. `problem` says why the settings cannot be
+    read, if so.
+    """
+
+    home: Home
+    project: Project
+    now: float
+    loaded: Settings | None
+    problem: ConfigError | None = None
+    refused: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings. Raise `ConfigError` if they cannot be read.
+
+        `checks` skips a check or fix that raises it. With the default settings, it would use another index,
+        and might delete or send what the user's settings protect.
+        """
+        if self.loaded is None:
+            raise self.problem or ConfigError("the settings cannot be read")
+        return self.loaded
+
+
+def open_subject(home: Home, project: Project) -> Subject:
+    """Load the settings of a home and a project. Settings that cannot be read are no error here."""
+    try:
+        loaded = load.load(home, project)
+    except ConfigError as error:
+        logger.info("examined without settings: %s", error)
+        return Subject(home, project, time.time(), None, error)
+    return Subject(home, project, time.time(), loaded.settings, None, tuple(loaded.refused))
+
+
+def split_advice(error: Exception | str) -> tuple[str, str]:
+    """Return an error message without its advice, and the advice that follows the first semicolon."""
+    what, _, advice = str(error).partition("; ")
+    return what, advice
+
+
+def moment(seconds: float) -> str:
+    """Return a local time (seconds since the epoch) as text."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

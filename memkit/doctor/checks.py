@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 from memkit.capture.live_sessions import LiveSessions
 from memkit.doctor import (
-    events,
+    Finding,
+    Subject,
+    capture,
     index,
     installation,
+    make_finding,
     model,
+    open_subject,
     processes,
-    transcripts,
-    watch_limit,
 )
 from memkit.doctor import home as home_checks
-from memkit.doctor.finding import Finding, Subject, open_subject
 from memkit.errors import MemkitError
 from memkit.hook.notices import Notice, publish
 from memkit.hook.project import Project
@@ -59,16 +60,15 @@ CHECKS = (
     Check(processes.check_stale_files),
     Check(processes.check_locks),
     Check(processes.check_long_lock, hourly=True),
-    Check(watch_limit.check_watches),
-    Check(watch_limit.check_file_system, of_project=True),
-    Check(events.check_hooks, of_project=True, hourly=True),
-    Check(events.check_hook_log, hourly=True),
-    Check(events.check_failed_events, hourly=True),
-    Check(events.check_waiting_events),
-    Check(transcripts.check_transcripts, hourly=True),
-    Check(transcripts.check_archive, hourly=True),
-    Check(transcripts.check_archive_files),
-    Check(transcripts.check_forgetting, hourly=True),
+    Check(processes.check_watches),
+    Check(capture.check_hooks, of_project=True, hourly=True),
+    Check(capture.check_hook_log, hourly=True),
+    Check(capture.check_failed_events, hourly=True),
+    Check(capture.check_waiting_events),
+    Check(capture.check_transcripts, hourly=True),
+    Check(capture.check_archive, hourly=True),
+    Check(capture.check_archive_files),
+    Check(capture.check_forgetting, hourly=True),
     Check(model.check_weights, hourly=True),
     Check(model.check_hashes),
     Check(model.check_provider, hourly=True),
@@ -84,77 +84,46 @@ CHECKS = (
 )
 """In the order in which findings of the same level are printed."""
 
-
-class Fix(NamedTuple):
-    """A fix for the findings with these codes. `run` returns a line about what it did."""
-
-    run: Callable[[Subject], str]
-    codes: frozenset[str]
-
-
-def _fix(run: Callable[[Subject], str], *codes: str) -> Fix:
-    return Fix(run, frozenset(codes))
-
-
-FIXES = (
-    _fix(home_checks.fix_owner, "wrong-owner"),
-    _fix(home_checks.fix_permissions, "open-to-others"),
-    _fix(processes.stop_service, "service-hung", "service-version"),
-    _fix(processes.remove_stale_files, "service-left-behind"),
-    _fix(model.fix_weights, "weights-missing", "weights-refused"),
-    _fix(events.handle_events, "event-failed", "worker-killed", "events-waiting"),
-    _fix(transcripts.fix_archive, "archive-gap"),
-    _fix(index.set_index_aside, "index-damaged"),
-    _fix(index.rebuild, "index-foreign", "index-dimensions", "index-differs"),
-    _fix(index.update, "snapshot-foreign", "snapshot-damaged", "snapshot-differs", "index-damaged",
-         "index-left-open", "not-indexed", "not-embedded"),
-)  # fmt: skip
-"""In the order in which they run."""
+FIXES: dict[Callable[[Subject], str], set[str]] = {
+    home_checks.fix_owner: {"wrong-owner"},
+    home_checks.fix_permissions: {"open-to-others"},
+    processes.stop_service: {"service-hung", "service-version"},
+    processes.remove_stale_files: {"service-left-behind"},
+    model.fix_weights: {"weights-missing", "weights-refused"},
+    capture.handle_events: {"event-failed", "worker-killed", "events-waiting"},
+    capture.fix_archive: {"archive-gap"},
+    index.set_index_aside: {"index-damaged"},
+    index.rebuild: {"index-foreign", "index-dimensions", "index-differs"},
+    index.update: {
+        *("snapshot-foreign", "snapshot-damaged", "snapshot-differs"),
+        *("index-damaged", "not-indexed", "not-embedded"),
+    },
+}
+"""The codes that each fix fixes, in the order in which the fixes run. A fix returns a line on what it did."""
 
 
 def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]:
     """Run the checks. Return each finding once, errors first. A check that fails is a finding, too."""
     if not os.path.isdir(subject.home.root):
-        return [
-            Finding(
-                "no-home",
-                "note",
-                f"there is no {subject.home.root} yet",
-                "nothing has been remembered so far",
-                "start a session of Claude Code with the plugin, or `memkit import`",
-            )
-        ]
-    found: dict[Finding, None] = {}
+        return [make_finding("no-home", path=subject.home.root)]
+    found: list[Finding] = []
     skipped = 0
     for check in checks:
         try:
             for finding in check.run(subject):
-                found[finding] = None
+                found.append(finding)
         except Exception as error:  # a failed check must not hide the findings of the others
             if error is subject.problem:  # it needs the settings
                 skipped += 1
                 continue
             name = check.run.__name__.removeprefix("check_").replace("_", " ")
             logger.warning("the check of %s failed", name, exc_info=error)
-            failure = Finding(
-                "check-failed",
-                "warning",
-                f"the check of {name} failed: {one_line(str(error)) or type(error).__name__}",
-                "a problem there would not be found",
-                "`memkit logs` has the details",
-            )
-            found[failure] = None
+            reason = one_line(str(error)) or type(error).__name__
+            found.append(make_finding("check-failed", name=name, error=reason))
     if skipped:
-        finding = Finding(
-            "checks-left-out",
-            "note",
-            f"{skipped} checks were skipped, because the settings cannot be read",
-            "index, model, archive, and summaries were not checked, and are not fixed",
-            "fix the settings first; then run `memkit doctor` again",
-        )
-        found[finding] = None
+        found.append(make_finding("checks-left-out", count=skipped))
     order = ("error", "warning", "note")
-    return sorted(found, key=lambda finding: order.index(finding.level))
+    return sorted(dict.fromkeys(found), key=lambda finding: order.index(finding.level))
 
 
 class FixResult(NamedTuple):
@@ -166,14 +135,14 @@ class FixResult(NamedTuple):
 
 def apply_fixes(subject: Subject, findings: Iterable[Finding]) -> Iterator[FixResult]:
     """Fix the fixable findings, each fix once. Yield the result of each fix when it ends."""
-    codes = {finding.code for finding in findings if finding.fixable}
-    for fix in FIXES:
-        if codes.isdisjoint(fix.codes):
+    fixable = {finding.code for finding in findings if finding.fixable}
+    for fix, codes in FIXES.items():
+        if fixable.isdisjoint(codes):
             continue
         try:
-            yield FixResult(fix.run(subject), failed=False)
+            yield FixResult(fix(subject), failed=False)
         except (MemkitError, OSError) as error:
-            logger.warning("%s failed: %s", fix.run.__name__, error)
+            logger.warning("%s failed: %s", fix.__name__, error)
             yield FixResult(one_line(str(error)), failed=True)
 
 

@@ -14,13 +14,13 @@ from itertools import islice
 from pathlib import Path
 
 from memkit.capture.sessions import Sessions
-from memkit.doctor.finding import FIX, Finding, Subject, moment
+from memkit.doctor import FIX, Finding, Subject, make_finding, moment, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
 from memkit.hook.project import Project, Registry
 from memkit.hook.session_facts import days
 from memkit.ipc import spool
-from memkit.paths import MEMORY_DIRECTORY, OFF_TIMES, Home
+from memkit.paths import OFF_TIMES, Home
 from memkit.projects.git import is_ignored, tracked_below
 from memkit.text import plural
 
@@ -34,7 +34,7 @@ CLOCK_SECONDS = 86_400.0
 """Time zones and clock changes may explain this much."""
 
 MAX_NAMED = 5
-"""Refused files that are reported one by one."""
+"""The most refused files that are reported at once."""
 
 
 def check_writing(subject: Subject) -> Iterator[Finding]:
@@ -58,50 +58,22 @@ def check_writing(subject: Subject) -> Iterator[Finding]:
                 continue
             free = 0
         if free < WANTED_BYTES:
-            yield _low_space(place, free)
+            code = "disk-full" if free < NEEDED_BYTES else "disk-low"
+            yield make_finding(code, place=place, free=f"{free / 1e6:,.0f}")
 
 
 def _unwritable(place: str, error: OSError) -> Finding:
+    fix = f"`chmod -R u+rwX {place}`, as the user it belongs to"
     if error.errno == errno.EROFS:
         fix = f"mount the file system of {place} writable, or set MEMKIT_HOME to another place"
-    else:
-        fix = f"`chmod -R u+rwX {place}`, as the user it belongs to"
-    what = f"{place} cannot be written: {error.strerror or error}"
-    return Finding("read-only", "error", what, "memkit cannot keep anything", fix)
-
-
-def _low_space(place: str, free: int) -> Finding:
-    is_full = free < NEEDED_BYTES
-    return Finding(
-        "disk-full" if is_full else "disk-low",
-        "error" if is_full else "warning",
-        f"the disk of {place} has {free / 1e6:,.0f} MB left",
-        "memkit cannot keep anything" if is_full else "soon memkit cannot keep anything",
-        "make room there, or set MEMKIT_HOME to another disk",
-    )
+    return make_finding("read-only", place=place, error=error.strerror or error, fix=fix)
 
 
 def check_memory(subject: Subject) -> Iterator[Finding]:
     """Find files of the memory that memkit refuses: links out of it, devices, pipes, and giants."""
     for project in (subject.project, Project.of_user(subject.home)):
-        refused = list(islice(_refused_files(project), MAX_NAMED + 1))
-        for path, reason in refused[:MAX_NAMED]:
-            yield Finding(
-                "memory-refused",
-                "warning",
-                f"memkit does not use {path}: {reason}",
-                "memkit neither reads nor writes it; if it is the whole memory or today's file, new turns "
-                "are lost",
-                f"look at it with `ls -l {path}`, and remove or replace it if you did not put it there",
-            )
-        if len(refused) > MAX_NAMED:
-            yield Finding(
-                "memory-refused",
-                "warning",
-                f"memkit does not use more files of {project.memory} than are named here",
-                "memkit neither reads nor writes them",
-                f"look at the memory with `ls -lR {project.memory}`",
-            )
+        for path, reason in islice(_refused_files(project), MAX_NAMED):
+            yield make_finding("memory-refused", path=path, reason=reason)
 
 
 def _refused_files(project: Project) -> Iterator[tuple[str, str]]:
@@ -147,39 +119,20 @@ def check_git(subject: Subject) -> Iterator[Finding]:
         return
     tracked = tracked_below(project.root, project.memory)
     if tracked:
-        yield Finding(
-            "memory-tracked",
-            "warning",
-            f"memory.shared is off, but git tracks {plural(len(tracked), 'file')} of {project.memory}: "
-            f"{tracked[0]}",
-            "memkit writes new turns to other files, DATE.local.md, which git ignores",
-            "ask the owner first: `memkit config set memory.shared true` commits all of the memory, "
-            f"and `git rm -r --cached {MEMORY_DIRECTORY}` takes it out of git for everybody",
-        )
+        count = plural(len(tracked), "file")
+        yield make_finding("memory-tracked", count=count, memory=project.memory, first=tracked[0])
     probe = os.path.join(project.memory, "2000-01-01.local.md")
     if not is_ignored(project.root, probe):
-        yield Finding(
-            "memory-not-ignored",
-            "warning",
-            f"git does not ignore {project.memory}, and memory.shared is off",
-            "`git add -A` adds the memory to the next commit",
-            f"find the pattern that includes it: `git -C {project.root} check-ignore -v --no-index {probe}`",
-        )
+        memory, root = project.memory, project.root
+        yield make_finding("memory-not-ignored", memory=memory, root=root, probe=probe)
 
 
 def check_registry(subject: Subject) -> Iterator[Finding]:
     """Check that the registry of projects can be read."""
     problem = Registry.read(subject.home).problem
     if problem:
-        what, _, fix = problem.partition("; ")
-        yield Finding(
-            "registry-unreadable",
-            "warning",
-            what,
-            "memkit ignores links, names, and moves of projects until then: directories that share a memory "
-            "write to their own",
-            fix,
-        )
+        what, fix = split_advice(problem)
+        yield make_finding("registry-unreadable", what=what, fix=fix)
 
 
 def check_owner(subject: Subject) -> Iterator[Finding]:
@@ -189,23 +142,12 @@ def check_owner(subject: Subject) -> Iterator[Finding]:
     home = subject.home
     owner, user = os.lstat(home.root).st_uid, os.geteuid()
     if owner != user:
-        yield Finding(
-            "home-of-another",
-            "error" if user else "warning",
-            f"{home.root} belongs to the user {owner}, and this is {user}",
-            "its owner cannot read the files that memkit writes now",
-            "run memkit as its owner, or set MEMKIT_HOME to a place of your own",
-        )
+        yield make_finding("home-of-another", home=home.root, owner=owner, user=user)
     others = _of_others(home, owner)
     if others:
-        yield Finding(
-            "wrong-owner",
-            "error",
-            f"{plural(len(others), 'file')} in {home.root} belong to another user than the directory: "
-            f"{others[0]}",
-            "memkit cannot read or replace them; this happens after running it with sudo",
-            f"`sudo chown -R {owner} {home.root}`" if user else FIX,
-        )
+        count = plural(len(others), "file")
+        fix = f"`sudo chown -R {owner} {home.root}`" if user else FIX
+        yield make_finding("wrong-owner", count=count, home=home.root, first=others[0], fix=fix)
 
 
 def fix_owner(subject: Subject) -> str:
@@ -227,12 +169,8 @@ def check_permissions(subject: Subject) -> Iterator[Finding]:
     """Check that other users of this machine cannot read the home."""
     found = _open_to_others(subject.home)
     if found:
-        yield Finding(
-            "open-to-others",
-            "warning",
-            f"other users may read or change {plural(len(found), 'file')} in {subject.home.root}: {found[0]}",
-            "other users can read your conversations with Claude",
-        )
+        count = plural(len(found), "file")
+        yield make_finding("open-to-others", count=count, home=subject.home.root, first=found[0])
 
 
 def fix_permissions(subject: Subject) -> str:
@@ -274,15 +212,10 @@ def _walk(home: Home) -> Iterator[tuple[str, os.stat_result]]:
 
 def check_clock(subject: Subject) -> Iterator[Finding]:
     """Check that the clock is not before something that memkit already recorded."""
-    newest, what = max(_recorded_times(subject), default=(0.0, ""))
+    newest, event = max(_recorded_times(subject), default=(0.0, ""))
     if newest > subject.now + CLOCK_SECONDS:
-        yield Finding(
-            "clock-behind",
-            "error",
-            f"the clock says {moment(subject.now)}, but {what} is of {moment(newest)}",
-            "turns go to wrong days, and scheduled work waits",
-            "set the clock; on Linux `timedatectl set-ntp true`",
-        )
+        now = moment(subject.now)
+        yield make_finding("clock-behind", now=now, event=event, time=moment(newest))
 
 
 def _recorded_times(subject: Subject) -> Iterator[tuple[float, str]]:

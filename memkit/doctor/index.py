@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memkit.doctor.finding import FIX, Finding, Subject
+from memkit.doctor import FIX, Finding, Subject, make_finding
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
 from memkit.errors import (
@@ -17,7 +17,7 @@ from memkit.errors import (
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files
 from memkit.index.catalog import collection_name, known_roots, snapshot_directory
 from memkit.index.chunker import chunk_file
-from memkit.index.damage import Collection, in_use_marker, read_all, set_aside_if_damaged
+from memkit.index.damage import Collection, read_all, set_aside_if_damaged
 from memkit.index.memory_files import RESTORE
 from memkit.index.snapshot import Snapshot
 from memkit.index.store import directory
@@ -26,58 +26,43 @@ from memkit.text import one_line, plural
 WAIT_SECONDS = 10.0
 """The time that a check waits for another process that uses the index."""
 
-_REBUILT = "the next search rebuilds it first, and takes longer"
-
 
 def check_snapshot(subject: Subject) -> Iterator[Finding]:
     """Check the snapshot that searches read."""
     try:
         snapshot = open_snapshot(subject.project, subject.home, subject.settings, strict=True)
     except ForeignSnapshotError as error:
-        yield Finding("snapshot-foreign", "error", str(error), _REBUILT)
+        yield make_finding("snapshot-foreign", what=error)
         return
     except StaleSnapshotError as error:
-        yield Finding("snapshot-damaged", "error", str(error), _REBUILT)
+        yield make_finding("snapshot-damaged", what=error)
         return
     place = snapshot_directory(subject.home, _collection_name(subject))
     if snapshot is None and place.is_dir() and any(place.iterdir()):
         what = f"the snapshot in {place} is half-written, so searches do not use it"
-        yield Finding("snapshot-damaged", "error", what, _REBUILT)
+        yield make_finding("snapshot-damaged", what=what)
 
 
 def check_edits(subject: Subject) -> Iterator[Finding]:
     """Check that the index is up to date, with a vector for every chunk."""
     files = read_files(subject.project, subject.home, subject.settings)
     for line in files.problems:
-        is_record = line == files.added_paths_problem
-        yield Finding(
-            "memory-unreadable",
-            "error",
-            one_line(line.split("; ")[0]),
-            "the index keeps the old content; searches do not find new content",
-            RESTORE if is_record else "make it readable, or mount its disk; then `memkit index`",
-        )
+        fix = "make it readable, or mount its disk; then `memkit index`"
+        if line == files.added_paths_problem:
+            fix = RESTORE
+        yield make_finding("memory-unreadable", what=one_line(line.split("; ")[0]), fix=fix)
     root = subject.project.root
     snapshot = _snapshot(subject)
     if snapshot is None:
         if files:
             what = f"{plural(len(files), 'memory file')} of {root} are not indexed"
-            yield Finding("not-indexed", "warning", what, _REBUILT)
+            yield make_finding("not-indexed", what=what)
         return
     if not is_up_to_date(snapshot, files, subject.settings):
-        yield Finding(
-            "not-indexed",
-            "warning",
-            f"the memory of {root} has changed since it was indexed",
-            "the next search indexes the changes first; until then searches do not find them",
-        )
+        what = f"the memory of {root} has changed since it was indexed"
+        yield make_finding("not-indexed", what=what)
     if snapshot.missing and subject.settings.embedding.provider != "none":
-        yield Finding(
-            "not-embedded",
-            "warning",
-            f"{snapshot.missing} of {len(snapshot)} chunks of {root} have no vector",
-            "searches find them only by their words",
-        )
+        yield make_finding("not-embedded", missing=snapshot.missing, all=len(snapshot), root=root)
 
 
 def check_store(subject: Subject) -> Iterator[Finding]:
@@ -87,43 +72,16 @@ def check_store(subject: Subject) -> Iterator[Finding]:
         return
     try:
         with index_lock(subject.home, WAIT_SECONDS):
-            was_open = in_use_marker(path).exists()
             contents = read_all(path)
     except IndexBusyError:
-        yield Finding(
-            "index-busy",
-            "note",
-            f"another process writes the index, so {path} was not checked",
-            "none, if that process ends",
-            "run `memkit doctor` again in a moment",
-        )
+        yield make_finding("index-busy", path=path)
         return
     if contents.damage:
-        yield Finding(
-            "index-damaged",
-            "error",
-            f"the index {path} cannot be read: {contents.damage}",
-            "memkit can index nothing new",
-            f"{FIX} sets it aside and rebuilds it from the Markdown",
-        )
+        yield make_finding("index-damaged", path=path, damage=contents.damage)
         return
     if contents.failure:
-        yield Finding(
-            "index-unreadable",
-            "error",
-            f"the index {path} could not be read: {contents.failure}",
-            "memkit may not be able to index new text; the files may be intact, so they stay as they are",
-            "look for a full disk, a missing permission, or too few descriptors (`ulimit -n`); then "
-            "run `memkit doctor` again",
-        )
+        yield make_finding("index-unreadable", path=path, failure=contents.failure)
         return
-    if was_open:
-        yield Finding(
-            "index-left-open",
-            "warning",
-            f"a process was killed while it had the index {path} open",
-            "the index is intact; the next process that writes it checks it first",
-        )
     collection = contents.collections.get(_collection_name(subject))
     if collection is not None:
         yield from _compare(subject, collection)
@@ -131,14 +89,16 @@ def check_store(subject: Subject) -> Iterator[Finding]:
 
 def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
     """Compare the project's collection with the model, the Markdown, and the snapshot."""
+    # Only a rebuild fixes these. The user decides about that if vectors cost money.
+    is_paid = subject.settings.embedding.provider in PROVIDERS
+    fix = "`memkit index --rebuild`, which embeds everything again" if is_paid else FIX
     if collection.foreign:
-        what = f"{collection.foreign} rows of the index are of another version of memkit"
-        yield _to_rebuild(subject, "index-foreign", what)
+        yield make_finding("index-foreign", rows=collection.foreign, fix=fix)
         return
     wanted = _dimensions(subject)
     if wanted and collection.dimensions not in (None, wanted):
-        what = f"the index holds vectors of {collection.dimensions} dimensions, the model's have {wanted}"
-        yield _to_rebuild(subject, "index-dimensions", what)
+        dimensions = collection.dimensions
+        yield make_finding("index-dimensions", dimensions=dimensions, wanted=wanted, fix=fix)
         return
     snapshot = _snapshot(subject)
     if snapshot is None:
@@ -153,42 +113,18 @@ def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
             for chunk in chunk_file(file, subject.settings)[0]
         }
         if ids != expected:
-            what = f"the index differs from the Markdown in {plural(len(ids ^ expected), 'chunk')}"
-            yield _to_rebuild(subject, "index-differs", what)
+            count = plural(len(ids ^ expected), "chunk")
+            yield make_finding("index-differs", count=count, fix=fix)
             return
     if ids != collection.ids:
-        count = plural(len(ids ^ collection.ids), "chunk")
-        yield Finding(
-            "snapshot-differs",
-            "error",
-            f"the snapshot that searches read differs from the index in {count}",
-            "searches miss some entries, or find deleted ones",
-        )
-
-
-def _to_rebuild(subject: Subject, code: str, what: str) -> Finding:
-    """Return a finding that only a rebuild fixes. The user decides about that if vectors cost money."""
-    is_paid = subject.settings.embedding.provider in PROVIDERS
-    return Finding(
-        code,
-        "error",
-        what,
-        "searches fail or miss entries",
-        "`memkit index --rebuild`, which embeds everything again" if is_paid else FIX,
-    )
+        yield make_finding("snapshot-differs", count=plural(len(ids ^ collection.ids), "chunk"))
 
 
 def check_gone_projects(subject: Subject) -> Iterator[Finding]:
     """Find indexed projects whose directory is gone."""
     for root in known_roots(subject.home):
         if not Path(root).is_dir():
-            yield Finding(
-                "project-gone",
-                "note",
-                f"the project {root} has an index, but its directory is gone",
-                "searches do not use it; memkit indexes it again when it comes back",
-                f"nothing; when it is back, `memkit index --project {root}`",
-            )
+            yield make_finding("project-gone", root=root)
 
 
 def set_index_aside(subject: Subject) -> str:

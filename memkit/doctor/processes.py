@@ -1,4 +1,4 @@
-"""Check the service and the locks: who holds them, and whether the service answers."""
+"""Check the service, who holds the locks, and the limit on watched files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import psutil
 
 import memkit
 from memkit import environment
-from memkit.doctor.finding import FIX, Finding, Subject, moment
+from memkit.doctor import FIX, Finding, Subject, make_finding, moment
 from memkit.index.lock import Holder, holder
+from memkit.index.watchable import LIMITS, check_room, describe_limit
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.locks import is_locked
@@ -40,35 +41,20 @@ def check_service(subject: Subject) -> Iterator[Finding]:
     if status is None:
         if launch.service_is_running(home):
             process = stop.process_of(home)
-            yield Finding(
-                "service-hung",
-                "error",
-                f"the service{f', process {process},' if process else ''} does not answer",
-                "hooks and searches wait for it in vain, and memkit handles no events",
-                f"{FIX}, or `memkit service restart`; ending it loses nothing",
-            )
+            shown = f", process {process}," if process else ""
+            yield make_finding("service-hung", process=shown)
         return
     version = str(status.get("version"))
     if version != memkit.__version__:
-        is_newer = release(version) > release(memkit.__version__)
-        yield Finding(
-            "service-version",
-            "warning",
-            f"the service has version {version}, this is {memkit.__version__}",
-            "this older memkit uses the newer one's service" if is_newer else "commands do not use it",
-            # Ending a newer one would start the older one instead.
-            "`claude plugin update memkit@memkit`, and update this one"
-            if is_newer
-            else f"{FIX}, or `memkit service restart`",
-        )
+        meaning, fix = "commands do not use it", f"{FIX}, or `memkit service restart`"
+        if release(version) > release(memkit.__version__):
+            meaning = "this older memkit uses the newer one's service"
+            # Ending the newer service would start the older one instead.
+            fix = "`claude plugin update memkit@memkit`, and update this one"
+        own = memkit.__version__
+        yield make_finding("service-version", version=version, own=own, meaning=meaning, fix=fix)
     for line in status.get("errors", [])[-1:]:
-        yield Finding(
-            "service-errors",
-            "note",
-            f"the service reports: {line}",
-            "it continues, and tries again",
-            "fix the cause; `memkit service status` shows all errors",
-        )
+        yield make_finding("service-errors", line=line)
 
 
 def _status(home: Home) -> dict[str, Any] | None:
@@ -90,13 +76,7 @@ def check_listening(subject: Subject) -> Iterator[Finding]:
     """Check that the last service that was started could listen."""
     problem = stop.problem_of(subject.home)
     if problem and subject.settings.service.enabled:
-        yield Finding(
-            "service-unreachable",
-            "warning",
-            f"the service cannot listen: {problem}",
-            "each hook starts a worker instead, searches are slower, and prompts get no pointers",
-            "set MEMKIT_HOME to a shorter path on a local disk, or `memkit config set service.enabled false`",
-        )
+        yield make_finding("service-unreachable", problem=problem)
 
 
 def stop_service(subject: Subject) -> str:
@@ -109,12 +89,7 @@ def stop_service(subject: Subject) -> str:
 def check_stale_files(subject: Subject) -> Iterator[Finding]:
     """Find the files of a service that was killed."""
     for path in stop.stale_files(subject.home):
-        yield Finding(
-            "service-left-behind",
-            "note",
-            f"{path} is of a service that was killed",
-            "none: hooks notice that no service listens, and the next service replaces it",
-        )
+        yield make_finding("service-left-behind", path=path)
 
 
 def remove_stale_files(subject: Subject) -> str:
@@ -131,24 +106,11 @@ def check_locks(subject: Subject) -> Iterator[Finding]:
         process = _locking_process(path) if is_locked(path) else None
         if process is None or process == stop.process_of(home):  # `check_service` checks the latter
             continue
-        meaning = "processes wait for that lock: memkit handles, indexes, or builds nothing"
         if not psutil.pid_exists(process):
             heirs = " ".join(map(str, _processes_with_open(path)))
-            yield Finding(
-                "lock-orphaned",
-                "error",
-                f"process {process}, which locked {path}, is dead; {heirs or 'a child of it'} still holds it",
-                meaning,
-                f"wait until it ends, or `kill {heirs}`" if heirs else "end memkit's processes",
-            )
+            yield make_finding("lock-orphaned", process=process, path=path, heirs=heirs)
         elif _is_stopped(process):
-            yield Finding(
-                "lock-stopped",
-                "error",
-                f"process {process}, which has locked {path}, is stopped, for example by Ctrl-Z",
-                meaning,
-                f"`kill -CONT {process}` continues it, `kill -KILL {process}` ends it and loses nothing",
-            )
+            yield make_finding("lock-stopped", process=process, path=path)
 
 
 def check_long_lock(subject: Subject) -> Iterator[Finding]:
@@ -158,15 +120,12 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
         return
     seconds = subject.now - found.since
     if seconds > LONG_SECONDS and _is_memkit(found):
-        yield Finding(
+        yield make_finding(
             "lock-held-long",
-            "warning",
-            f"process {found.process} has held {subject.home.index_lock} since {moment(found.since)}, for "
-            f"{seconds / 60:.0f} minutes",
-            "memkit handles no events of any project meanwhile; a first index of a very large memory may "
-            "take that long",
-            f"`memkit logs` shows what it does; if nothing happens, `kill {found.process}` stops it, and the "
-            "next memkit continues",
+            process=found.process,
+            path=subject.home.index_lock,
+            time=moment(found.since),
+            minutes=f"{seconds / 60:.0f}",
         )
 
 
@@ -218,3 +177,15 @@ def _processes_with_open(path: str) -> list[int]:
         if is_open and process.pid != os.getpid():
             found.append(process.pid)
     return found
+
+
+def check_watches(subject: Subject) -> Iterator[Finding]:
+    """Check whether one more directory can be watched."""
+    try:
+        check_room()
+    except OSError as error:
+        limit = LIMITS.get(error.errno or 0)
+        if limit:
+            value = 524288 if "watches" in limit else 1024
+            what = describe_limit(error)
+            yield make_finding("inotify-limit", what=what, limit=limit, value=value)

@@ -1,15 +1,84 @@
-"""Ask a language model: providers, prices, the daily budget, and the ledger of calls."""
+"""Ask a language model: tasks, replies, errors, and the provider that the settings name.
+
+Every call goes through `memkit.llm.calls`, which holds the budget and writes the ledger.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memkit.embedding import is_bad_key
+from memkit.errors import MemkitError
+from memkit.state import parse_json
 
 if TYPE_CHECKING:
-    from memkit.llm.model import Provider
     from memkit.paths import Home
     from memkit.settings import SummarizeSettings
+
+PATIENCE_SECONDS = 10.0
+"""The longest wait within a call. If a provider asks for more, the call fails and is made again later."""
+
+_NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.IGNORECASE)
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One call of a model.
+
+    Attributes:
+        instructions: the model's job. Many calls share them, so a provider can cache them.
+        material: the text to work on. It is data, never instructions.
+        tool: name of the structure to answer in.
+        schema: JSON schema of that structure, an object.
+        max_tokens: the longest answer.
+    """
+
+    instructions: str
+    material: str
+    tool: str
+    schema: dict[str, Any]
+    max_tokens: int = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """The tokens of a call, as the provider counted them.
+
+    `tokens_in` counts all tokens read. `cache_read` of them came from a cache, `cache_written` were put
+    into one. `usd` is the provider's own price, or None.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cache_read: int = 0
+    cache_written: int = 0
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The structure a model answered with, not checked against the schema, and the tokens it used."""
+
+    value: dict[str, Any]
+    usage: TokenUsage
+    model: str
+
+
+class Provider(Protocol):
+    """A way to reach a model: `name` as in `summarize.provider`, never `auto`, and the requested model."""
+
+    name: str
+    model: str
+
+    def ask(self, task: Task) -> Reply:
+        """Make one call. Raise `ModelError`."""
+        ...
 
 
 def find_provider(
@@ -26,7 +95,6 @@ def find_provider(
     from memkit.llm.anthropic import AnthropicProvider, has_anthropic_key
     from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
     from memkit.llm.claude_cli import ClaudeCliProvider, find_claude
-    from memkit.llm.errors import NotConfiguredError
     from memkit.paths import Home
 
     name = settings.provider
@@ -45,3 +113,150 @@ def find_provider(
     raise NotConfiguredError(
         "the program claude is not found; put it on the PATH or choose another summarize.provider"
     )
+
+
+def find_key(environ: Mapping[str, str], *variables: str) -> str:
+    """Return the value of the first of these variables that is set, or "".
+
+    Raise `NotConfiguredError` if the value cannot be a key.
+    """
+    for variable in variables:
+        if key := environ.get(variable, "").strip():
+            if not (key.isascii() and key.isprintable()) or " " in key:
+                raise NotConfiguredError(
+                    f"{variable} holds more than a key (a blank, a line end, …); set it to the key alone"
+                )
+            return key
+    return ""
+
+
+def as_structure(value: object, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the object in `value`, or None without one or without a key that `schema` requires.
+
+    A text may be the JSON of the object, maybe in a code fence. The values in it are not checked.
+    """
+    if isinstance(value, str):
+        fenced = _FENCED.match(value)
+        try:
+            value = parse_json(fenced[1] if fenced else value)
+        except ValueError:
+            return None
+    if isinstance(value, dict) and all(key in value for key in schema.get("required", ())):
+        return value
+    return None
+
+
+def token_count(value: object) -> int:
+    """Return a number of tokens as providers report it, or 0 for any other value."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+@dataclass(eq=False)  # an exception must be hashable
+class ModelError(MemkitError):
+    """A call without an answer. The message is one line for users.
+
+    `usage` counts its tokens, None if unknown. `retry_after` is the wait in seconds that the provider
+    asks for, if any. Errors of a class that `concerns_all` would meet other calls of the provider, too.
+    """
+
+    message: str
+    usage: TokenUsage | None = field(default_factory=TokenUsage)
+    retry_after: float | None = None
+
+    outcome = "failed"
+    """The outcome in the ledger."""
+
+    concerns_all = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class NotConfiguredError(ModelError):
+    """There is no key, program, or model, or the key is refused. The user has to act."""
+
+    outcome = "not configured"
+    concerns_all = True
+
+
+class UnavailableError(ModelError):
+    """The provider is overloaded, broken, unreachable, or too slow."""
+
+    outcome = "unavailable"
+    concerns_all = True
+
+
+class RateLimitedError(UnavailableError):
+    """The provider wants fewer calls for now."""
+
+    outcome = "rate limited"
+
+
+class RefusedError(ModelError):
+    """The model declined to answer."""
+
+    outcome = "refused"
+
+
+class UnusableReplyError(ModelError):
+    """The answer is empty, cut short, plain text, or not the structure that was requested."""
+
+    outcome = "unusable"
+
+
+def http_error(
+    name: str, model: str, status: int, reason: str, advice: str, wait: float | None = None
+) -> ModelError:
+    """Return the error for an HTTP answer that is not a success.
+
+    `name` is the provider, `reason` its own message as `excerpt` returns it, `wait` the result of
+    `retry_after`. `advice` tells the user how to fix the key.
+    """
+    if _NO_CREDIT.search(reason) or status == 402:
+        return NotConfiguredError(f"the account at {name} has no credit left ({status}); add some")
+    if is_bad_key(status, reason):
+        return NotConfiguredError(f"{name} refuses the key ({status}); {advice}")
+    if status == 404:
+        return NotConfiguredError(
+            f"{name} has no model {model} (404); set summarize.model, or summarize.base_url if the "
+            "service runs elsewhere"
+        )
+    if status == 429:
+        return RateLimitedError(f"{name} wants fewer calls for now (429): {reason}", retry_after=wait)
+    if status in (408, 409) or status >= 500:
+        return UnavailableError(
+            f"{name} is unavailable ({status}): {reason}; memkit tries again later", retry_after=wait
+        )
+    if status < 400:
+        return NotConfiguredError(
+            f"{name} redirects the request ({status}); check summarize.base_url"
+        )
+    return ModelError(f"{name} rejects the request ({status}): {reason}")
+
+
+def timeout_error(name: str, seconds: float, *, was_sent: bool = True) -> UnavailableError:
+    """Return the error for an answer that came too late. A request that `was_sent` is paid for."""
+    return UnavailableError(
+        f"{name} did not answer within {seconds:g} s; raise summarize.timeout_seconds if it needs more",
+        None if was_sent else TokenUsage(),
+    )
+
+
+def unusable(name: str, model: str, why: str, usage: TokenUsage) -> UnusableReplyError:
+    """Return the error for an answer of the wrong form. `why` must not quote the model."""
+    return UnusableReplyError(f"{model} at {name} gave no usable answer: {why}", usage)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that an answer asks to wait, or None."""
+    value = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        from email.utils import mktime_tz, parsedate_tz  # 5 ms, only for a date
+
+        date = parsedate_tz(value)
+        return None if date is None else max(0.0, mktime_tz(date) - time.time())

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from memkit import llm
 from memkit.embedding import excerpt
-from memkit.llm import errors
-from memkit.llm.errors import TokenUsage
-from memkit.llm.model import Reply, Task, as_structure, find_key, token_count
+from memkit.llm import Reply, Task, TokenUsage, as_structure, find_key, token_count
 from memkit.settings import SummarizeSettings
 from memkit.text import encodable
 
@@ -43,7 +42,7 @@ class AnthropicProvider:
         self._key = find_key(environ, _KEY)
         self._token = "" if self._key else find_key(environ, _TOKEN)
         if not (self._key or self._token):
-            raise errors.NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"the provider anthropic needs a key; set the environment variable {_KEY}"
             )
         self._base_url = settings.base_url or environ.get("ANTHROPIC_BASE_URL", "")
@@ -55,7 +54,7 @@ class AnthropicProvider:
         import anthropic  # takes up to two seconds
         import httpx
 
-        unreadable = errors.UnusableReplyError(
+        unreadable = llm.UnusableReplyError(
             f"{self.name} gave an unreadable answer; check summarize.base_url"
         )
         # An exception of the SDK may hold the request or the key: only one line of it goes on.
@@ -66,10 +65,10 @@ class AnthropicProvider:
             raise self._status_error(error) from None
         except anthropic.APITimeoutError as error:
             was_sent = not isinstance(error.__cause__, httpx.ConnectTimeout)
-            raise errors.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
+            raise llm.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
         except anthropic.APIConnectionError as error:
             reason = excerpt(str(error.__cause__ or error), self._key, self._token)
-            raise errors.UnavailableError(
+            raise llm.UnavailableError(
                 f"{self.name} cannot be reached ({reason}); memkit tries again later"
             ) from None
         except (anthropic.AnthropicError, ValueError):
@@ -110,35 +109,35 @@ class AnthropicProvider:
     def _reply(self, task: Task, message: Message) -> Reply:
         usage = _usage(message)
         if message.stop_reason == "refusal":
-            raise errors.RefusedError(f"{message.model} at {self.name} declined to answer", usage)
+            raise llm.RefusedError(f"{message.model} at {self.name} declined to answer", usage)
         if message.stop_reason in ("max_tokens", "model_context_window_exceeded"):
-            raise errors.unusable(self.name, self.model, "it was cut short", usage)
+            raise llm.unusable(self.name, self.model, "it was cut short", usage)
         for block in message.content or ():
             if block.type == "tool_use" and block.name == task.tool:
                 value = as_structure(block.input, task.schema)
                 if value is None:
-                    raise errors.unusable(self.name, self.model, "it has the wrong structure", usage)
+                    raise llm.unusable(self.name, self.model, "it has the wrong structure", usage)
                 return Reply(value, usage, message.model or self.model)
-        raise errors.unusable(self.name, self.model, "it does not call the tool", usage)
+        raise llm.unusable(self.name, self.model, "it does not call the tool", usage)
 
-    def _status_error(self, error: anthropic.APIStatusError) -> errors.ModelError:
+    def _status_error(self, error: anthropic.APIStatusError) -> llm.ModelError:
         reason = error.message
         if isinstance(error.body, dict) and isinstance(error.body.get("error"), dict):
             reason = str(error.body["error"].get("message", ""))
-        return errors.http_error(
+        return llm.http_error(
             self.name,
             self.model,
             error.status_code,
             excerpt(reason, self._key, self._token),
             f"set {_KEY} to a valid one",
-            errors.retry_after(error.response.headers),
+            llm.retry_after(error.response.headers),
         )
 
 
 def _limit_patience(response: Any) -> None:
     """Stop the SDK from sleeping as long as the answer asks: that may be hours."""
-    wait = errors.retry_after(response.headers)
-    if wait is not None and wait > errors.PATIENCE_SECONDS:
+    wait = llm.retry_after(response.headers)
+    if wait is not None and wait > llm.PATIENCE_SECONDS:
         response.headers["x-should-retry"] = "false"
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm.errors import ModelError, TokenUsage
+from memkit.llm import ModelError, Provider, Reply, Task, TokenUsage
 from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total, price
-from memkit.llm.model import Provider, Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
@@ -150,25 +149,17 @@ def is_budget_reached(spent: Total, settings: SummarizeSettings, material: int =
 def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None:
     """Raise `BudgetReachedError` if `call`, as estimated, needs more than today's budget has left."""
     usd = call.usd or 0.0
-    if call.tokens > settings.daily_tokens:
-        raise BudgetReachedError(
-            f"a call may need {call.tokens:,} tokens, and a day has {settings.daily_tokens:,}; "
-            "raise summarize.daily_tokens"
-        )
-    if settings.daily_usd and usd > settings.daily_usd:
-        raise BudgetReachedError(
-            f"a call may cost ${usd:.4f}, and a day has ${settings.daily_usd:g}; raise "
-            "summarize.daily_usd"
-        )
     if spent.tokens + call.tokens > settings.daily_tokens:
+        advice = "" if call.tokens > settings.daily_tokens else "wait for tomorrow, or "
         raise BudgetReachedError(
-            f"the daily budget of {settings.daily_tokens:,} tokens is reached ({spent.tokens:,} used); "
-            "wait for tomorrow, or raise summarize.daily_tokens"
+            f"the daily budget of {settings.daily_tokens:,} tokens is reached: {spent.tokens:,} are used, "
+            f"and a call may need {call.tokens:,}; {advice}raise summarize.daily_tokens"
         )
     if settings.daily_usd and spent.usd + usd > settings.daily_usd:
+        advice = "" if usd > settings.daily_usd else "wait for tomorrow, or "
         raise BudgetReachedError(
-            f"the daily budget of ${settings.daily_usd:.2f} is reached (${spent.usd:.2f} used); "
-            "wait for tomorrow, or raise summarize.daily_usd"
+            f"the daily budget of ${settings.daily_usd:g} is reached: ${spent.usd:.2f} are used, and a call "
+            f"may cost ${usd:.4f}; {advice}raise summarize.daily_usd"
         )
 
 

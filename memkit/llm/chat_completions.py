@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from memkit import llm
 from memkit.embedding import excerpt
-from memkit.llm import errors
-from memkit.llm.errors import TokenUsage
-from memkit.llm.model import Reply, Task, as_structure, find_key, structure_in, token_count
+from memkit.llm import Reply, Task, TokenUsage, as_structure, find_key, token_count
 from memkit.settings import SummarizeSettings
 from memkit.state import parse_json
 from memkit.text import encodable
@@ -87,7 +86,7 @@ class ChatCompletionsProvider:
         self.model = settings.model or service.model
         self._key = find_key(environ, *service.keys)
         if service.keys and not self._key and not settings.base_url:
-            raise errors.NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"the provider {service.name} needs a key; set the environment variable "
                 f"{' or '.join(service.keys)}"
             )
@@ -113,9 +112,9 @@ class ChatCompletionsProvider:
                 response = self._post(client, self._request(task))
         except httpx.TimeoutException as error:
             was_sent = not isinstance(error, httpx.ConnectTimeout)
-            raise errors.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
+            raise llm.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError) as error:
-            raise errors.NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"{self.name} has no usable address ({self._reason(error)}); set summarize.base_url"
             ) from None
         except httpx.RequestError as error:
@@ -123,14 +122,14 @@ class ChatCompletionsProvider:
             advice = "memkit tries again later"
             if self.name == "ollama" and self._is_default_url:
                 advice = "start it with `ollama serve`"
-            raise errors.UnavailableError(
+            raise llm.UnavailableError(
                 f"{self.name} at {host} cannot be reached ({self._reason(error)}); {advice}"
             ) from None
         if not response.is_success:
             advice = f"set {' or '.join(self._service.keys) or 'summarize.base_url'} to a valid one"
             reason = excerpt(_error_message(response), self._key)
-            wait = errors.retry_after(response.headers)
-            raise errors.http_error(self.name, self.model, response.status_code, reason, advice, wait)
+            wait = llm.retry_after(response.headers)
+            raise llm.http_error(self.name, self.model, response.status_code, reason, advice, wait)
         body = _json(response)
         return self._reply(task, body if isinstance(body, dict) else {})
 
@@ -150,8 +149,8 @@ class ChatCompletionsProvider:
                     raise
             else:
                 is_temporary = response.status_code in _RETRIED or response.status_code >= 500
-                wait = errors.retry_after(response.headers)
-                if is_last or not is_temporary or (wait or 0) > errors.PATIENCE_SECONDS:
+                wait = llm.retry_after(response.headers)
+                if is_last or not is_temporary or (wait or 0) > llm.PATIENCE_SECONDS:
                     return response
                 pause = pause if wait is None else wait
             time.sleep(pause)
@@ -179,18 +178,17 @@ class ChatCompletionsProvider:
         choice = _first(body.get("choices"))
         message = choice.get("message")
         if not isinstance(message, dict):
-            raise errors.unusable(self.name, self.model, "it is empty or unreadable", usage)
+            raise llm.unusable(self.name, self.model, "it is empty or unreadable", usage)
         if message.get("refusal") or choice.get("finish_reason") == "content_filter":
-            raise errors.RefusedError(f"{self.model} at {self.name} declined to answer", usage)
+            raise llm.RefusedError(f"{self.model} at {self.name} declined to answer", usage)
         if choice.get("finish_reason") == "length":
-            raise errors.unusable(self.name, self.model, "it was cut short", usage)
+            raise llm.unusable(self.name, self.model, "it was cut short", usage)
         call = _first(message.get("tool_calls")).get("function")
         answer = call.get("arguments") if isinstance(call, dict) else message.get("content")
-        # Some servers send the arguments as an object, not as its JSON.
-        value = structure_in(answer, task.schema) or as_structure(answer, task.schema)
+        value = as_structure(answer, task.schema)  # some servers send an object, not its JSON
         if value is None:
             why = "it has the wrong structure" if call else "it does not call the function"
-            raise errors.unusable(self.name, self.model, why, usage)
+            raise llm.unusable(self.name, self.model, why, usage)
         return Reply(value, usage, str(body.get("model") or self.model))
 
 

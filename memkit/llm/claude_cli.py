@@ -9,7 +9,6 @@ sign. memkit must never take that text for the model's answer.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -17,14 +16,12 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from memkit import processes
+from memkit import llm, processes
 from memkit.embedding import excerpt
 from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session
-from memkit.llm import errors
-from memkit.llm.errors import TokenUsage
-from memkit.llm.model import Reply, Task, as_structure, structure_in, token_count
+from memkit.llm import Reply, Task, TokenUsage, as_structure, token_count
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.state import parse_json
@@ -37,34 +34,25 @@ DEFAULT_MODEL = "haiku"
 _USER_PROGRAMS = (".claude/local/claude", ".local/bin/claude")
 _SYSTEM_PROGRAMS = ("/usr/local/bin/claude", "/opt/homebrew/bin/claude")
 
-_REQUIRED = ("--output-format", "--tools", "--no-session-persistence", "--system-prompt")
-"""Without these the transcript could make the model act, or leave a session that memkit remembers."""
-
-_OPTIONAL = (
+_OPTIONS = (
     ("--safe-mode",),
     ("--setting-sources", "user"),
     ("--settings", '{"disableAllHooks": true}'),
     ("--strict-mcp-config",),
     ("--disable-slash-commands",),
+    ("--max-turns", "2"),
 )
-"""Options for a version whose help names them.
+"""Options that older versions lack. memkit repeats a call without the option that Claude Code refuses.
 
 The user's settings stay, because they may hold the login: `--setting-sources ""` and `--bare` would
-lose it. `--safe-mode` disables the rest of the settings, in versions that have it.
+lose it. `--safe-mode` disables the rest of the settings. The turns are the answer, and another try if
+its structure is wrong: a model that keeps calling tools it does not have would never end.
 """
 
-_TURN_LIMIT = ("--max-turns", "2")
-"""The answer, and another try if its structure is wrong. No help names this option.
-
-Without it, Claude Code never ends with a model that keeps calling tools it does not have.
-"""
-
-_SCHEMA = "--json-schema"
+_UNKNOWN = re.compile(r"unknown option '(--[a-z-]+)")
 
 _MAX_INSTRUCTIONS_BYTES = 100_000
 """Linux allows at most 128 KiB in one argument."""
-
-_HELP_SECONDS = 30.0
 
 _ENVIRONMENT = {
     CHILD_VARIABLE: "1",
@@ -123,77 +111,56 @@ class ClaudeCliProvider:
         try:
             ended = self._run(task)
         except subprocess.TimeoutExpired:
-            raise errors.timeout_error(self.name, self._timeout) from None
+            raise llm.timeout_error(self.name, self._timeout) from None
         except processes.TooMuchOutputError:
-            raise errors.UnusableReplyError(
+            raise llm.UnusableReplyError(
                 f"{self._program} wrote far more than an answer", usage=None
             ) from None
         except (OSError, ValueError) as error:
-            raise errors.NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"{self._program} does not start ({excerpt(str(error))}); reinstall Claude Code"
             ) from None
         return read_result(ended, task.schema, self.model)
 
     def _run(self, task: Task) -> subprocess.CompletedProcess[str]:
         make_private_directory(self._directory)
-        command = self._command(task, self._known_options())
         environ = {**self._environ, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(task.max_tokens)}
-
-        def run(*options: str) -> subprocess.CompletedProcess[str]:
+        options = list(_OPTIONS)
+        while True:
             # The material goes through stdin: no process list shows it.
-            return processes.run_to_end(
-                [*command, *options], environ, self._directory, self._timeout, encodable(task.material)
+            command = [*self._command(task), *(word for option in options for word in option)]
+            ended = processes.run_to_end(
+                command, environ, self._directory, self._timeout, encodable(task.material)
             )
+            if ended.returncode in (126, 127):  # as a shell reports an interpreter that is missing
+                raise OSError(ended.stderr)
+            unknown = _UNKNOWN.search(ended.stderr)
+            if ended.stdout or unknown is None:
+                return ended
+            # Claude Code has refused the command line and called no model.
+            if unknown[1] not in [option[0] for option in options]:
+                raise llm.NotConfiguredError(
+                    f"{self._program} does not know {unknown[1]}; update Claude Code with `claude update`"
+                )
+            options = [option for option in options if option[0] != unknown[1]]
 
-        ended = run(*_TURN_LIMIT)
-        if f"unknown option '{_TURN_LIMIT[0]}'" in ended.stderr:  # no model was called yet
-            ended = run()
-        return ended
+    def _command(self, task: Task) -> list[str]:
+        """Return the command line with the options without which no call is made.
 
-    def _command(self, task: Task, known: frozenset[str]) -> list[str]:
+        Without them the transcript could make the model act, or leave a session that memkit remembers.
+        """
         instructions = encodable(task.instructions)
-        schema = json.dumps(task.schema)
-        options = [option for group in _OPTIONAL if group[0] in known for option in group]
-        if _SCHEMA in known:
-            options += [_SCHEMA, schema]
-        else:
-            instructions += (
-                f"\n\nAnswer with one JSON object of this schema and nothing else:\n{schema}"
-            )
         if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
-            raise errors.NotConfiguredError(
+            raise llm.NotConfiguredError(
                 f"the instructions are too long for {self._program}; shorten summarize.prompt_file to "
                 f"{_MAX_INSTRUCTIONS_BYTES} bytes"
             )
-        # With "=", so that no value of the user's passes for an option.
-        options += ["--tools", "", f"--system-prompt={instructions}", f"--model={self.model}"]
-        options += ["--no-session-persistence", "--output-format", "json"]
-        return [self._program, "-p", *options]
-
-    def _known_options(self) -> frozenset[str]:
-        """Return the options of this version. Raise `NotConfiguredError` if it is too old."""
-        state = os.stat(self._program)
-        version = (state.st_ino, state.st_mtime_ns, state.st_size)
-        environ = tuple(sorted(self._environ.items()))
-        known = _options_in_help(self._program, version, environ, self._directory)
-        missing = [option for option in _REQUIRED if option not in known]
-        if missing:
-            raise errors.NotConfiguredError(
-                f"{self._program} does not know {', '.join(missing)}; update Claude Code with "
-                "`claude update`"
-            )
-        return known
-
-
-@functools.lru_cache(maxsize=8)
-def _options_in_help(
-    program: str, version: object, environ: tuple[tuple[str, str], ...], directory: str
-) -> frozenset[str]:
-    """Return the options that the program's help names. It takes half a second, so once per `version`."""
-    ended = processes.run_to_end([program, "--help"], dict(environ), directory, _HELP_SECONDS)
-    if ended.returncode != 0:
-        raise OSError(ended.stderr or f"status {ended.returncode}")
-    return frozenset(re.findall(r"--[a-z][a-z-]*", ended.stdout))
+        return [
+            *(self._program, "-p", "--output-format", "json", "--no-session-persistence"),
+            *("--json-schema", json.dumps(task.schema), "--tools", ""),
+            # With "=", so that no value of the user's passes for an option.
+            *(f"--system-prompt={instructions}", f"--model={self.model}"),
+        ]
 
 
 def read_result(
@@ -203,18 +170,17 @@ def read_result(
     result = _result(ended.stdout)
     if result is None:
         reason = excerpt(ended.stderr or f"status {ended.returncode}")
-        raise errors.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
+        raise llm.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
     usage = _usage(result)
     text = result.get("result")
     error = _error(result, text if isinstance(text, str) else "", model, usage)
     if error is not None:
         error.usage = usage
         raise error
-    # A version without schemas answers in the text.
-    value = as_structure(result.get("structured_output"), schema) or structure_in(text, schema)
+    value = as_structure(result.get("structured_output"), schema)
     if value is None:
         why = "it has the wrong structure" if text else "it is empty"
-        raise errors.unusable(NAME, model, why, usage)
+        raise llm.unusable(NAME, model, why, usage)
     models = result.get("modelUsage")
     if isinstance(models, dict) and len(models) == 1:
         model = next(iter(models))  # its full name
@@ -235,28 +201,28 @@ def _result(output: str) -> dict[str, Any] | None:
 
 def _error(
     result: Mapping[str, Any], text: str, model: str, usage: TokenUsage
-) -> errors.ModelError | None:
+) -> llm.ModelError | None:
     """Return the error that the result reports, or None if it holds an answer of the model."""
     reason = excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):
-        return errors.RefusedError(f"{model} at {NAME} declined to answer")
+        return llm.RefusedError(f"{model} at {NAME} declined to answer")
     if _CUT_SHORT.match(text):
-        return errors.unusable(NAME, model, "it was cut short", usage)
+        return llm.unusable(NAME, model, "it was cut short", usage)
     if _TOO_LONG.match(text):
-        return errors.ModelError(f"{NAME} rejects the request: {reason}")
+        return llm.ModelError(f"{NAME} rejects the request: {reason}")
     if isinstance(status, int) and status >= 400:
-        return errors.http_error(NAME, model, status, reason, _LOGIN_ADVICE)
+        return llm.http_error(NAME, model, status, reason, _LOGIN_ADVICE)
     if _NO_LOGIN.match(text):
-        return errors.NotConfiguredError(
+        return llm.NotConfiguredError(
             f"claude cannot be used ({reason}); {_LOGIN_ADVICE}, or set summarize.model"
         )
     if _LIMIT.match(text):
-        return errors.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
+        return llm.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
     if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
-        return errors.unusable(NAME, model, "it has the wrong structure", usage)
+        return llm.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
-        return errors.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
+        return llm.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
     return None
 
 

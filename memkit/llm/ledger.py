@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm.errors import TokenUsage
+from memkit.llm import TokenUsage
 from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
 
@@ -48,7 +47,7 @@ class Call:
     """One call of a model.
 
     `time` is its start in seconds since the epoch. `usd` is None if the price is unknown. `outcome` is
-    `ok`, `unfinished`, or the outcome of an error in `memkit.llm.errors`.
+    `ok`, `unfinished`, or the outcome of a `ModelError`.
     """
 
     id: str
@@ -211,11 +210,5 @@ def _is_loopback(url: str) -> bool:
 
 @cache
 def _prices() -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    path = Path(__file__).with_name("prices.toml")
-    table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    return table
+    data = Path(__file__).with_name("prices.toml").read_bytes()
+    return msgspec.toml.decode(data, type=dict[str, Any])

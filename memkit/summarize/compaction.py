@@ -7,6 +7,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ from memkit.ipc import unindexed
 from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import keep_replaced
+from memkit.llm import Provider
 from memkit.llm.calls import (
     ANSWER_SHARE,
     CALL_TOKENS,
@@ -28,7 +30,6 @@ from memkit.llm.calls import (
     calls_lock,
 )
 from memkit.llm.ledger import OK, Ledger
-from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.settings import SummarizeSettings
@@ -37,13 +38,13 @@ from memkit.summarize.facts import (
     EVERYTHING,
     EntrySelection,
     Source,
-    SourceEntry,
     Statement,
     find_entries,
     instructions,
     make_facts_task,
     merged,
     read_facts,
+    written_statement,
 )
 from memkit.summarize.summarizer import SummaryReport
 
@@ -57,7 +58,7 @@ ENTRY_TOKENS = 15
 
 DAY_SECONDS = 86_400.0
 
-_Piece = TypeVar("_Piece", Source, SourceEntry, Statement)
+_Piece = TypeVar("_Piece", bound=Source)
 
 
 class CompactionError(MemkitError):
@@ -96,10 +97,20 @@ def run_compactions(
         if should_stop():
             break
         try:
-            settings = settings_of(project)
-            if not project.is_off and should_compact(project, home, settings.summarize, clock()):
-                with calls_lock(home):
-                    _compact(project, home, settings, Calls(home, find_provider, clock), report)
+            settings, now = settings_of(project), clock()
+            if project.is_off or not should_compact(project, home, settings.summarize, now):
+                continue
+            today = datetime.fromtimestamp(now).date()
+            first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
+            calls = Calls(home, find_provider, clock)
+            compaction = Compaction(project, home, settings, calls, today, since=first)
+            with calls_lock(home):
+                compaction.check_budget(compaction.plan())
+                change = compaction.condense()
+                report.calls += compaction.asked
+                if change:
+                    compaction.write(change)
+                    report.projects.add(project.root)
         except BusyError:  # the next round tries again
             break
         except (MemkitError, OSError) as error:  # other projects may be fine
@@ -125,68 +136,46 @@ def should_compact(project: Project, home: Home, settings: SummarizeSettings, no
     return True
 
 
-def _compact(
-    project: Project, home: Home, settings: Settings, calls: Calls, report: SummaryReport
-) -> None:
-    today = datetime.fromtimestamp(calls.now()).date()
-    first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
-    compaction = Compaction(project, home, settings, calls, today, since=first)
-    compaction.check_budget(compaction.plan())
-    change = compaction.condense()
-    report.calls += compaction.asked
-    if change:
-        compaction.write(change)
-        report.projects.add(project.root)
-
-
+@dataclass
 class Compaction:
     """One compaction of a project's memory. The caller of `condense` holds `calls_lock`.
 
     An empty `selection` means everything since the day of the last such compaction, or without one from
-    the day `since` (ISO) on.
+    the day `since` (ISO) on. `asked` counts the model calls that were answered so far.
     """
 
-    def __init__(
-        self,
-        project: Project,
-        home: Home,
-        settings: Settings,
-        calls: Calls,
-        today: date,
-        selection: EntrySelection = EVERYTHING,
-        since: str = "",
-    ) -> None:
-        self.asked = 0
-        """The model calls that were answered so far."""
-        self._project = project
-        self._home = home
-        self._settings = settings
-        self._calls = calls
-        self._today = today.isoformat()
-        self._selection = selection
-        self._since = since
-        self._journal = Journal(project, shared=settings.memory.shared, home=home)
-        patterns = settings.capture.compiled_patterns()
-        self._redact: Callable[[str], str] = lambda text: redact(text, patterns)
+    project: Project
+    home: Home
+    settings: Settings
+    calls: Calls
+    today: date
+    selection: EntrySelection = EVERYTHING
+    since: str = ""
+    asked: int = 0
+
+    @functools.cached_property
+    def journal(self) -> Journal:
+        """The memory with the facts."""
+        return Journal(self.project, shared=self.settings.memory.shared, home=self.home)
 
     @functools.cached_property
     def path(self) -> Path:
         """The file with the facts: another one if git tracks `MEMORY.md`."""
-        name = self._journal.day_for(MEMORY_FILE.removesuffix(".md"))
-        return self._journal.directory / f"{name}.md"
+        name = self.journal.day_for(MEMORY_FILE.removesuffix(".md"))
+        return self.journal.directory / f"{name}.md"
 
     @functools.cached_property
     def known(self) -> list[Statement]:
         """The facts in the file. Raise `JournalError`."""
-        return [Statement.written(one) for one in self._file(self.path.name).facts()]
+        return [written_statement(one) for one in self._file(self.path.name).facts()]
 
     @functools.cached_property
-    def entries(self) -> list[SourceEntry]:
+    def entries(self) -> list[Source]:
         """The memory to condense. Raise `JournalError`."""
-        selection = self._selection
+        selection = self.selection
         if self._is_all:
-            selection = EntrySelection(since=self.compacted() or self._since)
-        return find_entries(self._project, self._home, self._settings, selection, self._redact)
+            selection = EntrySelection(since=self.compacted() or self.since)
+        return find_entries(self.project, self.home, self.settings, selection, self._redact)
 
     def compacted(self) -> str:
         """Return the day (ISO) of the last compaction of all memory, or ""."""
@@ -204,7 +193,7 @@ class Compaction:
             new = round(entries * ANSWER_SHARE)
             calls = len(batched(self.entries)) + 1 + (known + new) // CALL_TOKENS
             material += new
-        return self._calls.plan(calls, material, instructions(), self._settings.summarize)
+        return self.calls.plan(calls, material, instructions(), self.settings.summarize)
 
     def check_budget(self, plan: Plan) -> None:
         """Raise `BudgetReachedError` if `plan` exceeds today's budget: a part of it is useless."""
@@ -231,11 +220,11 @@ class Compaction:
         before = {one.fact.id for one in self.known}
         removed = {one.fact.id for one in self.known if not one.is_own} - after
         added = tuple(one.fact for one in facts if one.fact.id not in before)
-        return FactChange(frozenset(removed), added, self._today if self._is_all else "")
+        return FactChange(frozenset(removed), added, self.today.isoformat() if self._is_all else "")
 
     def preview(self, change: FactChange) -> Iterator[str]:
         """Yield `change` as a unified diff of the current file."""
-        before = self._journal.text(self.path.name)
+        before = self.journal.text(self.path.name)
         after = change.apply(before, self.path.name)
         path = str(self.path)
         return difflib.unified_diff(
@@ -252,15 +241,18 @@ class Compaction:
 
         def keep(text: str) -> None:
             old = self._redact(text)
-            kept.append(keep_replaced(self._home, self._project, name, old, self._today))
+            kept.append(keep_replaced(self.home, self.project, name, old, self.today.isoformat()))
 
-        unindexed.mark(self._home, self._project.root)
-        self._journal.change_facts(name, change, keep)
+        unindexed.mark(self.home, self.project.root)
+        self.journal.change_facts(name, change, keep)
         return kept[0] if kept else None
 
     @property
     def _is_all(self) -> bool:
-        return self._selection == EVERYTHING
+        return self.selection == EVERYTHING
+
+    def _redact(self, text: str) -> str:
+        return redact(text, self.settings.capture.compiled_patterns())
 
     @property
     def _is_one_call(self) -> bool:
@@ -268,7 +260,7 @@ class Compaction:
         return len(batched(sources)) <= 1
 
     def _file(self, name: str) -> FactFile:
-        return FactFile(self._journal.text(name), name)
+        return FactFile(self.journal.text(name), name)
 
     def _condense(self) -> list[Statement]:
         if self._is_one_call:
@@ -286,11 +278,11 @@ class Compaction:
                 facts = merged(facts, self._ask(group, ()))
         return facts
 
-    def _ask(self, known: Sequence[Statement], entries: Sequence[SourceEntry]) -> list[Statement]:
+    def _ask(self, known: Sequence[Statement], entries: Sequence[Source]) -> list[Statement]:
         """Make one call. Raise `BudgetReachedError`, `ModelError`."""
         task = make_facts_task(known, entries)
-        chosen = self._settings.summarize
-        with self._calls.ask(task, chosen, PURPOSE, self._project.root) as reply:
+        chosen = self.settings.summarize
+        with self.calls.ask(task, chosen, PURPOSE, self.project.root) as reply:
             facts = read_facts(reply.value, [*known, *entries], self._redact)
         self.asked += 1
         return facts

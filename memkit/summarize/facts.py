@@ -17,12 +17,16 @@ from memkit.index.memory_files import MemoryFile
 from memkit.journal.facts import LABELS, MEMORY_FILE, Citations, Fact, WrittenFact
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
-from memkit.llm.errors import UnusableReplyError
-from memkit.llm.model import Task
+from memkit.llm import Task, UnusableReplyError
 from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.settings.load import Settings
-from memkit.summarize.bullets import clean_sentence, is_proved
-from memkit.summarize.prompt import as_data, list_schema, own_instructions
+from memkit.summarize.bullets import (
+    as_data,
+    clean_sentence,
+    is_proved,
+    list_schema,
+    own_instructions,
+)
 from memkit.text import estimate_tokens
 
 TOOL = "record_facts"
@@ -74,21 +78,16 @@ EVERYTHING = EntrySelection()
 
 
 @dataclass(frozen=True, slots=True)
-class SourceEntry:
-    """A piece of memory: its redacted text with its place before it, its date (ISO or ""), and its ids.
+class Source:
+    """A source of facts: an entry of the memory, with its place before the text, or another fact.
 
-    An entry that is not `is_verified` proves nothing but its date.
+    `date` is ISO or "". A fact that cites it must agree with `evidence`.
     """
 
     text: str
     date: str
     citations: Citations
-    is_verified: bool
-
-    @property
-    def evidence(self) -> str:
-        """The text that a fact about it must agree with."""
-        return f"{self.date}\n{self.text}" if self.is_verified else self.date
+    evidence: str
 
     @property
     def tokens(self) -> int:
@@ -97,42 +96,28 @@ class SourceEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """A fact with its `evidence`: one from the file, or one that a model just made.
+class Statement(Source):
+    """A fact as a source: one from the file, or one that a model just made.
 
     `is_own` marks a fact that the user edited: it stays, whatever a model says. `replaces` are the ids of
     the facts that it replaces.
     """
 
     fact: Fact
-    evidence: str
     is_own: bool = False
     replaces: frozenset[str] = frozenset()
 
-    @classmethod
-    def written(cls, found: WrittenFact) -> Statement:
-        """Return a fact of the file. It proves itself, unless it is unverified."""
-        fact = found.fact
-        evidence = f"{fact.date}\n{fact.text}" if fact.is_verified else fact.date
-        return cls(fact, evidence, found.is_own)
 
-    @property
-    def date(self) -> str:
-        """The date of the fact (ISO or "")."""
-        return self.fact.date
-
-    @property
-    def citations(self) -> Citations:
-        """The ids that the fact cites."""
-        return self.fact.citations
-
-    @property
-    def tokens(self) -> int:
-        """The estimated length of its text."""
-        return estimate_tokens(self.fact.text)
+def written_statement(found: WrittenFact) -> Statement:
+    """Return a fact of the file as a source."""
+    fact = found.fact
+    evidence = _evidence(fact.text, fact.date, fact.is_verified)
+    return Statement(fact.text, fact.date, fact.citations, evidence, fact, found.is_own)
 
 
-Source = Statement | SourceEntry
+def _evidence(text: str, date: str, is_verified: bool) -> str:
+    """Return what a text proves: unverified, nothing but its date."""
+    return f"{date}\n{text}" if is_verified else date
 
 
 def find_entries(
@@ -141,14 +126,14 @@ def find_entries(
     settings: Settings,
     selection: EntrySelection,
     redact: Callable[[str], str],
-) -> list[SourceEntry]:
+) -> list[Source]:
     """Return the selected memory from the current files: text without a date, then oldest first.
 
     Bullets replace the turns that they summarize. Facts of earlier compactions are left out. Raise
     `JournalError`.
     """
     summarized = _summarized_turns(Journal(project))
-    found: list[tuple[tuple[str, str, int], SourceEntry]] = []
+    found: list[tuple[tuple[str, str, int], Source]] = []
     for file in read_files(project, home, settings).values():
         for chunk in _chunks(file, settings):
             is_replaced = chunk.kind == "turn" and not summarized.isdisjoint(chunk.turns)
@@ -176,7 +161,7 @@ def _chunks(file: MemoryFile, settings: Settings) -> list[Chunk]:
     ]
 
 
-def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> SourceEntry:
+def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> Source:
     citations = Citations(grips=chunk.citations, turns=chunk.turns)
     if not citations:
         shown = chunk.id(settings.embedding.model)[:SHOWN_ID_CHARACTERS]
@@ -184,7 +169,8 @@ def _entry(chunk: Chunk, settings: Settings, redact: Callable[[str], str]) -> So
     place = " > ".join(filter(None, (chunk.source, chunk.breadcrumb)))
     text = redact(f"{place}\n{LEADING_HEADINGS.sub('', chunk.content).strip()}")
     text = cut_middle(text, SHOWN_CHARACTERS, chunk.source)
-    return SourceEntry(text, chunk.date, citations, chunk.kind != "unverified")
+    evidence = _evidence(text, chunk.date, chunk.kind != "unverified")
+    return Source(text, chunk.date, citations, evidence)
 
 
 def _summarized_turns(journal: Journal) -> set[str]:
@@ -202,7 +188,7 @@ def instructions() -> str:
     return own_instructions("compact_instructions.md")
 
 
-def make_facts_task(known: Sequence[Statement], entries: Sequence[SourceEntry]) -> Task:
+def make_facts_task(known: Sequence[Statement], entries: Sequence[Source]) -> Task:
     """Return the call that condenses `entries` and updates the `known` facts."""
     lines = ["<memory>"]
     for number, one in enumerate(known, start=1):
@@ -265,7 +251,7 @@ def _read_fact(
     gone: frozenset[str] = frozenset()
     if is_verified and len(replaced) <= MAX_REPLACED:
         gone = frozenset(one.fact.id for one in replaced if not one.is_own)
-    return Statement(fact, evidence, replaces=gone)
+    return Statement(text, fact.date, citations, evidence, fact, replaces=gone)
 
 
 def _named(numbers: Any, sources: Mapping[int, Source]) -> list[Source]:

@@ -7,7 +7,7 @@ are cut alike, and a closed segment stays the same when turns are added.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -15,10 +15,12 @@ from itertools import groupby
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn
+from memkit.capture.summary_queue import Attempt, QueuedSession
 from memkit.errors import ArchiveError
 from memkit.journal.day_file import DayFile, Section
 from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
+from memkit.llm.calls import CALL_TOKENS
 from memkit.settings import SummarizeSettings
 from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens
 
@@ -222,3 +224,60 @@ def _context(
     if len(text) <= limit:
         return text
     return "… " + text[len(text) - limit :].partition(" ")[2] if limit else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A closed segment without a summary, and its queued session."""
+
+    queued: QueuedSession
+    segment: Segment
+
+    @property
+    def attempt(self) -> Attempt:
+        """Its failed calls so far."""
+        return self.queued.tries.get(self.segment.id, Attempt())
+
+
+def group_into_calls(
+    candidates: Sequence[Candidate], settings: SummarizeSettings
+) -> Iterator[list[Candidate]]:
+    """Yield the segments of each call.
+
+    A segment that may be at fault itself goes alone, so that it cannot spoil the others' summaries.
+    """
+    limit = min(CALL_TOKENS, settings.daily_tokens // 2)
+    group: list[Candidate] = []
+    for one in candidates:
+        if one.attempt.is_suspect or settings.mode == "turn":
+            yield [one]
+            continue
+        if group and sum(each.segment.tokens for each in group) + one.segment.tokens > limit:
+            yield group
+            group = []
+        if group and group[-1].segment.session == one.segment.session:  # its context is shown already
+            one = replace(one, segment=replace(one.segment, context=""))
+        group.append(one)
+    if group:
+        yield group
+
+
+def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Sort sessions by the time of their first segment, and segments by time within a session."""
+
+    def when(one: Candidate) -> tuple[str, str]:
+        return one.segment.day, one.segment.turns[0].time
+
+    first: dict[str, tuple[str, str]] = {}
+    for one in candidates:
+        session = one.segment.session
+        first[session] = min(when(one), first.get(session, when(one)))
+    return sorted(
+        candidates,
+        key=lambda one: (first[one.segment.session], one.segment.session, when(one)),
+    )
+
+
+def sessions_of(candidates: Sequence[Candidate]) -> list[QueuedSession]:
+    """Return the queued sessions of `candidates`, each once."""
+    return list({id(one.queued): one.queued for one in candidates}.values())

@@ -18,19 +18,30 @@ from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal.journal import Journal
+from memkit.llm import ModelError, Provider
 from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
-from memkit.llm.errors import ModelError
-from memkit.llm.model import Provider
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.bullets import Bullet, read_bullets, read_evidence
-from memkit.summarize.candidates import Candidate, group_into_calls, in_order, sessions_of
-from memkit.summarize.prompt import instructions, make_task, turn_numbers
-from memkit.summarize.segments import Segment, read_segments
+from memkit.summarize.bullets import (
+    Bullet,
+    instructions,
+    make_task,
+    read_bullets,
+    read_evidence,
+    turn_numbers,
+)
+from memkit.summarize.segments import (
+    Candidate,
+    Segment,
+    group_into_calls,
+    in_order,
+    read_segments,
+    sessions_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +93,7 @@ def run_summaries(
     if SummaryQueue(home):
         calls = Calls(home, find_provider, clock)
         with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
-            Summarizer(home, settings_of, calls, clock).run(report, should_stop)
+            Summarizer(home, settings_of, calls).run(report, should_stop)
     return report
 
 
@@ -90,17 +101,12 @@ class Summarizer:
     """Summarizes the projects of one memory home. The caller of `run` and `summarize` holds `calls_lock`."""
 
     def __init__(
-        self,
-        home: Home,
-        settings_of: Callable[[Project], Settings],
-        calls: Calls,
-        clock: Callable[[], float] = time.time,
+        self, home: Home, settings_of: Callable[[Project], Settings], calls: Calls
     ) -> None:
         self.home = home
         self.settings_of = settings_of
         self.calls = calls
         self.queue = SummaryQueue(home)
-        self._clock = clock
         self._archive = Archive(home)
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
@@ -131,10 +137,8 @@ class Summarizer:
         found = []
         for session, days in wanted.items():
             tries = known[session].tries if session in known else {}
-            queued = QueuedSession(project.root, session, sorted(days), self._clock(), tries)
-            for day in queued.days:
-                segments = self._segments(journal, session, day, settings)
-                found += self._closed(queued, segments, settings, session in live)
+            queued = QueuedSession(project.root, session, sorted(days), self.calls.now(), tries)
+            found += self._candidates(queued, settings, session in live)[0]
         return in_order(found)
 
     def plan(self, candidates: Sequence[Candidate], settings: SummarizeSettings) -> Plan:
@@ -191,53 +195,48 @@ class Summarizer:
                 settings = self.settings_of(project)
                 if project.is_off or not settings.summarize.is_on or _is_excluded(project, settings):
                     continue
-                candidates = self._candidates_of(queued, settings, queued.session in live)
+                candidates, finished = self._candidates(queued, settings, queued.session in live)
+                if finished:
+                    self.queue.update(queued, finished)
             except (MemkitError, OSError) as error:  # other sessions may be fine
                 logger.warning("session %s is not summarized: %s", queued.session, error)
                 continue
-            if candidates:
-                found.setdefault(project.root, []).extend(candidates)
-        return {root: in_order(candidates) for root, candidates in found.items()}
-
-    def _candidates_of(
-        self, queued: QueuedSession, settings: Settings, is_live: bool
-    ) -> list[Candidate]:
-        """Return the segments of one session that may be tried now. Drop its finished days."""
-        now = self._clock()
-        journal = Journal(Project(queued.root))
-        found, finished = [], []
-        for day in queued.days:
-            segments = self._segments(journal, queued.session, day, settings)
-            may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
-            if not segments and not may_return:
-                finished.append(day)
-            for one in self._closed(queued, segments, settings, is_live):
+            now = self.calls.now()
+            for one in candidates:
                 # A pause longer than the longest one comes from a clock that was wrong.
                 is_pausing = now < one.attempt.again <= now + LONGEST_PAUSE
                 if not (one.attempt.given_up or is_pausing):
-                    found.append(one)
-        if finished:
-            self.queue.update(queued, finished)
-        return found
+                    found.setdefault(project.root, []).append(one)
+        return {root: in_order(candidates) for root, candidates in found.items()}
 
-    def _segments(
-        self, journal: Journal, session: str, day: str, settings: Settings
-    ) -> list[Segment]:
-        if not settings.memory.shared and journal.is_public(day):
-            logger.info("%s gets no bullets: git tracks it, and memory.shared is off", journal.path(day))
-            return []
-        under_way = Sessions(self.home).load(session).under_way
-        return read_segments(journal, self._archive, session, day, settings.summarize, under_way)
-
-    def _closed(
-        self, queued: QueuedSession, segments: Sequence[Segment], settings: Settings, is_live: bool
-    ) -> list[Candidate]:
-        now = datetime.fromtimestamp(self._clock())
-        return [
-            Candidate(queued, segment)
-            for segment in segments
-            if segment.is_closed(now, settings.summarize, is_live=is_live)
-        ]
+    def _candidates(
+        self, queued: QueuedSession, settings: Settings, is_live: bool
+    ) -> tuple[list[Candidate], list[str]]:
+        """Return the closed segments of a session, and its days that need no more summaries."""
+        now = self.calls.now()
+        journal = Journal(Project(queued.root))
+        under_way = Sessions(self.home).load(queued.session).under_way
+        found: list[Candidate] = []
+        finished = []
+        for day in queued.days:
+            segments: list[Segment] = []
+            if not settings.memory.shared and journal.is_public(day):
+                path = journal.path(day)
+                logger.info("%s gets no bullets: git tracks it, and memory.shared is off", path)
+            else:
+                segments = read_segments(
+                    journal, self._archive, queued.session, day, settings.summarize, under_way
+                )
+            may_return = not journal.path(day).exists() and now - queued.changed < GONE_SECONDS
+            if not segments and not may_return:
+                finished.append(day)
+            moment = datetime.fromtimestamp(now)
+            found += [
+                Candidate(queued, segment)
+                for segment in segments
+                if segment.is_closed(moment, settings.summarize, is_live=is_live)
+            ]
+        return found, finished
 
     def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates to summarize now.
@@ -246,7 +245,7 @@ class Summarizer:
         those that fill whole calls.
         """
         settings = self.settings_of(Project(root)).summarize
-        now = self._clock()
+        now = self.calls.now()
         wait = 0.0 if settings.mode == "turn" else settings.wait_minutes * MINUTE
         oldest = min(one.segment.turns[-1].ended for one in candidates).timestamp()
         newest = max(one.queued.changed for one in candidates)
@@ -302,7 +301,7 @@ class Summarizer:
 
     def _note_failure(self, group: Sequence[Candidate], error: Exception) -> None:
         """Store when memkit tries each of the segments again, or that it gives them up."""
-        now = self._clock()
+        now = self.calls.now()
         is_outage = _concerns_all(error)
         asked = error.retry_after or 0.0 if isinstance(error, ModelError) else 0.0
         for one in group:

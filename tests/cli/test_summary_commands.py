@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memkit import llm
-from memkit.llm.errors import UnavailableError
+from memkit.llm import UnavailableError
 from memkit.llm.ledger import Ledger
 from memkit.settings.load import Settings
 from tests.cli.conftest import Outcome, Run
@@ -126,7 +126,7 @@ def test_the_budget_is_told(
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "100")
     found = summarize(run, fresh, "--yes")
     assert "Today's budget has 100 tokens left" in found.output
-    assert "a day has 100; raise summarize.daily_tokens" in found.errors
+    assert "raise summarize.daily_tokens" in found.errors
     assert model.tasks == []
     assert "today's budget is used up" in run(fresh, "status").output
 

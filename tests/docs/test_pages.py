@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import checks
+from memkit.doctor import checks, finding_texts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -97,18 +96,6 @@ def test_every_finding_of_the_doctor_is_explained() -> None:
     text = (DOCUMENTS / "troubleshooting.md").read_text(encoding="utf-8")
     cells = [line.split("|")[2] for line in text.splitlines() if line.startswith("| ")]
     explained = re.findall(r"`([^`]+)`(\\\*)?", " ".join(cells))
-    assert {code for code, _ in explained} == set(codes())
-    fixed = {code for fix in checks.FIXES for code in fix.codes}
+    assert {code for code, _ in explained} == set(finding_texts())
+    fixed = set().union(*checks.FIXES.values())
     assert {code for code, star in explained if star} == fixed
-
-
-def codes() -> set[str]:
-    """All texts in the doctor's modules that have the form of a code."""
-    return {
-        node.value
-        for module in (REPOSITORY / "memkit" / "doctor").glob("*.py")
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and re.fullmatch("[a-z]+(-[a-z]+)+", node.value)
-    }

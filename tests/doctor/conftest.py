@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import json
 import logging
 import os
 import re
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from memkit import embedding
 from memkit.capture.sessions import Session, Sessions
+from memkit.doctor import Finding, installation, open_subject
 from memkit.doctor.checks import apply_fixes, examine
-from memkit.doctor.finding import Finding, open_subject
-from memkit.embedding import Embedder, weights
+from memkit.embedding import Embedder, load_embedder, weights
+from memkit.index import damage, store
 from memkit.paths import Home
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import open_searcher
-from memkit.settings import load
+from memkit.settings import EmbeddingSettings, load
 from tests.builders import Lines
 from tests.memory import (
     CountingEmbedder,
@@ -69,7 +78,7 @@ class Patient:
         return [finding.code for finding in self.findings()]
 
     def fix(self, *findings: Finding) -> list[str]:
-        """Mend these; what was done."""
+        """Apply the fixes of these findings, and return their messages."""
         done = list(apply_fixes(open_subject(self.home, self.memory.project), findings))
         assert not [step for step in done if step.failed], done
         return [step.message for step in done]
@@ -87,10 +96,10 @@ class Patient:
         Path(self.home.config_file).write_text(text)
         Path(self.home.config_file).chmod(0o600)
 
-    def remember_session(self, lines: Lines, told: float, changed: float | None = None) -> Session:
+    def remember_session(self, lines: Lines, last_event: float, changed: float | None = None) -> Session:
         """Save a session whose hooks ran."""
         path = self.transcript(lines, changed)
-        session = Session(lines.session, str(path), self.memory.project.root, last_event=told)
+        session = Session(lines.session, str(path), self.memory.project.root, last_event=last_event)
         session.size = path.stat().st_size
         Sessions(self.home).save(session)
         return session
@@ -117,6 +126,54 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     logging.getLogger("memkit").propagate = True
 
 
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that all tests use one after the other, because an index depends on its project's path."""
+    return tmp_path_factory.mktemp("doctor").resolve()
+
+
+@functools.cache
+def _shared_embedder(home: Home) -> Embedder:
+    return load_embedder(home, EmbeddingSettings(download=False))
+
+
+def run_here(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run `python -I -c PROGRAM ARGUMENTS` in this process, which has imported Chroma already."""
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setattr(sys, "argv", command[3:])
+        exec(command[3], {})
+    store._forget_clients()
+    return subprocess.CompletedProcess(command, 0, printed.getvalue().encode(), b"")
+
+
+@pytest.fixture(autouse=True)
+def cheap_examinations(monkeypatch: pytest.MonkeyPatch, place: Path, model_home: Home) -> None:
+    """Make the costly parts of an examination cheap. Each test examines several times."""
+
+    def is_shared(home: Home) -> bool:
+        return os.path.realpath(home.models) == os.path.realpath(model_home.models)
+
+    really_changed, really_load = weights.changed_files, embedding.load_embedder
+
+    def changed_files(home: Home) -> list[str]:
+        return [] if is_shared(home) else really_changed(home)
+
+    def load_once(home: Home, chosen: EmbeddingSettings, *announce: Any) -> Embedder:
+        if is_shared(home) and chosen.provider == "local":
+            return _shared_embedder(model_home)
+        return really_load(home, chosen, *announce)
+
+    python = place / "python3"  # starting the real one costs thirty times as much
+    python.write_text("#!/bin/sh\necho 3 12\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(installation, "find_program", lambda name: str(python))
+    here = SimpleNamespace(run=run_here, DEVNULL=-3, TimeoutExpired=subprocess.TimeoutExpired)
+    monkeypatch.setattr(damage, "subprocess", here)
+    monkeypatch.setattr(weights, "changed_files", changed_files)
+    monkeypatch.setattr(embedding, "load_embedder", load_once)
+
+
 @pytest.fixture
 def weights_of_this_machine(monkeypatch: pytest.MonkeyPatch, model_home: Home) -> Path:
     """The verified weights, offered as the installed package offers them; there is no other source."""
@@ -133,31 +190,33 @@ def weights_of_this_machine(monkeypatch: pytest.MonkeyPatch, model_home: Home) -
 
 
 @pytest.fixture
-def bare(tmp_path: Path, model_home: Home, weights_of_this_machine: Path) -> Patient:
+def bare(tmp_path: Path, place: Path, model_home: Home, weights_of_this_machine: Path) -> Patient:
     """A healthy home with a session, whose project has no memory yet."""
-    memory = make_memory(tmp_path, embedder=FakeEmbedder(384), models=model_home.models)
+    root = place / "patient"
+    shutil.rmtree(root, ignore_errors=True)
+    memory = make_memory(root, embedder=FakeEmbedder(384), models=model_home.models)
     Path(memory.home.root).chmod(0o700)
     folder = re.sub(r"[^A-Za-z0-9]", "-", memory.project.root)
     patient = Patient(memory, tmp_path / "claude" / "projects" / folder)
     lines = Lines().prompt("Which port?").answer("7443.")
-    patient.remember_session(lines, told=time.time() + 60)
-    assert patient.findings() == []
+    patient.remember_session(lines, last_event=time.time() + 60)
     return patient
 
 
-_seen_healthy: list[Patient] = []
-
-
 @pytest.fixture
-def indexed(bare: Patient, real_embedder: Embedder) -> Patient:
-    """The same, with an indexed memory."""
+def indexed(bare: Patient, place: Path, real_embedder: Embedder) -> Patient:
+    """The same, with an indexed memory; its index is built once."""
     bare.memory.write(DAY_FILE, DAY_TEXT)
     bare.memory.embedder = CountingEmbedder(real_embedder)
-    bare.memory.sync()
-    if not _seen_healthy:  # all are alike, and reading a whole index takes a second
+    built, own = place / "index", Path(bare.home.index)
+    if built.is_dir():
+        shutil.copytree(built, own)
+        own.chmod(0o700)
+    else:
+        bare.memory.sync()
         assert bare.findings() == []
         assert "7443" in bare.search()
-        _seen_healthy.append(bare)
+        shutil.copytree(own, built)
     return bare
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import string
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from memkit.capture.live_sessions import LiveSessions
-from memkit.doctor import checks
+from memkit.doctor import Finding, Subject, checks, finding_texts, installation, open_subject
 from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
-from memkit.doctor.finding import Finding, Subject, open_subject
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
+from memkit.processes import find_program
 from tests.doctor.conftest import Patient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -35,7 +39,9 @@ def session_start(patient: Patient, project: str | None = None) -> dict[str, obj
     return value
 
 
-def test_a_healthy_home_has_no_notices(bare: Patient) -> None:
+def test_a_healthy_home_has_no_notices(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "find_program", find_program)  # with the real `python3`
+    assert bare.findings() == []
     assert notify_next_session(bare.home) == 0
     assert "systemMessage" not in session_start(bare)
 
@@ -121,3 +127,25 @@ def test_a_missing_home_is_only_a_note(bare: Patient, tmp_path: Path) -> None:
     assert (finding.code, finding.level) == ("no-home", "note")
     assert not Path(home.root).exists()
     assert checks.CHECKS
+
+
+def test_each_finding_has_the_values_that_its_texts_name() -> None:
+    """Including checks whose faults cannot be planted here."""
+    made = {
+        "provider-incomplete": {"what", "fix"},
+        "provider-unreachable": {"what", "fix"},
+        "disk-full": {"place", "free"},
+        "disk-low": {"place", "free"},
+    }  # these codes are no constants in the code
+    for module in (REPOSITORY / "memkit" / "doctor").glob("*.py"):
+        for call in ast.walk(ast.parse(module.read_text())):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "make_finding":
+                continue
+            if isinstance(call.args[0], ast.Constant):
+                values = {str(word.arg) for word in call.keywords}
+                assert made.setdefault(str(call.args[0].value), values) == values
+    texts = finding_texts()
+    assert made.keys() == texts.keys()
+    for code, values in made.items():
+        shown = "".join((texts[code].what, texts[code].meaning, texts[code].fix))
+        assert {name for _, name, _, _ in string.Formatter().parse(shown) if name} == values, code

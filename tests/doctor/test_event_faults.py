@@ -12,7 +12,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.sessions import Sessions
-from memkit.doctor.events import last_events
+from memkit.doctor.capture import last_events
 from memkit.hook.events import log_failure
 from memkit.ipc import spool
 from memkit.paths import Home
@@ -64,8 +64,8 @@ def test_an_event_that_cannot_be_read(bare: Patient) -> None:
 
 
 def test_an_event_that_fails_again(bare: Patient) -> None:
+    from memkit.doctor import open_subject
     from memkit.doctor.checks import apply_fixes
-    from memkit.doctor.finding import open_subject
 
     give_up(bare, put(bare), "it was odd")
     state = Sessions(bare.home).path(OTHER)  # which this memkit cannot change
@@ -123,7 +123,7 @@ def test_a_hook_that_failed(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_transcript_that_cannot_be_read(bare: Patient) -> None:
     (session,) = Sessions(bare.home)
     Path(session.transcript).unlink()
-    assert bare.findings() == []  # the client deletes them
+    assert bare.findings() == []  # Claude Code deletes them
     Path(session.transcript).mkdir()
     finding = bare.finding("transcript-unreadable")
     assert session.transcript in finding.what
@@ -137,20 +137,10 @@ def test_a_transcript_that_may_not_be_read(bare: Patient) -> None:
     assert "Permission denied" in bare.finding("transcript-unreadable").what
 
 
-def test_a_transcript_of_something_else(bare: Patient) -> None:
-    (session,) = Sessions(bare.home)
-    with Path(session.transcript).open("a") as file:
-        file.write("not JSON\n" * 3)
-    assert bare.findings() == []  # read from its start there are turns, too
-    session.offset = session.size
-    Sessions(bare.home).save(session)
-    assert "3 lines that are not JSON" in bare.finding("transcript-unreadable").what
-
-
 def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
     now = time.time()
     lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
-    bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
+    bare.remember_session(lines, last_event=now - 26 * 86400, changed=now - 26 * 86400)
     finding = bare.finding("archive-gap")
     assert OTHER in finding.what
     assert bare.fix(finding) == ["1 session archived"]
@@ -163,7 +153,7 @@ def test_a_transcript_that_is_not_archived(bare: Patient) -> None:
 def test_how_long_claude_code_keeps_transcripts(bare: Patient, tmp_path: Path) -> None:
     now = time.time()
     lines = Lines(OTHER).prompt("Which port?", "p1").answer("7443.")
-    bare.remember_session(lines, told=now - 26 * 86400, changed=now - 26 * 86400)
+    bare.remember_session(lines, last_event=now - 26 * 86400, changed=now - 26 * 86400)
     for days, is_found in ((90, False), (28, True), ("many", True)):
         write_json(tmp_path / "claude" / "settings.json", {"cleanupPeriodDays": days})
         assert ("archive-gap" in bare.codes()) is is_found

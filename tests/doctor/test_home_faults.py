@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import home
-from memkit.doctor.finding import open_subject
+from memkit.doctor import home, open_subject
 from memkit.hook.project import registry_path
 from memkit.ipc import spool
 from memkit.paths import Home

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
 import zlib
 from pathlib import Path
 
 import pytest
 
-from memkit.doctor import index
-from memkit.doctor.finding import Finding, open_subject
+from memkit.doctor import Finding, index, open_subject
 from memkit.embedding.models import space
 from memkit.embedding.remote import PROVIDERS
 from memkit.index import damage, index_lock
@@ -43,7 +43,8 @@ def expect_fixed(patient: Patient, finding: Finding) -> None:
     assert "7443" in patient.search()
 
 
-def test_a_corrupt_chroma_file(indexed: Patient) -> None:
+def test_a_corrupt_chroma_file(indexed: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(damage, "subprocess", subprocess)  # as always outside of tests
     data = bytearray(database(indexed).read_bytes())
     data[100:] = b"\xa5" * (len(data) - 100)
     database(indexed).write_bytes(data)

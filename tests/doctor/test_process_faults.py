@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
-from memkit.doctor import index, processes, watch_limit
-from memkit.doctor.finding import open_subject
+from memkit.doctor import index, open_subject, processes
 from memkit.index.damage import in_use_marker
 from memkit.ipc import address, spool
 from tests.doctor.conftest import Patient
@@ -122,9 +121,9 @@ def test_a_dead_holder_of_the_lock(indexed: Patient) -> None:
     holder.wait()
     holder.stdout.close()
     assert in_use_marker(Path(indexed.home.index, "chroma")).exists()
-    killed, left = indexed.finding("worker-killed"), indexed.finding("index-left-open")
+    killed = indexed.finding("worker-killed")
     assert "handled 1 event" in killed.what
-    assert indexed.fix(killed, left)
+    assert indexed.fix(killed)
     assert not spool.unfinished(indexed.home)
     assert indexed.findings() == []
     assert "7443" in indexed.search()
@@ -177,8 +176,8 @@ def test_a_lock_that_outlives_its_holder(bare: Patient) -> None:
 LIMITED = """
 import json, sys, time
 from pathlib import Path
-from memkit.doctor.finding import open_subject
-from memkit.doctor.watch_limit import check_watches
+from memkit.doctor import open_subject
+from memkit.doctor.processes import check_watches
 from memkit.paths import Home
 from memkit.hook.project import Project
 
@@ -213,11 +212,6 @@ def test_the_limits_of_inotify(bare: Patient) -> None:
     assert healthy == []
     assert "fs.inotify.max_user_watches" in watched[0]
     assert "fs.inotify.max_user_instances" in instances[0]
-
-
-def test_a_file_system_without_change_events(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_limit, "silent_file_system", lambda path: "nfs4")
-    assert "is on nfs4" in bare.finding("silent-file-system").what
 
 
 def test_a_starting_service(bare: Patient) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import memkit
-from memkit.doctor import installation
+from memkit.doctor import Finding, installation, open_subject
 from memkit.doctor.checks import apply_fixes
-from memkit.doctor.finding import Finding, open_subject
 from memkit.errors import ConfigError
+from memkit.processes import find_program
 from memkit.settings import EmbeddingSettings, Settings
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient, write_json
 from tests.memory import FakeEmbedder
@@ -148,5 +148,6 @@ def test_a_python_that_cannot_run_hooks(
         python = tmp_path / "bin" / "python3"
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
+    monkeypatch.setattr(installation, "find_program", find_program)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert bare.finding(code).level == "error"

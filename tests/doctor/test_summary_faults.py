@@ -51,7 +51,7 @@ def test_an_unreachable_provider(summarized: Patient) -> None:
     assert summarized.findings() == []
 
 
-def test_the_budget_is_budget_reached(summarized: Patient) -> None:
+def test_the_budget_of_today_is_spent(summarized: Patient) -> None:
     Ledger(summarized.home).record(call("ok", 9_500))
     finding = summarized.finding("budget-reached")
     assert "9,500 of 10,000 tokens" in finding.what

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm.claude_cli import ClaudeCliProvider
-from memkit.llm.errors import (
+from memkit.llm import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -17,6 +16,7 @@ from memkit.llm.errors import (
     UnavailableError,
     UnusableReplyError,
 )
+from memkit.llm.claude_cli import ClaudeCliProvider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.e2e.client import ClaudeHome

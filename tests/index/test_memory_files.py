@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memkit.doctor.finding import open_subject
+from memkit.doctor import open_subject
 from memkit.doctor.index import check_edits, check_store
 from memkit.index import is_up_to_date, read_files
 from memkit.index.damage import DATABASE

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor.finding import open_subject
+from memkit.doctor import open_subject
 from memkit.doctor.home import check_memory
 from memkit.errors import JournalError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular

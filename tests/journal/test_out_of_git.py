@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor.finding import open_subject
+from memkit.doctor import open_subject
 from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export.days import Days

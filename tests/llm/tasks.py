@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memkit.llm.model import Task
+from memkit.llm import Task
 
 TOOL = "summary"
 SCHEMA: dict[str, Any] = {

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.anthropic import AnthropicProvider
-from memkit.llm.errors import (
+from memkit.llm import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -18,6 +17,7 @@ from memkit.llm.errors import (
     UnavailableError,
     UnusableReplyError,
 )
+from memkit.llm.anthropic import AnthropicProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
-from memkit.llm.errors import (
+from memkit.llm import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
@@ -21,6 +20,7 @@ from memkit.llm.errors import (
     UnavailableError,
     UnusableReplyError,
 )
+from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.chat_server import (
     Answer,

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from memkit.llm.claude_cli import read_result
-from memkit.llm.errors import (
+from memkit.llm import (
     ModelError,
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    Reply,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
-from memkit.llm.model import Reply
+from memkit.llm.claude_cli import read_result
 from tests.llm.tasks import BULLETS, PROSE, SCHEMA
 
 USAGE = {
@@ -52,11 +52,6 @@ def test_structured_output() -> None:
     reply = read(structured_output=BULLETS, result=json.dumps(BULLETS), modelUsage=models)
     usage = TokenUsage(tokens_in=240, tokens_out=7, cache_read=200, cache_written=30, usd=0.0125)
     assert reply == Reply(BULLETS, usage, "claude-haiku-4-5-20251001")
-
-
-def test_json_in_the_text_of_versions_without_schemas() -> None:
-    assert read(result=f"```json\n{json.dumps(BULLETS)}\n```").value == BULLETS
-    assert read(result=json.dumps(BULLETS)).model == "haiku"
 
 
 def test_verbose_output_is_a_list_of_events() -> None:

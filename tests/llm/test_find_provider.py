@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm import claude_cli, find_provider
-from memkit.llm.errors import ModelError, NotConfiguredError
-from memkit.llm.model import Provider
+from memkit.llm import ModelError, NotConfiguredError, Provider, claude_cli, find_provider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import TASK
@@ -71,7 +69,7 @@ def test_missing_key_or_program(tmp_path: Path, name: str, missing: str) -> None
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("#!/bin/sh\necho '--output-format --tools'\n", "--no-session-persistence"),
+        ("#!/bin/sh\necho \"error: unknown option '--no-session-persistence'\" >&2; exit 1\n", "claude update"),
         ("#!/bin/sh\necho 'node: not found' >&2; exit 127\n", "node: not found"),
         ("#!/no/such/interpreter\n", "does not start"),
         ("not a program", "does not start"),
@@ -84,35 +82,32 @@ def test_program_that_cannot_be_used(tmp_path: Path, program: str, said: str) ->
         provider.ask(TASK)
 
 
-def test_old_version_with_few_options(tmp_path: Path) -> None:
-    """memkit asks for its options once and uses only those; the answer may be JSON in the text."""
+def test_a_version_without_some_options(tmp_path: Path) -> None:
+    """memkit leaves out the options that Claude Code refuses, and gives the material through stdin only."""
     program = (
         "#!/bin/sh\n"
         f"cd {tmp_path}\n"
         'case "$*" in\n'
-        "--help) echo help >> log; echo '--output-format --tools --no-session-persistence "
-        "--system-prompt <prompt>';;\n"
+        "*--safe-mode*) echo \"error: unknown option '--safe-mode'\" >&2; exit 1;;\n"
         "*--max-turns*) echo \"error: unknown option '--max-turns'\" >&2; exit 1;;\n"
         '*) printf "%s\\n" "$@" > arguments; cat > stdin; echo asked >> log\n'
-        '   echo \'{"type":"result","result":"{\\"bullets\\":[]}"}\';;\n'
+        '   echo \'{"type":"result","structured_output":{"bullets":[]}}\';;\n'
         "esac\n"
     )
     put_program(tmp_path / "bin" / "claude", program)
     provider = find("claude-cli", tmp_path, PATH=f"{tmp_path / 'bin'}:{os.defpath}")
-    for _ in range(2):
-        assert provider.ask(TASK).value == {"bullets": []}
-    assert (tmp_path / "log").read_text().split() == ["help", "asked", "asked"]
+    assert provider.ask(TASK).value == {"bullets": []}
+    assert (tmp_path / "log").read_text().split() == ["asked"]
     arguments = (tmp_path / "arguments").read_text()
-    assert "--safe-mode" not in arguments and "--json-schema" not in arguments
-    assert "Answer with one JSON object of this schema" in arguments
+    assert "--safe-mode" not in arguments and "--max-turns" not in arguments
+    assert "--no-session-persistence" in arguments and "disableAllHooks" in arguments
     assert "Which port?" not in arguments
     assert (tmp_path / "stdin").read_text().startswith("Which port? 7443.")
     assert list((tmp_path / "memkit" / "run" / "nowhere").iterdir()) == []
 
 
 def test_instructions_that_do_not_fit_an_argument(tmp_path: Path) -> None:
-    options = "--output-format --tools --no-session-persistence --system-prompt"
-    put_program(tmp_path / "bin" / "claude", f"#!/bin/sh\necho '{options}'\n")
+    put_program(tmp_path / "bin" / "claude")
     provider = find("claude-cli", tmp_path)
     for instructions in ("x" * 200_000, "a\0b"):
         task = type(TASK)(instructions, "", TASK.tool, TASK.schema)

@@ -7,9 +7,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from memkit.llm import TokenUsage
 from memkit.llm.anthropic import DEFAULT_MODEL
 from memkit.llm.chat_completions import SERVICES
-from memkit.llm.errors import TokenUsage
 from memkit.llm.ledger import _prices, price, prices_as_of
 from memkit.settings import SummarizeSettings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor.finding import open_subject
+from memkit.doctor import open_subject
 from memkit.doctor.processes import check_listening
 from memkit.ipc import launch, spool
 from tests.builders import spool_turn

@@ -19,9 +19,8 @@ from memkit.claude_code.turn import Turn
 from memkit.hook.project import Project
 from memkit.journal.digest import make_digest
 from memkit.journal.journal import Journal
+from memkit.llm import ModelError, Reply, Task, TokenUsage
 from memkit.llm.calls import Calls, calls_lock
-from memkit.llm.errors import ModelError, TokenUsage
-from memkit.llm.model import Reply, Task
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
@@ -85,6 +84,14 @@ class SummaryStage:
         self.add({session: [(turn, archived)]}, is_live=is_live)
         return turn.id
 
+    def add_turns(self, turns: Iterable[tuple[str, str]]) -> None:
+        """Add turns of one session, one minute apart, at once."""
+        made = [
+            self.turn(number, text, answer, session=SESSION, name=f"{number:08x}")
+            for number, (text, answer) in enumerate(turns)
+        ]
+        self.add({SESSION: made})
+
     def turn(
         self,
         minutes: float,
@@ -138,7 +145,7 @@ class SummaryStage:
     @property
     def summarizer(self) -> Summarizer:
         calls = Calls(self.home, lambda settings: self.provider, lambda: self.now.timestamp())
-        return Summarizer(self.home, lambda project: self.settings, calls, lambda: self.now.timestamp())
+        return Summarizer(self.home, lambda project: self.settings, calls)
 
     def run(self, minutes: float) -> SummaryReport:
         """Run a round of summaries some minutes after the start."""

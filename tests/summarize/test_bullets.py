@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit import anchors
-from memkit.llm.errors import UnusableReplyError
+from memkit.llm import UnusableReplyError
 from memkit.privacy.redact import redact
 from memkit.summarize.bullets import Bullet, claims, is_proved, read_bullets
 from tests.summarize.stage import bullet

@@ -18,10 +18,9 @@ from memkit.forget.audit import SecretFinder, places_in_home, search_places
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.journal import old_versions as replaced
 from memkit.journal.facts import Citations, Fact, FactChange, FactFile
+from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
-from memkit.llm.errors import RefusedError, UnavailableError, UnusableReplyError
 from memkit.llm.ledger import Ledger
-from memkit.llm.model import Task
 from memkit.service.summaries import Summaries
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
@@ -359,8 +358,8 @@ def test_without_a_good_answer_nothing_changes(stage: SummaryStage, answer: Any)
 
 
 def long_memory(stage: SummaryStage, turns: int = 40) -> None:
-    for number in range(turns):
-        stage.add_turn(number, f"Question {number}", f"Item-{number} is so. " + "words of no weight " * 190)
+    words = "words of no weight " * 190
+    stage.add_turns((f"Question {number}", f"Item-{number} is so. {words}") for number in range(turns))
 
 
 def test_long_memory_goes_in_batches_and_is_merged(stage: SummaryStage) -> None:

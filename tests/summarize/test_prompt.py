@@ -10,7 +10,7 @@ import pytest
 
 from memkit.errors import ConfigError
 from memkit.settings import SummarizeSettings
-from memkit.summarize.prompt import instructions, make_task, turn_numbers
+from memkit.summarize.bullets import instructions, make_task, turn_numbers
 from memkit.summarize.segments import Segment, SegmentTurn
 
 NOON = datetime(2026, 11, 20, 12)

@@ -14,16 +14,16 @@ from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile
-from memkit.llm.errors import (
+from memkit.llm import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    Task,
     TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
 from memkit.llm.ledger import Ledger, total
-from memkit.llm.model import Task
 from memkit.summarize.summarizer import RETRY_SECONDS
 from tests.ci import only_in_ci
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
@@ -228,8 +228,7 @@ def test_turns_removed_by_the_user_are_not_summarized(stage: SummaryStage) -> No
 
 def test_the_daily_budget_holds_and_the_rest_follows_tomorrow(stage: SummaryStage) -> None:
     stage.change(daily_tokens=20_000)
-    for number in range(60):
-        stage.add_turn(number, "words " * 320)
+    stage.add_turns([("words " * 320, "It is that.")] * 60)
     report = stage.run(200)
     assert any("daily budget of 20,000 tokens" in line for line in report.failures)
     spent = Ledger(stage.home).today(stage.now.timestamp())

@@ -57,7 +57,7 @@ def test_the_client_never_summarizes_itself(
     assert len(api.model_calls) == calls + 1
     assert "memkit keeps" not in api.model_calls[-1].text
     assert [len(processes) for processes in seen] == [1], seen
-    assert started.read_text().split() == ["--help", "-p"]
+    assert started.read_text().split() == ["-p"]
     user.wait_until_alone()
     assert [*home.memkit_home.glob("spool/*/*")] == []
     assert user.memory() == remembered
