@@ -13,7 +13,7 @@ from memkit.errors import MemkitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memkit.stats.totals import FileCount, Stats
+    from memkit.stats import FileCount, Stats
 
 FILES = 10
 """The number of files to show."""
@@ -36,7 +36,7 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
       memkit stats --since 3m
       memkit stats --all-projects --png memory.png
     """
-    from memkit.stats.totals import gather
+    from memkit.stats import gather
 
     first = day_named(since)
     stats = gather(context.home, context.project, first, all_projects=all_projects)

@@ -564,11 +564,16 @@ def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tupl
     start = 0
     for column, cell in enumerate(row.split(delimiter)):
         value = cell.strip(" \t\r*`\"'")
-        if column in columns and value and " " not in value and _looks_secret(value, True):
-            if _is_said(value) or _is_hex_key(value):
-                begin = start + cell.index(value)
-                yield begin, begin + len(value)
+        if column in columns and _is_cell_secret(value, _is_hex_key(value)):
+            begin = start + cell.index(value)
+            yield begin, begin + len(value)
         start += len(cell) + len(delimiter)
+
+
+def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
+    if not value or " " in value or not _looks_secret(value, True):
+        return False
+    return is_hex_key or _is_said(value)
 
 
 def _names_secret(text: str) -> bool:
@@ -616,9 +621,8 @@ def _html_cells(text: str) -> Iterator[tuple[int, int]]:
                 columns = []
             if _compiled(_HEADING).fullmatch(cell.group(2)):
                 columns.append(at)
-        elif at in columns and value and " " not in value:
-            if _looks_secret(value, True) and _is_said(value):
-                yield cell.span(2)
+        elif at in columns and _is_cell_secret(value):
+            yield cell.span(2)
         at += 1
 
 

@@ -1,1 +1,191 @@
-"""Statistics of a memory: its days, use, cost, and size. Prints nothing."""
+"""Statistics of a memory: what the journal, the ledger, the usage log, and the disk hold."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.errors import JournalError
+from memkit.hook.project import Project
+from memkit.index import known_projects
+from memkit.journal.day_file import DayFile
+from memkit.journal.digest import read_turn
+from memkit.journal.journal import Journal
+from memkit.llm.ledger import Ledger, Total, total
+from memkit.paths import Home
+from memkit.recall.usage import RecallUsage, usage
+
+
+class FileCount(NamedTuple):
+    """The number of tool calls on a file, by its project's root and its path there: edits, and all calls."""
+
+    root: str
+    path: str
+    edited: int
+    mentioned: int
+
+
+@dataclass(slots=True)
+class DayTotal:
+    """The content of one date in all projects."""
+
+    turns: int = 0
+    words: int = 0
+    bullets: int = 0
+    sessions: set[str] = field(default_factory=set)
+
+
+class Tally:
+    """The sum of any number of days. A session on two days, or in two projects, counts once.
+
+    `hours` counts turns by the hour (0 to 23) in which they began, if their heading has a time.
+    """
+
+    def __init__(self) -> None:
+        self.days: dict[str, DayTotal] = {}
+        self.hours: Counter[int] = Counter()
+        self._mentioned: Counter[tuple[str, str]] = Counter()
+        self._edited: Counter[tuple[str, str]] = Counter()
+
+    def add(self, root: str, day: str, content: DayFile) -> None:
+        """Add a day (an ISO date) of the project at `root`."""
+        total = self.days.setdefault(day, DayTotal())
+        for section in content.sections:
+            if "turn" in section.pairs:
+                total.turns += 1
+                hour = section.minute[:2]
+                if hour and int(hour) < 24:
+                    self.hours[int(hour)] += 1
+                read = read_turn(content.text(section))
+                total.words += read.words
+                for call in read.calls:
+                    self._mentioned[root, call.path] += 1
+                    self._edited[root, call.path] += call.is_edit
+            elif "session" in section.pairs:
+                total.sessions.add(section.pairs["session"])
+                lines = content.lines[section.start + 1 : section.end]
+                total.bullets += sum(map(_is_bullet, lines))
+
+    @property
+    def turns(self) -> int:
+        """The number of turns."""
+        return sum(day.turns for day in self.days.values())
+
+    @property
+    def words(self) -> int:
+        """The number of words asked and answered."""
+        return sum(day.words for day in self.days.values())
+
+    @property
+    def bullets(self) -> int:
+        """The number of bullets in summaries."""
+        return sum(day.bullets for day in self.days.values())
+
+    @property
+    def sessions(self) -> int:
+        """The number of sessions."""
+        return len(set().union(*(day.sessions for day in self.days.values())))
+
+    @property
+    def turns_by_day(self) -> dict[str, int]:
+        """The number of turns of each day (ISO), oldest first."""
+        return {day: total.turns for day, total in sorted(self.days.items())}
+
+    def files(self, most: int) -> list[FileCount]:
+        """Return the `most` files with the most edits; then by calls."""
+        counts = (
+            FileCount(root, path, self._edited[root, path], mentioned)
+            for (root, path), mentioned in self._mentioned.items()
+        )
+        return heapq.nsmallest(
+            most, counts, key=lambda one: (-one.edited, -one.mentioned, one.path, one.root)
+        )
+
+
+def _is_bullet(line: str) -> bool:
+    return line.startswith("- ") and "grip:" in line and "grip" in anchors.parse(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Statistics of `projects` from the day `since` on (None: of all days).
+
+    `usage`, and all `bytes` except those of the memory, count the whole memory home. `problems` are lines
+    about days that cannot be read and do not count.
+    """
+
+    projects: tuple[Project, ...]
+    since: date | None
+    tally: Tally
+    calls: Total
+    usage: RecallUsage
+    bytes: dict[str, int]
+    problems: tuple[str, ...]
+
+
+def gather(
+    home: Home, project: Project, since: date | None = None, *, all_projects: bool = False
+) -> Stats:
+    """Return the statistics of `project`, or of all indexed projects. Holds one day at a time in memory."""
+    projects = [project]
+    if all_projects:
+        projects = list(dict.fromkeys([project, *known_projects(home)]))
+    tally = Tally()
+    problems = []
+    first = since.isoformat() if since else ""
+    for each in projects:
+        journal = Journal(each)
+        for day in _days(journal, first):
+            try:
+                tally.add(each.root, day[:10], journal.day(day))
+            except JournalError as error:  # the other days still count
+                problems.append(f"not counted: {error}")
+    calls = Ledger(home).calls(first)
+    return Stats(
+        tuple(projects),
+        since,
+        tally,
+        total(call for call in calls if all_projects or call.project == project.root),
+        usage(home, datetime.combine(since, time.min).timestamp() if since else 0.0),
+        {
+            "memory": sum(directory_bytes(one.memory) for one in projects),
+            "archive": directory_bytes(home.archive),
+            "index": directory_bytes(home.index),
+            "models": directory_bytes(home.models),
+            "environment": directory_bytes(home.environments),
+        },
+        tuple(problems),
+    )
+
+
+def _days(journal: Journal, first: str) -> Iterator[str]:
+    for day in journal.days():
+        try:
+            date.fromisoformat(day[:10])
+        except ValueError:  # 2026-13-45.md is the user's own file
+            continue
+        if day >= first:
+            yield day
+
+
+def directory_bytes(directory: str) -> int:
+    """Return the size of all files below `directory`, without following links; unreadable ones count 0."""
+    size = 0
+    pending = [directory]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue
+    return size

@@ -16,7 +16,7 @@ from memkit.errors import MemkitError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from memkit.stats.totals import FileCount, Tally
+    from memkit.stats import FileCount, Tally
 
 LEVELS = 5
 """Level 0 is for a count of 0; the others are quartiles."""

@@ -10,8 +10,7 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.exchange import redacted
 from memkit.forget.audit import SecretFinder
-from memkit.privacy.financial import FINANCIAL
-from memkit.privacy.redact import redact, visible
+from memkit.privacy.redact import FINANCIAL, redact, visible
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
