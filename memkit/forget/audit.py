@@ -17,7 +17,7 @@ from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
-from memkit.forget.erasing import OLD_TEXT_FIELDS, purge_index, remove_old_text
+from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, FileKind, find_files
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
@@ -74,7 +74,9 @@ class SecretFinder:
         """Return a `redact` for parts of a file; it takes the number of the part's first line."""
 
         def apply(line: int, text: str) -> str:
-            return self._record(text, lambda offset, kind: SecretFinding(where, place, line + offset, kind))
+            return self._record(
+                text, lambda offset, kind: SecretFinding(where, place, line + offset, kind)
+            )
 
         return apply
 
@@ -150,20 +152,26 @@ def _archived_session(archive: Archive, session: str, roots: Collection[str] | N
     """Return a session in the archive, empty if it has no turn of the projects at `roots` (None: any)."""
 
     def search(finder: SecretFinder) -> None:
-        turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
+        turns = list(
+            archive.versions(session)
+        )  # also the replaced ones, which are in the file, too
         if roots is None or any(turn.project in roots for turn in turns):
             for turn in turns:
                 redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
 
-    return Place(search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact)))
-
-
-def _old_text(where: str, path: Path, value: dict[str, Any]) -> Place:
-    """Return the text of a session state or a spooled event. A fix removes it: the transcript has it, too."""
-    text = {name: value[name] for name in OLD_TEXT_FIELDS if name in value}
     return Place(
-        lambda finder: redacted(text, finder.at(where, str(path))), lambda redact: remove_old_text(path)
+        search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact))
     )
+
+
+def _record(where: str, path: Path, value: dict[str, Any]) -> Place:
+    """Return a session state or spooled event. Only an error, and what an older memkit kept, is text."""
+    text = {name: value[name] for name in (*OLD_TEXT_FIELDS, "error") if name in value}
+
+    def fix(redact: Redact) -> None:
+        write_durably(str(path), json.dumps({**value, **redacted(text, redact)}).encode("ascii"))
+
+    return Place(lambda finder: redacted(text, finder.at(where, str(path))), fix)
 
 
 def _text_file(where: str, path: Path) -> Place:
@@ -171,7 +179,9 @@ def _text_file(where: str, path: Path) -> Place:
 
     def search(finder: SecretFinder) -> None:
         place = str(path)
-        _redacted_text(path, lambda line: finder.at(where, place, line), finder.lines_of(where, place))
+        _redacted_text(
+            path, lambda line: finder.at(where, place, line), finder.lines_of(where, place)
+        )
 
     def fix(redact: Redact) -> None:
         text = _redacted_text(path, lambda line: redact, lambda line, text: redact(text))
@@ -240,7 +250,9 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
     yield from temporary_files("session", home.sessions)
 
 
-def _states_and_events(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterator[Place]:
+def _states_and_events(
+    home: Home, kind: FileKind, roots: Collection[str] | None
+) -> Iterator[Place]:
     where = "session" if kind.pattern.startswith("sessions/") else "spool"
     for name in find_files(home.root, kind):
         path = Path(name)
@@ -253,7 +265,7 @@ def _states_and_events(home: Home, kind: FileKind, roots: Collection[str] | None
         if not isinstance(value, dict):
             yield _text_file(where, path)
         elif roots is None or value.get("project") in roots:
-            yield _old_text(where, path, value)
+            yield _record(where, path, value)
 
 
 def temporary_files(where: str, directory: str) -> Iterator[Place]:
@@ -263,7 +275,9 @@ def temporary_files(where: str, directory: str) -> Iterator[Place]:
             yield _text_file(where, path)
 
 
-def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
+def search_places(
+    places: Iterator[Place], finder: SecretFinder, problems: list[str]
+) -> list[Place]:
     """Return the places with findings. Append a line to `problems` for each place that cannot be read."""
     found = []
     for place in places:
@@ -322,8 +336,7 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
-        spool.drop_text(self._home)
-        Sessions(self._home).drop_text()
+        remove_old_text(self._home)
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():
@@ -346,7 +359,9 @@ class Audit:
         return redact(text, self._patterns)
 
     def _holds_secret(self, chunks: ChunkReader) -> bool:
-        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks())
+        return any(
+            self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks()
+        )
 
     def _search(self, report: AuditReport) -> list[Place]:
         """Record all findings in `report`. Return the places of those outside of the index."""
@@ -380,5 +395,8 @@ def all_projects(home: Home) -> list[Project]:
     """Return every project that has something in the memory home, sorted by root."""
     archive = Archive(home)
     roots = {turn.project for session in archive.sessions() for turn in archive.turns(session)}
-    projects = {*remembered_projects(home), *(Project.at_root(root, home) for root in roots if root)}
+    projects = {
+        *remembered_projects(home),
+        *(Project.at_root(root, home) for root in roots if root),
+    }
     return sorted(projects, key=lambda project: project.root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from memkit.capture.capture import Capture, CaptureOutcome
-from memkit.forget.erasing import forget
+from memkit.forget import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.index import index_lock, sync_project

@@ -239,7 +239,7 @@ def test_the_next_fix_finishes_a_killed_one(
     where = {
         "journal": "memkit.journal.journal.Journal._put",
         "archive": "memkit.archive.archive.Archive.rewrite",
-        "index": "memkit.forget.erasing.erase_deleted",
+        "index": "memkit.forget.erase_deleted",
     }
 
     def killed(*arguments: object) -> None:

@@ -267,9 +267,9 @@ STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.journal.Journal._put",
     "archive": "memkit.archive.archive.Archive.rewrite",
-    "states and events": "memkit.forget.erasing._Eraser._old_text",
-    "sync": "memkit.forget.erasing.sync_project",
-    "erase": "memkit.forget.erasing.erase_deleted",
+    "states and events": "memkit.forget._Eraser._old_text",
+    "sync": "memkit.forget.sync_project",
+    "erase": "memkit.forget.erase_deleted",
     "finish": "memkit.privacy.tombstones.Tombstones.finish",
 }
 

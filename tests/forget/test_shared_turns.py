@@ -9,7 +9,7 @@ import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.forget.erasing import forget
+from memkit.forget import forget
 from memkit.forget.locations import find_locations
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.hook.project import Project
