@@ -167,26 +167,20 @@ class _Eraser:
         )
 
 
-def _kept_turn(
-    gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn
-) -> ArchivedTurn | None:
+def _kept_turn(gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn) -> ArchivedTurn | None:
     """Return an archived turn as it stays, with its new project; None if it is erased."""
     if turn.id in gone:
         return None
     return replace(turn, project=owners[turn.id]) if turn.id in owners else turn
 
 
-def remove_old_text(
-    home: Home, forgotten: Forgotten = NOTHING, sessions: Collection[str] = ()
-) -> None:
+def remove_old_text(home: Home, forgotten: Forgotten = NOTHING, sessions: Collection[str] = ()) -> None:
     """Remove the text that an older memkit kept in session states and spooled events.
 
     Remove a damaged file that names something of `forgotten`, or one of `sessions`. Raise `OSError`.
     """
     for kind in HOME_FILES:
-        if not kind.pattern.startswith(("sessions/", "spool/")) or kind.pattern.startswith(
-            "spool/tmp/"
-        ):
+        if not kind.pattern.startswith(("sessions/", "spool/")) or kind.pattern.startswith("spool/tmp/"):
             continue
         for path in map(Path, find_files(home.root, kind)):
             try:
@@ -197,9 +191,7 @@ def remove_old_text(
                     path.unlink(missing_ok=True)
                 continue
             if has_text:  # an error may quote it
-                kept = {
-                    name: value[name] for name in value if name not in (*OLD_TEXT_FIELDS, "error")
-                }
+                kept = {name: value[name] for name in value if name not in (*OLD_TEXT_FIELDS, "error")}
                 write_durably(str(path), json.dumps(kept).encode("ascii"))
 
 
@@ -231,6 +223,4 @@ def purge_index(
         if directory.name not in current and holds_text(chunks):
             delete_collection(home, uri, directory.name)
     if not erase_deleted(home, uri):
-        announce(
-            f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there"
-        )
+        announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

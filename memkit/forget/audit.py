@@ -74,9 +74,7 @@ class SecretFinder:
         """Return a `redact` for parts of a file; it takes the number of the part's first line."""
 
         def apply(line: int, text: str) -> str:
-            return self._record(
-                text, lambda offset, kind: SecretFinding(where, place, line + offset, kind)
-            )
+            return self._record(text, lambda offset, kind: SecretFinding(where, place, line + offset, kind))
 
         return apply
 
@@ -152,16 +150,12 @@ def _archived_session(archive: Archive, session: str, roots: Collection[str] | N
     """Return a session in the archive, empty if it has no turn of the projects at `roots` (None: any)."""
 
     def search(finder: SecretFinder) -> None:
-        turns = list(
-            archive.versions(session)
-        )  # also the replaced ones, which are in the file, too
+        turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
         if roots is None or any(turn.project in roots for turn in turns):
             for turn in turns:
                 redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
 
-    return Place(
-        search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact))
-    )
+    return Place(search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact)))
 
 
 def _record(where: str, path: Path, value: dict[str, Any]) -> Place:
@@ -179,9 +173,7 @@ def _text_file(where: str, path: Path) -> Place:
 
     def search(finder: SecretFinder) -> None:
         place = str(path)
-        _redacted_text(
-            path, lambda line: finder.at(where, place, line), finder.lines_of(where, place)
-        )
+        _redacted_text(path, lambda line: finder.at(where, place, line), finder.lines_of(where, place))
 
     def fix(redact: Redact) -> None:
         text = _redacted_text(path, lambda line: redact, lambda line, text: redact(text))
@@ -196,9 +188,7 @@ def _text_file(where: str, path: Path) -> Place:
     return Place(search, fix)
 
 
-def _redacted_text(
-    path: Path, in_line: Callable[[int], Redact], in_lines: Callable[[int, str], str]
-) -> str:
+def _redacted_text(path: Path, in_line: Callable[[int], Redact], in_lines: Callable[[int, str], str]) -> str:
     """Return the text; `in_line` redacts the strings of a JSON line, `in_lines` runs of other lines."""
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     parts = []
@@ -250,9 +240,7 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
     yield from temporary_files("session", home.sessions)
 
 
-def _states_and_events(
-    home: Home, kind: FileKind, roots: Collection[str] | None
-) -> Iterator[Place]:
+def _states_and_events(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterator[Place]:
     where = "session" if kind.pattern.startswith("sessions/") else "spool"
     for name in find_files(home.root, kind):
         path = Path(name)
@@ -275,9 +263,7 @@ def temporary_files(where: str, directory: str) -> Iterator[Place]:
             yield _text_file(where, path)
 
 
-def search_places(
-    places: Iterator[Place], finder: SecretFinder, problems: list[str]
-) -> list[Place]:
+def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[str]) -> list[Place]:
     """Return the places with findings. Append a line to `problems` for each place that cannot be read."""
     found = []
     for place in places:
@@ -346,9 +332,7 @@ class Audit:
                 place.fix(self._redact)
             except (MemkitError, OSError) as error:
                 report.problems.append(one_line(str(error)))
-        purge_index(
-            self._home, self._projects, self._uri, self._roots, self._holds_secret, self._announce
-        )
+        purge_index(self._home, self._projects, self._uri, self._roots, self._holds_secret, self._announce)
         after = AuditReport()
         self._search(after)
         report.remaining = after.found
@@ -359,9 +343,7 @@ class Audit:
         return redact(text, self._patterns)
 
     def _holds_secret(self, chunks: ChunkReader) -> bool:
-        return any(
-            self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks()
-        )
+        return any(self._redact(chunk.content) != visible(chunk.content) for chunk in chunks.chunks())
 
     def _search(self, report: AuditReport) -> list[Place]:
         """Record all findings in `report`. Return the places of those outside of the index."""

@@ -93,12 +93,7 @@ class Locations:
 
     def __bool__(self) -> bool:
         return bool(
-            self.days
-            or self.files
-            or self.facts
-            or self.archived
-            or self.passages
-            or self.old_versions
+            self.days or self.files or self.facts or self.archived or self.passages or self.old_versions
         )
 
 
@@ -236,11 +231,7 @@ class _Finder:
         if day not in (date, f"{date}.local"):  # a file that the user named
             return False
         start = datetime.fromisoformat(date).timestamp()
-        periods = (
-            one
-            for one in self._forgotten.periods
-            if one.project == project.root and not one.session
-        )
+        periods = (one for one in self._forgotten.periods if one.project == project.root and not one.session)
         return any(one.since <= start < one.until for one in periods)
 
     def _covers_note(self, project: Project, began: datetime | None) -> bool:
@@ -275,9 +266,7 @@ class _Finder:
                     self._archived_in.update(filter(None, [root]))
             for turn, (root, _) in turns.items():
                 if turn not in gone and turn in self._only.get(root, Ids()).turns:
-                    self._found.owners.setdefault(session, {})[turn] = min(
-                        self._other_holders(turn)
-                    )
+                    self._found.owners.setdefault(session, {})[turn] = min(self._other_holders(turn))
                     self._archived_in.add(root)
 
     def _other_holders(self, turn: str) -> set[str]:
@@ -315,9 +304,7 @@ class _Finder:
             )
 
     def _search_facts(self, journals: list[Journal]) -> None:
-        is_scoped = not self._everywhere and any(
-            period.project for period in self._forgotten.periods
-        )
+        is_scoped = not self._everywhere and any(period.project for period in self._forgotten.periods)
         for journal in journals:
             own = [one for one in self._passages if one.project == journal.project]
             forgotten = self._found.forgotten.within(journal.project.root)

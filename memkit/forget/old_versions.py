@@ -82,8 +82,7 @@ class _CitedChunks:
     def are_lost(self, cited: Iterable[str], passages: list[Passage]) -> bool:
         """Return whether one of the `cited` chunks is unknown, or lies in one of `passages`."""
         return any(
-            name not in self._chunks
-            or any(self._is_in(self._chunks[name], one) for one in passages)
+            name not in self._chunks or any(self._is_in(self._chunks[name], one) for one in passages)
             for name in cited
         )
 
@@ -146,9 +145,7 @@ def names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str])
     """Return whether a file names a turn, session, or project that loses something."""
     data = path.read_bytes()
     names = {*sessions, *forgotten.turns, *(period.session for period in forgotten.periods)}
-    roots = {*forgotten.roots, *(one.project for one in forgotten.periods if not one.session)} - {
-        ""
-    }
+    roots = {*forgotten.roots, *(one.project for one in forgotten.periods if not one.session)} - {""}
     quoted = [json.dumps(root).encode("ascii") for root in roots]
     return any(one in data for one in (*quoted, *(os.fsencode(name) for name in names if name)))
 

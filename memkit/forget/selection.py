@@ -158,9 +158,7 @@ class _Memory:
                     return Forgotten(turns=frozenset({name}))
                 if section.pairs.get("note") == name:
                     return Forgotten(notes=frozenset({name}))
-            if any(
-                anchors.parse(line).get("grip") == name for line in content.lines if name in line
-            ):
+            if any(anchors.parse(line).get("grip") == name for line in content.lines if name in line):
                 return Forgotten(grips=frozenset({name}))
         files = self._journal.markdown()
         if any(fact.id == name for path in files for _, fact in read_facts(path)):
@@ -213,12 +211,7 @@ class _Memory:
                 "change; edit it, and the next search finds the new text"
             )
         found = Passage(
-            self.project,
-            path,
-            chunk.start_line,
-            chunk.end_line,
-            chunk.source_hash,
-            chunk.breadcrumb,
+            self.project, path, chunk.start_line, chunk.end_line, chunk.source_hash, chunk.breadcrumb
         )
         if not found.is_unchanged():
             raise MemkitError(f"{path} has changed since it was indexed; search again")
