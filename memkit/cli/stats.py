@@ -55,7 +55,7 @@ def _draw(stats: Stats, path: str) -> None:
     import os
 
     from memkit.files import write_durably
-    from memkit.stats.picture import draw
+    from memkit.stats import draw
 
     title = f"{_name(stats)}: {plural(len(stats.tally.days), 'day')}, {plural(stats.tally.turns, 'turn')}"
     name = _namer(stats)
