@@ -1,4 +1,4 @@
-"""Statistics of a memory: what the journal, the ledger, the usage log, and the disk hold; and their picture."""
+"""Statistics of a memory: what the journal, the ledger, the usage log, and the disk hold; and a picture."""
 
 from __future__ import annotations
 
