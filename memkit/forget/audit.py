@@ -238,8 +238,8 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
                         yield _text_file("replaced", path)
         elif top in ("sessions", "spool"):
             where = "session" if top == "sessions" else "spool"
-            for path in find_files(home.root, kind):
-                yield from _state_or_event(where, Path(path), roots)
+            for name in find_files(home.root, kind):
+                yield from _state_or_event(where, Path(name), roots)
         else:
             yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)

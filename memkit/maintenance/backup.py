@@ -34,16 +34,20 @@ import zstandard
 import memkit
 from memkit.errors import MemkitError
 from memkit.files import PRIVATE_FILE, create_private, inside, open_replacement
-from memkit.home_files import HOME_FILES, find_files, kind_of
+from memkit.home_files import HOME_FILES, PROJECT_FILES, find_files, kind_of
 from memkit.hook.project import Project
-from memkit.paths import OFF_MARKER, OFF_TIMES, Home
+from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
 from memkit.text import one_line
 
 VERSION = 1
 """The version of the format. memkit does not read a newer one."""
 
-PROJECT_MEMBERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
+PROJECT_MEMBERS = {
+    kind.pattern.removeprefix(".memkit/"): kind.pattern
+    for kind in PROJECT_FILES
+    if kind.in_backup and not kind.pattern.endswith("**")
+}
 """The files of a project outside of its memory, by their names in a backup."""
 
 _FORMAT = "memkit backup"
@@ -60,7 +64,6 @@ _MAX_JSON_BYTES = 64 * 1024 * 1024
 _SLACK_BYTES = 1024 * 1024
 """Bytes to read beyond the announced sizes: headers, padding, and the blocks of the tar reader."""
 
-_PROJECT = re.compile(r"projects/(\d{1,6})/(?:off|off-times|memory/.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +331,11 @@ def _header(path: Path, value: Any) -> Header:
 def _check_name(name: str, projects: int) -> None:
     """Raise `ValueError` unless the format has members of this name. None of them leads out."""
     is_plain = not any(part[:1] in ("", ".") or re.search(r"[\\\0]", part) for part in name.split("/"))
-    kind = kind_of(name.removeprefix("home/")) if name.startswith("home/") else None
-    project = _PROJECT.fullmatch(name)
-    is_known = (kind and kind.in_backup) or (project and int(project[1]) < projects)
-    if not is_plain or not is_known:
+    top, _, rest = name.partition("/")
+    kind = kind_of(rest) if top == "home" else None
+    if top == "projects":
+        number, _, rest = rest.partition("/")
+        if re.fullmatch(r"[0-9]{1,6}", number) and int(number) < projects:
+            kind = kind_of(f".memkit/{rest}", PROJECT_FILES)
+    if not is_plain or kind is None or not kind.in_backup:
         raise ValueError(f"memkit puts no {name!r} into a backup")
