@@ -212,10 +212,10 @@ _LINE_END = r"\\n|\n"
 
 
 class Form(NamedTuple):
-    """A form of a secret, in text that contains one of `literals`.
+    """A form of a secret, which text can have only if it contains one of `literals`.
 
-    A match is hidden, without its first group, if that part `is_secret`. With `ahead`, a match begins so many
-    characters before a literal.
+    The first group of a match stays visible, and `is_secret` judges the rest. With `ahead`, a match begins that
+    many characters before a literal.
     """
 
     kind: str

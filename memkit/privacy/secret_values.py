@@ -34,7 +34,7 @@ JUDGED_CHARACTERS = 128
 
 HEX = "0123456789abcdef"
 
-# Every secret has one of these words in its name. Searching for words is much faster than a regular expression.
+# Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
