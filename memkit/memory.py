@@ -163,7 +163,7 @@ class Memory:
 
     def forget(self, *ids: str) -> None:
         """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`."""
-        from memkit.forget.erasing import forget
+        from memkit.forget import forget
         from memkit.forget.selection import SelectionFinder
         from memkit.llm.calls import calls_lock
 

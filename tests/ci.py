@@ -7,6 +7,7 @@ sizes are left out.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
@@ -28,6 +29,6 @@ def first(count: int, cases: list[T]) -> list[T]:
     return cases if IN_CI else cases[:count]
 
 
-def every(step: int, cases: range) -> range:
+def every(step: int, cases: Sequence[T]) -> Sequence[T]:
     """Return the cases to try: all in CI, elsewhere every `step`-th one."""
     return cases if IN_CI else cases[::step]

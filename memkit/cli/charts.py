@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memkit.stats.picture import LEVELS, WEEKS, Week, bounds, level, weeks
+from memkit.stats import LEVELS, WEEKS, Week, bounds, level, weeks
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from memkit.cli.output import escaped, plain, plain_file, plural
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
-    from memkit.export.days import Days
+    from memkit.export import Days
 
 
 @command("export")
@@ -39,7 +39,7 @@ def export_command(
       memkit export --format html --output memory.html
       memkit export --since "last monday"
     """
-    from memkit.export.days import Days
+    from memkit.export import Days
 
     if with_anchors and kind != "md":
         raise click.UsageError("--with-anchors is for --format md")
@@ -63,10 +63,10 @@ def export_command(
 
 def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:
     if kind == "html":
-        from memkit.export.page import as_page
+        from memkit.export import as_page
 
         return as_page(days)
-    from memkit.export.days import as_json_lines, as_markdown
+    from memkit.export import as_json_lines, as_markdown
 
     return as_json_lines(days) if kind == "jsonl" else as_markdown(days, with_anchors=with_anchors)
 

@@ -131,7 +131,7 @@ def _search(context: Context, query: str, k: int | None) -> tuple[str, ...]:
 
 
 def _finish(context: Context, selection: ForgetSelection, found: Locations | None) -> None:
-    from memkit.forget.erasing import forget
+    from memkit.forget import forget
     from memkit.index import index_lock
     from memkit.ipc.stop import stop_hung_service
     from memkit.llm.calls import calls_lock

@@ -13,7 +13,7 @@ from memkit.errors import MemkitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memkit.stats.totals import FileCount, Stats
+    from memkit.stats import FileCount, Stats
 
 FILES = 10
 """The number of files to show."""
@@ -36,7 +36,7 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
       memkit stats --since 3m
       memkit stats --all-projects --png memory.png
     """
-    from memkit.stats.totals import gather
+    from memkit.stats import gather
 
     first = day_named(since)
     stats = gather(context.home, context.project, first, all_projects=all_projects)
@@ -55,7 +55,7 @@ def _draw(stats: Stats, path: str) -> None:
     import os
 
     from memkit.files import write_durably
-    from memkit.stats.picture import draw
+    from memkit.stats import draw
 
     title = f"{_name(stats)}: {plural(len(stats.tally.days), 'day')}, {plural(stats.tally.turns, 'turn')}"
     name = _namer(stats)

@@ -1,1 +1,226 @@
-"""Forget and audit: find text wherever memkit keeps it, and erase or redact it for good."""
+"""Forget: erase text from every place where memkit keeps it. Each step can run again after a kill."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from memkit.archive.archive import Archive
+from memkit.archive.turn import ArchivedTurn
+from memkit.capture.summary_queue import SummaryQueue
+from memkit.embedding.models import space
+from memkit.errors import MemkitError
+from memkit.files import sync_directory, write_durably
+from memkit.forget.locations import Locations, find_locations
+from memkit.forget.old_versions import names_forgotten
+from memkit.forget.selection import ForgetSelection
+from memkit.home_files import HOME_FILES, TEMPORARY, find_files
+from memkit.hook.project import Project
+from memkit.index import sync_project
+from memkit.index.catalog import collection_name, snapshots_of
+from memkit.index.chunk_reader import ChunkReader, open_current
+from memkit.index.erasure import delete_collection, erase_deleted
+from memkit.index.snapshot_writer import remove_others
+from memkit.ipc import spool, unindexed
+from memkit.journal.day_edits import Removal
+from memkit.journal.journal import Journal
+from memkit.paths import Home
+from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.settings.load import Settings
+from memkit.state import parse_json
+from memkit.text import one_line
+
+logger = logging.getLogger(__name__)
+
+OLD_TEXT_FIELDS = ("prompt", "message", "prompts", "answers")
+"""Fields of session states and spooled events in which an older memkit kept conversation text."""
+
+
+def forget(
+    home: Home,
+    project: Project,
+    selection: ForgetSelection,
+    settings_of: Callable[[Project], Settings],
+    announce: Callable[[str], None] = logger.info,
+) -> list[str]:
+    """Erase `selection`, and what an earlier, killed run did not finish.
+
+    Return the problems, one line each; the next call tries those again. The caller holds the locks of the
+    index and of model calls: a model that is being asked may know what is to be erased. Raise `MemkitError`,
+    `OSError`.
+    """
+    tombstones = Tombstones(home)
+    spool.recover(home)
+    found = find_locations(home, project, selection)
+    unfinished = tombstones.begin(found.forgotten)
+    found = find_locations(home, project, ForgetSelection(unfinished, selection.passages))
+    problems = _Eraser(home, found, settings_of, settings_of(project).index.uri, announce).run()
+    if not problems:
+        tombstones.finish()
+    return problems
+
+
+class _Eraser:
+    def __init__(
+        self,
+        home: Home,
+        found: Locations,
+        settings_of: Callable[[Project], Settings],
+        uri: str,
+        announce: Callable[[str], None],
+    ) -> None:
+        self._home = home
+        self._uri = uri
+        self._found = found
+        self._forgotten = found.forgotten
+        self._settings_of = settings_of
+        self._announce = announce
+        roots = sorted(self._forgotten.roots)
+        self._projects = list(dict.fromkeys(Project.at_root(root, home) for root in roots))
+
+    def run(self) -> list[str]:
+        problems = []
+        for root in sorted(self._forgotten.roots):
+            unindexed.mark(self._home, root)  # after a kill, the next process updates the index
+        for step in (self._old_versions, self._markdown, self._days, self._facts, self._archive,
+                     self._old_text, self._summary_queue, self._index):  # fmt: skip
+            try:
+                step()
+            except (MemkitError, OSError) as error:  # continue with the other places
+                problems.append(one_line(str(error)))
+        return problems
+
+    def _journal(self, project: Project) -> Journal:
+        return Journal(project, shared=self._settings_of(project).memory.shared)
+
+    def _old_versions(self) -> None:
+        for path in self._found.old_versions:
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
+
+    def _markdown(self) -> None:
+        for project, path in self._found.files:
+            self._journal(project).remove_file(path)
+        # From the end of each file, so that the lines of the other passages stay valid.
+        for passage in sorted(self._found.passages, key=lambda one: (one.path, -one.start)):
+            self._journal(passage.project).remove_lines(passage.path, passage.start, passage.end)
+
+    def _days(self) -> None:
+        for one in self._found.days:
+            journal = self._journal(one.project)
+            gone = self._forgotten.within(one.project.root)
+            if one.whole:
+                journal.remove_file(journal.path(one.day))
+            else:
+                journal.remove(one.day, Removal(gone.turns, gone.grips, gone.notes))
+        for project in self._projects:
+            if Path(project.memory).is_dir():
+                self._journal(project).remove_left_behind()
+
+    def _facts(self) -> None:
+        for one in self._found.facts:
+            self._journal(one.project).remove_facts(one.path, one.facts)
+
+    def _archive(self) -> None:
+        archive = Archive(self._home)
+        for session in sorted(self._found.archived.keys() | self._found.owners.keys()):
+            gone = self._found.archived.get(session, frozenset())
+            owners = self._found.owners.get(session, {})
+            archive.rewrite(session, partial(_kept_turn, gone, owners))
+        archive.remove_left_behind()
+
+    def _old_text(self) -> None:
+        remove_old_text(self._home, self._forgotten, self._found.sessions)
+        for path in Path(self._home.sessions).glob(TEMPORARY):
+            path.unlink(missing_ok=True)
+
+    def _summary_queue(self) -> None:
+        queue = SummaryQueue(self._home)
+        for waiting in list(queue):
+            is_shared = waiting.root in self._forgotten.only
+            if waiting.session not in self._found.sessions and not is_shared:
+                continue
+            for turn in self._forgotten.within(waiting.root).turns & waiting.tries.keys():
+                del waiting.tries[turn]
+            journal = Journal(Project.at_root(waiting.root, self._home))
+            done = [day for day in waiting.days if not journal.day(day).turns_of(waiting.session)]
+            queue.update(waiting, done)
+
+    def _index(self) -> None:
+        projects = [(project, self._settings_of(project)) for project in self._projects]
+        purge_index(self._home, projects, self._uri, None, self._is_in, self._announce)
+
+    def _is_in(self, chunks: ChunkReader) -> bool:
+        if chunks.root in self._forgotten.roots:
+            return True
+        gone = self._forgotten.within(chunks.root)
+        return any(
+            gone.turns.intersection(chunk.turns)
+            or gone.grips.intersection(chunk.citations)
+            or any(period.project == chunks.root for period in gone.periods)
+            for chunk in chunks.chunks()
+        )
+
+
+def _kept_turn(gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn) -> ArchivedTurn | None:
+    """Return an archived turn as it stays, with its new project; None if it is erased."""
+    if turn.id in gone:
+        return None
+    return replace(turn, project=owners[turn.id]) if turn.id in owners else turn
+
+
+def remove_old_text(home: Home, forgotten: Forgotten = NOTHING, sessions: Collection[str] = ()) -> None:
+    """Remove the text that an older memkit kept in session states and spooled events.
+
+    Remove a damaged file that names something of `forgotten`, or one of `sessions`. Raise `OSError`.
+    """
+    for kind in HOME_FILES:
+        if not kind.pattern.startswith(("sessions/", "spool/")) or kind.pattern.startswith("spool/tmp/"):
+            continue
+        for path in map(Path, find_files(home.root, kind)):
+            try:
+                value = parse_json(path.read_bytes())
+                has_text = any(value.get(name) for name in OLD_TEXT_FIELDS)
+            except (ValueError, AttributeError):
+                if names_forgotten(path, forgotten, sessions):
+                    path.unlink(missing_ok=True)
+                continue
+            if has_text:  # an error may quote it
+                kept = {name: value[name] for name in value if name not in (*OLD_TEXT_FIELDS, "error")}
+                write_durably(str(path), json.dumps(kept).encode("ascii"))
+
+
+def purge_index(
+    home: Home,
+    projects: Sequence[tuple[Project, Settings]],
+    uri: str,
+    roots: Collection[str] | None,
+    holds_text: Callable[[ChunkReader], bool],
+    announce: Callable[[str], None],
+) -> None:
+    """Update the indexes of `projects`, and remove what is no longer in an index from its files.
+
+    An index that no project reads, because of another model or a missing directory, is dropped if
+    `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.
+    """
+    current = set()
+    for project, settings in projects:
+        if Path(project.root).is_dir():
+            announce(f"updating the index of {project.root}")
+            sync_project(project, home, settings, announce=announce)
+            current.add(collection_name(project, home, space(settings.embedding)))
+    for directory in snapshots_of(home, roots):
+        chunks = open_current(directory, ChunkReader)
+        if chunks is None:  # it cannot be read
+            shutil.rmtree(directory, ignore_errors=True)
+            continue
+        remove_others(directory, chunks.path.name)
+        if directory.name not in current and holds_text(chunks):
+            delete_collection(home, uri, directory.name)
+    if not erase_deleted(home, uri):
+        announce(f"the Chroma server {uri} may keep deleted text in its own files; run `chroma vacuum` there")

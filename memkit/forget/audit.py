@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from memkit.archive.archive import Archive
-from memkit.archive.turn import redact_again
+from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
-from memkit.forget.erasing import OLD_TEXT_FIELDS, purge_index, remove_old_text
-from memkit.home_files import HOME_FILES, TEMPORARY, FileKind, find_files
+from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
+from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index import read_files
@@ -106,21 +106,21 @@ def added_marks(text: str, redacted: str) -> list[tuple[int, str]]:
     return found or [(0, "secret")]
 
 
-class Place(NamedTuple):
-    """A file with text, or a part of one.
+Place = Callable[[SecretFinder, bool], object]
+"""A file with text, or a part of one. It passes its text to the finder, and with True writes what comes back.
 
-    `search` passes the text to a finder; `fix` redacts it durably. The caller of `fix` holds the index lock.
-    Both raise `MemkitError`, `OSError`.
-    """
-
-    search: Callable[[SecretFinder], object]
-    fix: Callable[[Redact], object]
+The caller of the latter holds the index lock. Raises `MemkitError`, `OSError`.
+"""
 
 
 def _day(journal: Journal, day: str, home: Home) -> Place:
     """Return a day of the journal. A turn that may still grow can grow after a fix."""
 
-    def fix(redact: Redact) -> None:
+    def visit(finder: SecretFinder, fix: bool) -> None:
+        redact = finder.lines_of("journal", str(journal.path(day)))
+        if not fix:
+            journal.look_at(day, redact)
+            return
         sessions = Sessions(home)
         root = journal.project.root
         states = {turn: state for state in sessions for turn in state.growing_in(root)}
@@ -130,66 +130,68 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
             states[turn].will_write(turn, root, section_hash)
             sessions.save(states[turn])
 
-        journal.redact(day, lambda line, text: redact(text), growing, will_write)
+        journal.redact(day, redact, growing, will_write)
 
-    path = str(journal.path(day))
-    return Place(lambda finder: journal.look_at(day, finder.lines_of("journal", path)), fix)
+    return visit
 
 
 def _foreign_markdown(path: Path) -> Place:
     """Return indexed Markdown that memkit did not write and does not change."""
 
-    def search(finder: SecretFinder) -> None:
+    def visit(finder: SecretFinder, fix: bool) -> None:
         text, _ = decode(read_regular(os.path.realpath(path)))
         finder.lines_of("markdown", str(path))(1, text)
 
-    return Place(search, lambda redact: None)
+    return visit
 
 
 def _archived_session(archive: Archive, session: str, roots: Collection[str] | None) -> Place:
     """Return a session in the archive, empty if it has no turn of the projects at `roots` (None: any)."""
 
-    def search(finder: SecretFinder) -> None:
+    def visit(finder: SecretFinder, fix: bool) -> None:
+        def redacted_turn(turn: ArchivedTurn) -> ArchivedTurn:
+            return redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
+
+        if fix:
+            archive.rewrite(session, redacted_turn)
+            return
         turns = list(archive.versions(session))  # also the replaced ones, which are in the file, too
         if roots is None or any(turn.project in roots for turn in turns):
             for turn in turns:
-                redact_again(turn, finder.at("archive", f"session {session} turn {turn.id}"))
+                redacted_turn(turn)
 
-    return Place(search, lambda redact: archive.rewrite(session, lambda turn: redact_again(turn, redact)))
+    return visit
 
 
-def _old_text(where: str, path: Path, value: dict[str, Any]) -> Place:
-    """Return the text of a session state or a spooled event. A fix removes it: the transcript has it, too."""
-    text = {name: value[name] for name in OLD_TEXT_FIELDS if name in value}
-    return Place(
-        lambda finder: redacted(text, finder.at(where, str(path))), lambda redact: remove_old_text(path)
-    )
+def _record(where: str, path: Path, value: dict[str, Any]) -> Place:
+    """Return a session state or spooled event. Only an error, and what an older memkit kept, is text."""
+
+    def visit(finder: SecretFinder, fix: bool) -> None:
+        text = {name: value[name] for name in (*OLD_TEXT_FIELDS, "error") if name in value}
+        changed = {**value, **redacted(text, finder.at(where, str(path)))}
+        if fix:
+            write_durably(str(path), json.dumps(changed).encode("ascii"))
+
+    return visit
 
 
 def _text_file(where: str, path: Path) -> Place:
     """Return a log, a copy of a replaced file, or a damaged file. JSON lines stay JSON lines."""
 
-    def search(finder: SecretFinder) -> None:
-        place = str(path)
-        _redacted_text(path, lambda line: finder.at(where, place, line), finder.lines_of(where, place))
-
-    def fix(redact: Redact) -> None:
-        text = _redacted_text(path, lambda line: redact, lambda line, text: redact(text))
-        data = text.encode("utf-8", "surrogateescape")
-        if where != "log":
+    def visit(finder: SecretFinder, fix: bool) -> None:
+        data = _redacted_text(where, path, finder).encode("utf-8", "surrogateescape")
+        if fix and where == "log":
+            with path.open("r+b") as file:  # in place: another process may have the log open
+                file.write(data)
+                file.truncate()
+        elif fix:
             write_durably(str(path), data)
-            return
-        with path.open("r+b") as file:  # in place: another process may have the log open
-            file.write(data)
-            file.truncate()
 
-    return Place(search, fix)
+    return visit
 
 
-def _redacted_text(
-    path: Path, in_line: Callable[[int], Redact], in_lines: Callable[[int, str], str]
-) -> str:
-    """Return the text; `in_line` redacts the strings of a JSON line, `in_lines` runs of other lines."""
+def _redacted_text(where: str, path: Path, finder: SecretFinder) -> str:
+    """Return the text of a file, redacted: the strings of JSON lines, and runs of other lines."""
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     parts = []
     number = 1
@@ -197,10 +199,11 @@ def _redacted_text(
         lines = list(group)
         if is_json:
             for offset, (line, value) in enumerate(lines):
-                changed = redacted(value, in_line(number + offset))
+                changed = redacted(value, finder.at(where, str(path), number + offset))
                 parts.append(line if changed == value else json.dumps(changed))
         else:
-            parts.append(in_lines(number, "\n".join(line for line, _ in lines)))
+            run = "\n".join(line for line, _ in lines)
+            parts.append(finder.lines_of(where, str(path))(number, run))
         number += len(lines)
     return "\n".join(parts)
 
@@ -234,26 +237,25 @@ def places_in_home(home: Home, roots: Collection[str] | None) -> Iterator[Place]
                     if path.is_file():
                         yield _text_file("replaced", path)
         elif top in ("sessions", "spool"):
-            yield from _states_and_events(home, kind, roots)
+            where = "session" if top == "sessions" else "spool"
+            for name in find_files(home.root, kind):
+                yield from _state_or_event(where, Path(name), roots)
         else:
             yield from (_text_file("log", Path(path)) for path in find_files(home.root, kind))
     yield from temporary_files("session", home.sessions)
 
 
-def _states_and_events(home: Home, kind: FileKind, roots: Collection[str] | None) -> Iterator[Place]:
-    where = "session" if kind.pattern.startswith("sessions/") else "spool"
-    for name in find_files(home.root, kind):
-        path = Path(name)
-        try:
-            value = parse_json(path.read_bytes())
-        except FileNotFoundError:  # a worker has handled it
-            continue
-        except (OSError, ValueError):
-            value = None
-        if not isinstance(value, dict):
-            yield _text_file(where, path)
-        elif roots is None or value.get("project") in roots:
-            yield _old_text(where, path, value)
+def _state_or_event(where: str, path: Path, roots: Collection[str] | None) -> Iterator[Place]:
+    try:
+        value = parse_json(path.read_bytes())
+    except FileNotFoundError:  # a worker has handled it
+        return
+    except (OSError, ValueError):
+        value = None
+    if not isinstance(value, dict):
+        yield _text_file(where, path)
+    elif roots is None or value.get("project") in roots:
+        yield _record(where, path, value)
 
 
 def temporary_files(where: str, directory: str) -> Iterator[Place]:
@@ -269,7 +271,7 @@ def search_places(places: Iterator[Place], finder: SecretFinder, problems: list[
     for place in places:
         before = len(finder.found)
         try:
-            place.search(finder)
+            place(finder, False)
         except FileNotFoundError:  # handled or rotated since the listing
             continue
         except (MemkitError, OSError) as error:
@@ -322,20 +324,17 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
-        spool.drop_text(self._home)
-        Sessions(self._home).drop_text()
+        remove_old_text(self._home)
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():
                 unindexed.mark(self._home, project.root)
         for place in self._search(report):
             try:
-                place.fix(self._redact)
+                place(SecretFinder(self._redact), True)
             except (MemkitError, OSError) as error:
                 report.problems.append(one_line(str(error)))
-        purge_index(
-            self._home, self._projects, self._uri, self._roots, self._holds_secret, self._announce
-        )
+        purge_index(self._home, self._projects, self._uri, self._roots, self._holds_secret, self._announce)
         after = AuditReport()
         self._search(after)
         report.remaining = after.found
@@ -380,5 +379,8 @@ def all_projects(home: Home) -> list[Project]:
     """Return every project that has something in the memory home, sorted by root."""
     archive = Archive(home)
     roots = {turn.project for session in archive.sessions() for turn in archive.turns(session)}
-    projects = {*remembered_projects(home), *(Project.at_root(root, home) for root in roots if root)}
+    projects = {
+        *remembered_projects(home),
+        *(Project.at_root(root, home) for root in roots if root),
+    }
     return sorted(projects, key=lambda project: project.root)

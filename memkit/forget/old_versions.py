@@ -6,6 +6,8 @@ whole: it is there in case the user wants something back, and this the user does
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.selection import Passage, read_facts
@@ -26,7 +27,6 @@ from memkit.journal.journal import Journal
 from memkit.journal.old_versions import original_name, replaced_files
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten
-from memkit.state import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,11 @@ def find_old_versions(
     `names` are files that lose text without an ID; `sessions` (as in anchors) lose turns. Raise `OSError`.
     """
     wholes = {period.project for period in forgotten.periods if period.whole}
-    roots = {*forgotten.roots, *forgotten.only, *(period.project for period in forgotten.periods)} - {""}
+    roots = {
+        *forgotten.roots,
+        *forgotten.only,
+        *(period.project for period in forgotten.periods),
+    } - {""}
     of_project = {path: root for root in sorted(roots) for path in replaced_files(home, {root})}
     for path in replaced_files(home, None):
         root = of_project.get(path, "")
@@ -138,20 +142,12 @@ def _archived(home: Home, forgotten: Forgotten) -> Iterator[Path]:
 
 
 def names_forgotten(path: Path, forgotten: Forgotten, sessions: Collection[str]) -> bool:
-    """Return whether a session state or spooled event belongs to a session or project that loses something.
-
-    If the file is damaged, return whether it mentions one of the sessions or turns.
-    """
+    """Return whether a file names a turn, session, or project that loses something."""
     data = path.read_bytes()
-    periods = forgotten.periods
-    gone = {*sessions, *(one.session for one in periods if one.session and not one.project)}
-    roots = {*forgotten.roots, *(one.project for one in periods if one.project and not one.session)}
-    try:
-        value = parse_json(data)
-        session, project = str(value.get("id") or value.get("session") or ""), value.get("project")
-    except (ValueError, AttributeError):
-        return any(name.encode("utf-8", "surrogateescape") in data for name in {*gone, *forgotten.turns})
-    return anchors.safe(session) in gone or project in roots
+    names = {*sessions, *forgotten.turns, *(period.session for period in forgotten.periods)}
+    roots = {*forgotten.roots, *(one.project for one in forgotten.periods if not one.session)} - {""}
+    quoted = [json.dumps(root).encode("ascii") for root in roots]
+    return any(one in data for one in (*quoted, *(os.fsencode(name) for name in names if name)))
 
 
 def _holds(path: Path, name: str, forgotten: Forgotten, names: Collection[str]) -> bool:

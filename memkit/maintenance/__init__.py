@@ -1,1 +1,58 @@
-"""Backup, restore, retention, uninstall, and merging the memories of projects."""
+"""Maintenance of a memory home. This module deletes what is older than the user wants to keep it; others back
+up, restore, merge, and uninstall.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+from memkit.capture.project_list import projects_with_memory
+from memkit.hook.project import Project
+from memkit.ipc import unindexed
+from memkit.journal.journal import Journal
+from memkit.paths import Home
+from memkit.settings.load import Settings
+
+DAY_SECONDS = 86400.0
+
+
+def remove_old_days(home: Home, settings_of: Callable[[Project], Settings], today: date) -> dict[str, int]:
+    """Delete days older than `memory.keep_days`. Return the number of deleted days by project root.
+
+    Keep all of the user's own memory. Mark a project as unindexed before its first deletion. The caller
+    holds the index lock. Raise `JournalError`, `OSError`.
+    """
+    removed = {}
+    for project in projects_with_memory(home):
+        settings = settings_of(project).memory
+        if not settings.keep_days or project.memory == home.memory:
+            continue
+        journal = Journal(project, shared=settings.shared)
+        first = (today - timedelta(days=settings.keep_days)).isoformat()
+        if any(day < first for day in journal.days()):
+            unindexed.mark(home, project.root)
+            removed[project.root] = len(journal.remove_older(first))
+    return removed
+
+
+def remove_old_replaced(home: Home, keep_days: int, now: float) -> int:
+    """Delete the copies of files that a restore or compaction replaced more than `keep_days` ago.
+
+    0 days keeps them forever. `now` is in seconds since the epoch. Return the number of deleted copies.
+    Raise `OSError`.
+    """
+    kept = [*Path(home.before_restore).glob("*"), *Path(home.replaced).glob("*/*.md")]
+    old = [
+        path
+        for path in kept
+        if keep_days and now - path.stat().st_mtime > keep_days * DAY_SECONDS
+    ]
+    for path in old:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return len(old)

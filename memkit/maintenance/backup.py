@@ -33,17 +33,21 @@ import zstandard
 
 import memkit
 from memkit.errors import MemkitError
-from memkit.files import PRIVATE_FILE, inside, open_replacement
-from memkit.home_files import HOME_FILES, find_files, kind_of
+from memkit.files import PRIVATE_FILE, create_private, inside, open_replacement
+from memkit.home_files import HOME_FILES, PROJECT_FILES, find_files, kind_of
 from memkit.hook.project import Project
-from memkit.paths import OFF_MARKER, OFF_TIMES, Home
+from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
 from memkit.text import one_line
 
 VERSION = 1
 """The version of the format. memkit does not read a newer one."""
 
-PROJECT_MEMBERS = {"off": OFF_MARKER, "off-times": OFF_TIMES}
+PROJECT_MEMBERS = {
+    kind.pattern.removeprefix(".memkit/"): kind.pattern
+    for kind in PROJECT_FILES
+    if kind.in_backup and not kind.pattern.endswith("**")
+}
 """The files of a project outside of its memory, by their names in a backup."""
 
 _FORMAT = "memkit backup"
@@ -60,8 +64,6 @@ _MAX_JSON_BYTES = 64 * 1024 * 1024
 _SLACK_BYTES = 1024 * 1024
 """Bytes to read beyond the announced sizes: headers, padding, and the blocks of the tar reader."""
 
-_PROJECT = re.compile(r"projects/(\d{1,6})/(?:off|off-times|memory/.+)")
-_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +273,7 @@ def _unpack(
         stream.announce(info.size)
         if stream.announced > free:
             raise MemkitError(f"{path} unpacks to more than the free space of {directory}; make room")
-        if info.type not in _REGULAR or info.sparse is not None:
+        if not info.isreg() or info.issparse():
             raise ValueError(f"{info.name!r} is not a regular file")
         if number >= _MAX_MEMBERS:
             raise ValueError(f"it holds more than {_MAX_MEMBERS} files")
@@ -285,12 +287,8 @@ def _unpack(
             if info.name in members:
                 raise ValueError(f"it holds {info.name!r} twice")
             _check_name(info.name, len(header.projects))
-            target = directory / str(number)
-            tar.extract(
-                info.replace(name=target.name, mode=PRIVATE_FILE, deep=False), directory, filter="data"
-            )
-            members[info.name] = target
-            found[info.name] = _sha256(target)
+            members[info.name] = directory / str(number)
+            found[info.name] = _extract(tar, info, members[info.name])
     if header is None or checksums is None:
         raise ValueError("its end is missing")
     if found != checksums:
@@ -299,10 +297,24 @@ def _unpack(
 
 
 def _json_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Any:
-    source = tar.extractfile(info) if info.size <= _MAX_JSON_BYTES else None
-    if source is None:
+    if info.size > _MAX_JSON_BYTES:
         raise ValueError(f"{info.name!r} is too large")
-    return parse_json(source.read())
+    return parse_json(_reader(tar, info).read())
+
+
+def _extract(tar: tarfile.TarFile, info: tarfile.TarInfo, path: Path) -> str:
+    """Write the content of a member, and nothing else that it states, to `path`. Return its SHA-256."""
+    reader = _reader(tar, info)
+    with create_private(str(path)) as file:
+        shutil.copyfileobj(reader, file)
+    return reader.hash.hexdigest()
+
+
+def _reader(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _HashingReader:
+    source = tar.extractfile(info)
+    if source is None:
+        raise ValueError(f"{info.name!r} is not a regular file")
+    return _HashingReader(source)
 
 
 def _header(path: Path, value: Any) -> Header:
@@ -319,16 +331,11 @@ def _header(path: Path, value: Any) -> Header:
 def _check_name(name: str, projects: int) -> None:
     """Raise `ValueError` unless the format has members of this name. None of them leads out."""
     is_plain = not any(part[:1] in ("", ".") or re.search(r"[\\\0]", part) for part in name.split("/"))
-    kind = kind_of(name.removeprefix("home/")) if name.startswith("home/") else None
-    project = _PROJECT.fullmatch(name)
-    is_known = (kind and kind.in_backup) or (project and int(project[1]) < projects)
-    if not is_plain or not is_known:
+    top, _, rest = name.partition("/")
+    kind = kind_of(rest) if top == "home" else None
+    if top == "projects":
+        number, _, rest = rest.partition("/")
+        if re.fullmatch(r"[0-9]{1,6}", number) and int(number) < projects:
+            kind = kind_of(f".memkit/{rest}", PROJECT_FILES)
+    if not is_plain or kind is None or not kind.in_backup:
         raise ValueError(f"memkit puts no {name!r} into a backup")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while data := file.read(1024 * 1024):
-            digest.update(data)
-    return digest.hexdigest()

@@ -26,7 +26,7 @@ from memkit.files import (
     make_private_directory,
     write_durably,
 )
-from memkit.forget.erasing import forget
+from memkit.forget import forget
 from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project, is_bare_place
 from memkit.index.memory_files import move_paths

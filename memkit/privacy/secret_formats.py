@@ -7,12 +7,12 @@ no regular expression is compiled without need.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from re import Match, Pattern
 from typing import NamedTuple
 
-from memkit.privacy.secret_values import is_random, occurrences
+from memkit.privacy.secret_values import HEX, hide_spans, is_random, occurrences
 
 MAX_KEY_BLOCK = 20_000
 """Characters of the longest private key block. An RSA key of 16,384 bits has 13,000."""
@@ -30,29 +30,17 @@ _ALONE = r"(?:(?<![\w-].)|(?<=\\[nrt].)|(?<=[0-9;\[]m.)|(?<=^-.))"
 # that longer keys are hidden as a whole and the search stays linear.
 _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic-key", ("sk-ant-",), r"[\w-]{16,}"),
-    (
-        "openai-key",
-        ("sk-",),
-        r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})",
-    ),
+    ("openai-key", ("sk-",), r"(?:(?:proj|svcacct|admin|None|service)-(?=[\w-]{0,60}\d)[\w-]{20,}|[A-Za-z0-9]{32,})"),
     ("openrouter-key", ("sk-or-",), r"[\w-]{30,}"),
     # With the secret next to it, as in the console's CSV file.
-    (
-        "aws-key",
-        ("AKIA", "ASIA", "ABIA", "ACCA"),
-        r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?",
-    ),
+    ("aws-key", ("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])(?:[\s,:;|\"']{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))?"),
     ("google-key", ("AIza",), r"[\w-]{35,}"),
     ("google-key", ("GOCSPX-", "ya29."), r"[\w-]{20,}"),
     ("google-key", ("1//0",), r"[\w-]{40,}"),
     ("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{36,}"),
     ("github-token", ("github_pat_",), r"\w{40,}"),
     ("gitlab-token", ("glpat-", "gldt-", "glrt-", "glrtr-"), r"[\w.-]{19,}[\w-]"),
-    (
-        "gitlab-token",
-        ("glptt-", "glcbt-", "glsoat-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-"),
-        r"[\w-]{20,}",
-    ),
+    ("gitlab-token", ("glptt-", "glcbt-", "glsoat-", "glft-", "glimt-", "glagent-", "gloas-", "glffct-"), r"[\w-]{20,}"),
     ("slack-token", ("xoxe.xox", "xox"), r"[abceoprs]-[A-Za-z0-9-]{10,}"),
     ("slack-token", ("xapp-",), r"\d-[A-Za-z0-9-]{10,}"),
     ("slack-webhook", ("https://hooks.slack.com/",), r"[a-z]{4,12}/[A-Za-z0-9/]{20,}"),
@@ -65,11 +53,7 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("twilio-key", ("SK",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("mailgun-key", ("key-",), r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("digitalocean-token", ("dop_v1_", "doo_v1_", "dor_v1_"), r"[0-9a-f]{60,}"),
-    (
-        "discord-webhook",
-        ("https://discord.com/api/", "https://discordapp.com/api/"),
-        r"(?:v\d{1,2}/)?webhooks/\d{15,22}/[\w-]{50,}",
-    ),
+    ("discord-webhook", ("https://discord.com/api/", "https://discordapp.com/api/"), r"(?:v\d{1,2}/)?webhooks/\d{15,22}/[\w-]{50,}"),
     ("databricks-token", ("dapi",), r"[0-9a-f]{32}(?![A-Za-z0-9])(?:-\d)?"),
     ("vault-token", ("hvs.", "hvb.", "hvr."), r"[\w-]{20,}"),
     ("doppler-token", ("dp.",), r"[a-z]{2,5}\.(?:[\w-]{1,40}\.)?[A-Za-z0-9]{40,}"),
@@ -90,12 +74,8 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("age-key", ("AGE-SECRET-KEY-1",), r"[A-Z0-9]{50,}"),
     ("rubygems-key", ("rubygems_",), r"[0-9a-f]{40,}"),
     ("pulumi-token", ("pul-",), r"[0-9a-f]{40,}"),
-    (
-        "jwt",
-        ("eyJ",),
-        _ALONE.replace(".", "eyJ") + r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{1,})*",
-    ),
-)
+    ("jwt", ("eyJ",), _ALONE.replace(".", "eyJ") + r"[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{1,})*"),
+)  # fmt: skip
 
 # Not inside a longer word. `\n` in quoted text, `%3D` in an address, `\u0022`, and a color whose escape
 # character is written out or lost end a word too.
@@ -134,90 +114,64 @@ _OTHERS = (
 
 _HEX_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # The text up to the first delimiter, and what must follow.
-_WORDS = {
-    "ops_": r"eyJ[\w+/=-]{100,}",
-    "p8e-": r"[A-Za-z0-9-]{30,}",
-    "pat-": r"(?:na|eu|ap)\d-" + _HEX_ID,
-    "pat.": r"[\w-]{20,}\.[\w-]{16,}\.[\w-]{16,}",
-    "sat.": r"[\w-]{20,}\.[\w-]{16,}\.[\w-]{16,}",
-    "sdk-": _HEX_ID,
-    "waka_": _HEX_ID,
-    "access-": r"(?:sandbox|development|production)-" + _HEX_ID,
-    "xkeysib-": r"[0-9a-f]{40,}-[A-Za-z0-9]{10,}",
-    "xsmtpsib-": r"[0-9a-f]{40,}-[A-Za-z0-9]{10,}",
-    "bkua_": r"[0-9a-f]{40,}",
-    "clojars_": r"[a-z0-9]{50,}",
-    "v1.": r"0-[0-9a-f]{24}-[0-9a-f]{100,}",
-    "cfpat-": r"[\w-]{40,}",
-    "duffel_": r"(?:live|test)_[\w=-]{40,}",
-    "sk_": r"(?:[0-9a-f]{40,}|(?:live|test|prod)_(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Z])[\w-]{24,})",
-    "sk-": r"(?:lf-"
-    + _HEX_ID
-    + r"|[a-z]{2,12}-(?=[\w-]{0,40}\d)(?=[\w-]{0,60}[A-Z0-9])[A-Za-z0-9]{24,})",
-    "sk.": r"eyJ[\w-]{30,}\.[\w-]{16,}",
-    "tk.": r"eyJ[\w-]{30,}\.[\w-]{16,}",
-    "flwseck-": r"[0-9a-zA-Z]{12,}(?:-X)?",
-    "flwseck_": r"TEST-[0-9a-zA-Z]{12,}(?:-X)?",
-    "fm2_": r"[A-Za-z0-9+/]{80,}={0,3}",
-    "fm1a_": r"[A-Za-z0-9+/]{80,}={0,3}",
-    "fm1r_": r"[A-Za-z0-9+/]{80,}={0,3}",
-    "fo1_": r"[\w-]{40,}",
-    "fio-": r"u-[\w=-]{60,}",
-    "hrku-": r"AA[\w-]{50,}",
-    "ico-": r"[A-Za-z0-9]{32,}",
-    "dnkey-": r"[\w=-]{20,}-[\w=-]{40,}",
-    "nfp_": r"[A-Za-z0-9]{30,}",
-    "nvapi-": r"[\w-]{50,}",
-    "sha256~": r"[\w-]{43}",
-    "pscale_": r"(?:tkn|pw|oauth)_[\w=.-]{30,}",
-    "pnu_": r"[A-Za-z0-9]{30,}",
-    "pnb_": r"[A-Za-z0-9]{30,}",
-    "phx_": r"[A-Za-z0-9]{40,}",
-    "phs_": r"[A-Za-z0-9]{40,}",
-    "rdme_": r"[a-z0-9]{60,}",
-    "re_": r"[A-Za-z0-9]{6,12}_[A-Za-z0-9]{20,}",
-    "tk-": r"us-[\w-]{40,}",
-    "sgp_": r"(?:[0-9a-fA-F]{16}_|local_)?[0-9a-fA-F]{40,}",
-    "sm_": r"(?:pat|sat|aat)_[A-Za-z0-9]{16,}",
-    "shippo_": r"(?:live|test)_[0-9a-fA-F]{40,}",
-    "squ_": r"[0-9a-f]{40,}",
-    "sqp_": r"[0-9a-f]{40,}",
-    "sqa_": r"[0-9a-f]{40,}",
-    "sq0atp-": r"[\w-]{20,}",
-    "sq0csp-": r"[\w-]{40,}",
-    "tfp_": r"[\w.=-]{50,}",
-    "vcp_": r"[A-Za-z0-9]{24,}",
-    "vca_": r"[A-Za-z0-9]{24,}",
-    "vck_": r"[A-Za-z0-9]{24,}",
-    "t1.": r"[\w-]{40,}={0,2}\.[\w-]{80,}={0,2}",
-    "lsv2_": r"(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}",
-    "fw_": r"[A-Za-z0-9]{22,}",
-    "fc-": r"[0-9a-f]{32}(?![A-Za-z0-9])",
-    "e2b_": r"[0-9a-f]{40}(?![A-Za-z0-9])",
-    "csk-": r"[a-z0-9]{40,}",
-    "rpa_": r"[A-Za-z0-9]{40,}",
-    "rnd_": r"[A-Za-z0-9]{28,}",
-    "jina_": r"[\w-]{50,}",
-    "esecret_": r"[a-z0-9]{26,}",
-    "tvly-": r"(?:dev-|prod-)?[\w-]{30,}",
-    "pcsk_": r"[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50,}",
-    "napi_": r"[a-z0-9]{50,}",
-    "sb_": r"secret_[\w-]{20,}",
-    "avns_": r"[\w-]{18,}",
-    "xau_": r"[A-Za-z0-9]{30,}",
-    "ccipat_": r"\w{20,}",
-    "mlsn.": r"[0-9a-f]{60,}",
-    "rzp_": r"(?:live|test)_[A-Za-z0-9]{14,}",
-    "zpka_": r"[0-9a-f]{32}_[0-9a-f]{8}",
-    "dsapi_": r"[A-Za-z0-9]{30,}",
-    "hcaik_": r"\w{40,}",
-    "nrra-": r"[0-9a-f]{40,}",
-    "hapi_": r"[A-Za-z0-9]{24,}",
-    "dt0c01.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
-    "dt0s01.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
-    "dt0s16.": r"[A-Z0-9]{24}\.[A-Z0-9]{64}",
-    "whsec_": r"[A-Za-z0-9+/]{24,}={0,2}",
-}
+_RESTS = (
+    ("ops_", r"eyJ[\w+/=-]{100,}"),
+    ("p8e-", r"[A-Za-z0-9-]{30,}"),
+    ("pat-", r"(?:na|eu|ap)\d-" + _HEX_ID),
+    ("pat. sat.", r"[\w-]{20,}\.[\w-]{16,}\.[\w-]{16,}"),
+    ("sdk- waka_", _HEX_ID),
+    ("access-", r"(?:sandbox|development|production)-" + _HEX_ID),
+    ("xkeysib- xsmtpsib-", r"[0-9a-f]{40,}-[A-Za-z0-9]{10,}"),
+    ("bkua_ squ_ sqp_ sqa_ nrra-", r"[0-9a-f]{40,}"),
+    ("clojars_ napi_", r"[a-z0-9]{50,}"),
+    ("v1.", r"0-[0-9a-f]{24}-[0-9a-f]{100,}"),
+    ("cfpat- fo1_ sq0csp-", r"[\w-]{40,}"),
+    ("duffel_", r"(?:live|test)_[\w=-]{40,}"),
+    ("sk_", r"(?:[0-9a-f]{40,}|(?:live|test|prod)_(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Z])[\w-]{24,})"),
+    ("sk-", r"(?:lf-" + _HEX_ID + r"|[a-z]{2,12}-(?=[\w-]{0,40}\d)(?=[\w-]{0,60}[A-Z0-9])[A-Za-z0-9]{24,})"),
+    ("sk. tk.", r"eyJ[\w-]{30,}\.[\w-]{16,}"),
+    ("flwseck-", r"[0-9a-zA-Z]{12,}(?:-X)?"),
+    ("flwseck_", r"TEST-[0-9a-zA-Z]{12,}(?:-X)?"),
+    ("fm2_ fm1a_ fm1r_", r"[A-Za-z0-9+/]{80,}={0,3}"),
+    ("fio-", r"u-[\w=-]{60,}"),
+    ("hrku-", r"AA[\w-]{50,}"),
+    ("ico-", r"[A-Za-z0-9]{32,}"),
+    ("dnkey-", r"[\w=-]{20,}-[\w=-]{40,}"),
+    ("nfp_ pnu_ pnb_ xau_ dsapi_", r"[A-Za-z0-9]{30,}"),
+    ("nvapi- jina_", r"[\w-]{50,}"),
+    ("sha256~", r"[\w-]{43}"),
+    ("pscale_", r"(?:tkn|pw|oauth)_[\w=.-]{30,}"),
+    ("phx_ phs_ rpa_", r"[A-Za-z0-9]{40,}"),
+    ("rdme_", r"[a-z0-9]{60,}"),
+    ("re_", r"[A-Za-z0-9]{6,12}_[A-Za-z0-9]{20,}"),
+    ("tk-", r"us-[\w-]{40,}"),
+    ("sgp_", r"(?:[0-9a-fA-F]{16}_|local_)?[0-9a-fA-F]{40,}"),
+    ("sm_", r"(?:pat|sat|aat)_[A-Za-z0-9]{16,}"),
+    ("shippo_", r"(?:live|test)_[0-9a-fA-F]{40,}"),
+    ("sq0atp-", r"[\w-]{20,}"),
+    ("tfp_", r"[\w.=-]{50,}"),
+    ("vcp_ vca_ vck_ hapi_", r"[A-Za-z0-9]{24,}"),
+    ("t1.", r"[\w-]{40,}={0,2}\.[\w-]{80,}={0,2}"),
+    ("lsv2_", r"(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
+    ("fw_", r"[A-Za-z0-9]{22,}"),
+    ("fc-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("e2b_", r"[0-9a-f]{40}(?![A-Za-z0-9])"),
+    ("csk-", r"[a-z0-9]{40,}"),
+    ("rnd_", r"[A-Za-z0-9]{28,}"),
+    ("esecret_", r"[a-z0-9]{26,}"),
+    ("tvly-", r"(?:dev-|prod-)?[\w-]{30,}"),
+    ("pcsk_", r"[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50,}"),
+    ("sb_", r"secret_[\w-]{20,}"),
+    ("avns_", r"[\w-]{18,}"),
+    ("ccipat_", r"\w{20,}"),
+    ("mlsn.", r"[0-9a-f]{60,}"),
+    ("rzp_", r"(?:live|test)_[A-Za-z0-9]{14,}"),
+    ("zpka_", r"[0-9a-f]{32}_[0-9a-f]{8}"),
+    ("hcaik_", r"\w{40,}"),
+    ("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("whsec_", r"[A-Za-z0-9+/]{24,}={0,2}"),
+)  # fmt: skip
+_WORDS = {word: rest for words, rest in _RESTS for word in words.split()}
 _DELIMITER = r"[_.~-](?=[\w.~+/-]{14})"
 # The three characters that end at a delimiter, if enough characters follow: as many as behind the first
 # delimiter of any prefix or word.
@@ -258,48 +212,27 @@ _LINE_END = r"\\n|\n"
 
 
 class Form(NamedTuple):
-    """A form without a prefix: it contains one of `literals`, and `hide` replaces a match."""
+    """A form of a secret, which text can have only if it contains one of `literals`.
+
+    The first group of a match stays visible, and `is_secret` judges the rest. With `ahead`, a match begins that
+    many characters before a literal.
+    """
 
     kind: str
     literals: tuple[str, ...]
     pattern: str
-    hide: Callable[[Match[str], str], str]
-    anchors: tuple[str, ...] = ()
-    ahead: tuple[int, ...] = (0,)
-    """A match begins only this many characters before one of `anchors`, if given."""
+    ahead: tuple[int, ...] = ()
+    is_secret: Callable[[str], bool] | None = None
 
 
-def _whole(match: Match[str], mark: str) -> str:
-    return mark
+def _is_password(text: str) -> bool:
+    return not text.startswith(("$", "{", "<", "%", "*", "[redacted:"))
 
 
-def _behind_first(match: Match[str], mark: str) -> str:
-    return match.group(1) + mark
-
-
-def _basic(match: Match[str], mark: str) -> str:
-    return match.group(1) + mark if _is_credentials(match.group(2)) else match.group(0)
-
-
-def _bearer(match: Match[str], mark: str) -> str:
-    return match.group(1) + mark if any(map(str.isdigit, match.group(2))) else match.group(0)
-
-
-def _url(match: Match[str], mark: str) -> str:
-    if match.group(2).startswith(("$", "{", "<", "%", "*", "[redacted:")):
-        return match.group(0)
-    return match.group(1) + mark
-
-
-def _base64_block(match: Match[str], mark: str) -> str:
+def _is_key_block(text: str) -> bool:
     import base64
 
-    start = (
-        base64.b64decode(match.group()[:64].encode("ascii"), b"-_")
-        if len(match.group()) >= 64
-        else b""
-    )
-    return mark if b"PRIVATE KEY" in start else match.group()
+    return len(text) >= 64 and b"PRIVATE KEY" in base64.b64decode(text[:64], b"-_")
 
 
 def _is_credentials(text: str) -> bool:
@@ -314,213 +247,94 @@ def _is_credentials(text: str) -> bool:
     return bool(colon and password) and (user + password).isprintable()
 
 
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
+_HASHES = ("pbkdf2", "scrypt", "argon2", "bcrypt")
 _FORMS = (
-    Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", _whole, ("pat",)),
-    Form(
-        "token",
-        ("_mmk",),
-        r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])",
-        _whole,
-        ("_mmk",),
-        (36,),
-    ),
-    Form(
-        "token",
-        ("-us",),
-        r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)",
-        _whole,
-        ("-us",),
-        (32,),
-    ),
-    Form(
-        "token",
-        ("/1",),
-        r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)",
-        _whole,
-        ("/1",),
-        (1,),
-    ),
-    Form(
-        "webhook",
-        ("://hooks.zapier.com/",),
-        r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}",
-        _whole,
-    ),
-    Form(
-        "webhook",
-        (".webhook.office.com/",),
-        r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}",
-        _whole,
-    ),
-    Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}", _whole),
-    Form(
-        "password-hash",
-        ("$",),
-        r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}",
-        _whole,
-    ),
-    Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}", _whole),
-    Form(
-        "password-hash",
-        ("pbkdf2", "scrypt", "argon2", "bcrypt"),
-        r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}",
-        _whole,
-        ("pbkdf2", "scrypt", "argon2", "bcrypt"),
-    ),
-    Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}", _whole),
-    Form(
-        "password-hash",
-        ("SHA", "MD5", "CRYPT", "PBKDF2"),
-        r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}",
-        _whole,
-    ),
-    Form(
-        "password-hash",
-        ("aad3b435b51404ee", ":::"),
-        r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)",
-        _behind_first,
-    ),
-    Form(
-        "private-key",
-        ("LS0tLS1CRUdJTi",),
-        r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}",
-        _base64_block,
-    ),
-    Form(
-        "private-key",
-        ("Private-Lines:",),
-        r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}",
-        _behind_first,
-    ),
-    Form(
-        "private-key",
-        ('"kty"', '"kty\\"'),
-        r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}",
-        _behind_first,
-    ),
-    Form(
-        "azure-key",
-        ("AccountKey=", "SharedAccessKey="),
-        r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}",
-        _behind_first,
-        ("AccountKey=", "SharedAccessKey="),
-    ),
-    Form(
-        "azure-key",
-        ("Q~",),
-        r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}",
-        _whole,
-        ("Q~",),
-        (4,),
-    ),
-    Form(
-        "azure-key",
-        ("sig=",),
-        r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}",
-        _behind_first,
-        ("sig=",),
-        (1,),
-    ),
-    Form(
-        "telegram-token",
-        (":AA",),
-        r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}",
-        _whole,
-        (":AA",),
-        (8, 9, 10),
-    ),
-    Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}", _behind_first),
-    Form(
-        "discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", _whole
-    ),
-    Form(
-        "terraform-token",
-        (".atlasv1.",),
-        r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}",
-        _whole,
-        (".atlasv1.",),
-        (14,),
-    ),
-    Form(
-        "bearer-token",
-        ("earer",),
-        r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})([A-Za-z0-9._~+/-]{20,}=*)",
-        _bearer,
-        ("earer", "EARER"),
-        (1,),
-    ),
-    Form(
-        "basic-auth",
-        ("asic ", "ASIC "),
-        r"([Bb](?:asic|ASIC)[ \t]{1,3})([A-Za-z0-9+/]{8,}={0,2})",
-        _basic,
-        ("asic", "ASIC"),
-        (1,),
-    ),
-    Form(
-        "basic-auth",
-        ("auth",),
-        r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")([A-Za-z0-9+/]{8,}={0,2})",
-        _basic,
-        ("auth",),
-        (1,),
-    ),
-    Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)", _behind_first),
-    Form(
-        "url-password",
-        ("://",),
-        r"(://[^\s:/@\"'`<>\[\]]{0,100}:)([^\s/\"'`<>]{1,200})(?=@[\w.\[-])",
-        _url,
-    ),
-)
+    Form("token", ("pat",), r"p" + _ALONE + r"at[A-Za-z0-9]{14}\.[0-9a-f]{60,}", (0,)),
+    Form("token", ("_mmk",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk(?![\w-])", (36,)),
+    Form("token", ("-us",), r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-us\d{1,2}(?!\w)", (32,)),
+    Form("token", ("/1",), r"[0-2]" + _ALONE + r"/1\d{14,15}(?:/1\d{14,15})?:[0-9a-f]{32}(?!\w)", (1,)),
+    Form("webhook", ("://hooks.zapier.com/",), r"https?://hooks\.zapier\.com/hooks/catch/[\w/]{8,80}"),
+    Form("webhook", (".webhook.office.com/",), r"https?://[\w-]{1,60}\.webhook\.office\.com/[\w@/-]{40,400}"),
+    Form("password-hash", ("$2",), r"\$2[abxy]?\$\d\d\$[A-Za-z0-9./]{50,60}"),
+    Form("password-hash", ("$",), r"\$(?:[156y]|7|gy|md5|sha1|apr1|argon2(?:id|i|d)?|scrypt|pbkdf2[\w-]{0,12}|5|P|H)\$[\w./,=$+-]{20,400}"),
+    Form("password-hash", ("$B", "$9"), r"\$[PH]\$[B-H9][A-Za-z0-9./]{30}"),
+    Form("password-hash", _HASHES, r"\b(?:pbkdf2|scrypt|argon2|bcrypt)\w{0,12}[:$][\d:]{1,30}[:$][^\s\"']{20,300}", (0,)),
+    Form("password-hash", ("SCRAM-SHA-",), r"SCRAM-SHA-\d{1,3}\$[\w+/=:$]{40,300}"),
+    Form("password-hash", ("SHA", "MD5", "CRYPT", "PBKDF2"), r"\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,12})\}[A-Za-z0-9+/=$.]{20,300}"),
+    Form("password-hash", ("aad3b435b51404ee", ":::"), r"(:\d{1,9}:[0-9a-fA-F]{32}:)[0-9a-fA-F]{32}(?=:)"),
+    Form("private-key", ("LS0tLS1CRUdJTi",), r"LS0tLS1CRUdJTi[A-Za-z0-9+/_\\n-]{40,30000}={0,2}", is_secret=_is_key_block),
+    Form("private-key", ("Private-Lines:",), r"(Private-Lines: {0,4}\d{1,4}(?:\n|\\n))(?:[\s>+|]{0,8}[A-Za-z0-9+/=]{4,80}(?:\\n|\n|\Z)){1,400}"),
+    Form("private-key", ('"kty"', '"kty\\"'), r"(\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]{0,3}:[ \t]{0,3}\\*\")[\w-]{20,2000}"),
+    Form("azure-key", ("AccountKey=", "SharedAccessKey="), r"((?:Account|SharedAccess)Key=)[A-Za-z0-9+/]{40,}={0,2}", (0,)),
+    Form("azure-key", ("Q~",), r"[A-Za-z0-9_~.]" + _ALONE + r"[\w~.]{2}\dQ~[\w~.-]{31,40}", (4,)),
+    Form("azure-key", ("sig=",), r"([?&;]sig=)[A-Za-z0-9%+/]{40,}={0,2}", (1,)),
+    Form("telegram-token", (":AA",), r"\d(?:(?<![A-Za-z0-9:].)|(?<=\\[nrt].))\d{7,9}:AA[\w-]{32,}", (8, 9, 10)),
+    Form("telegram-token", ("/bot",), r"(/bot)\d{8,10}:[\w-]{34,}"),
+    Form("discord-token", (".",), r"[MNO]" + _ALONE + r"[\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}"),
+    Form("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]" + _ALONE + r"[A-Za-z0-9]{13}\.atlasv1\.[\w-]{60,}", (14,)),
+    Form("bearer-token", ("earer", "EARER"), r"([Bb](?:earer|EARER)(?:[ \t:]|%20|\+){1,3})[A-Za-z0-9._~+/-]{20,}=*", (1,), _has_digit),
+    Form("basic-auth", ("asic", "ASIC"), r"([Bb](?:asic|ASIC)[ \t]{1,3})[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
+    Form("basic-auth", ("auth",), r"(_auth[ \t]{0,3}=[ \t]{0,3}|\"auth\"[ \t]{0,3}:[ \t]{0,3}\")[A-Za-z0-9+/]{8,}={0,2}", (1,), _is_credentials),
+    Form("url-token", ("://",), r"(://)[0-9a-f]{32}(?::[0-9a-f]{32})?(?=@)"),
+    Form("url-password", ("://",), r"(://[^\s:/@\"'`<>\[\]]{0,100}:)[^\s/\"'`<>]{1,200}(?=@[\w.\[-])", is_secret=_is_password),
+)  # fmt: skip
 
 
 def hide_known(text: str, mark: Callable[[str], str]) -> str:
     """Return `text` with `mark(kind)` in place of every secret known by its form."""
     if _BEGIN in text or _END in text:
-        text = _hide_key_blocks(text, mark("private-key"))
+        text = _compiled(_KEY_BLOCK).sub(mark("private-key"), text)
+        text = hide_spans(text, _cut_key_blocks(text), mark("private-key"))
     ends = set(map(str.lower, _compiled(_ENDS).findall(text)))
-    for kind, prefix, rest, end in _prefixes():
-        if (end is None or end in ends) and _holds(text, prefix):
-            start = re.escape(prefix)
-            pattern = start + _AT_START.replace("{0}", start) + rest
-            text = _hide_form(text, Form(kind, (), pattern, _whole, (prefix,)), mark(kind))
+    for form, end in _prefixed():
+        if (end is None or end in ends) and _holds(text, form.literals[0]):
+            text = hide_spans(text, _spans(text, form), mark(form.kind))
     if "-" in text:
-        text = _hide_mailgun(text, mark("mailgun-key"))
+        text = hide_spans(text, _mailgun_keys(text), mark("mailgun-key"))
     if not ends.isdisjoint(_WORD_ENDS):
-        text = _hide_words(text, mark("token"))
-    text = _hide_tails(text, mark("token"))
+        text = hide_spans(text, _word_tokens(text), mark("token"))
+    text = hide_spans(text, _random_tails(text), mark("token"))
     for form in _FORMS:
         if any(_holds(text, literal) for literal in form.literals):
-            text = _hide_form(text, form, mark(form.kind))
+            text = hide_spans(text, _spans(text, form), mark(form.kind))
     return text
 
 
 @cache
-def _prefixes() -> list[tuple[str, str, str, str | None]]:
-    """Return kind, prefix, and rest of each token with a prefix, and the entry of `_ENDS` in the prefix."""
+def _prefixed() -> list[tuple[Form, str | None]]:
+    """Return the form of each token with a prefix, and the entry of `_ENDS` in the prefix."""
     tokens = [(kind, prefix, rest) for kind, prefixes, rest in _PREFIXED for prefix in prefixes]
     tokens += [("token", prefix, rest) for prefix, rest in _OTHERS]
     found = []
     for kind, prefix, rest in tokens:
         end = None if prefix.endswith(":") else re.search("..[_.~-]", prefix)
-        found.append((kind, prefix, rest, end and end.group().lower()))
+        start = re.escape(prefix)
+        pattern = start + _AT_START.replace("{0}", start) + rest
+        found.append((Form(kind, (prefix,), pattern, (0,)), end and end.group().lower()))
     return found
 
 
-def _hide_form(text: str, form: Form, mark: str) -> str:
-    pattern, hide = _compiled(form.pattern), form.hide
-    if not form.anchors:
-        return pattern.sub(lambda match: hide(match, mark), text)
-    kept = []
+def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the secrets of a form."""
+    pattern = _compiled(form.pattern)
+    for match in _matches_near(text, pattern, form) if form.ahead else pattern.finditer(text):
+        start, end = match.end(1) if pattern.groups else match.start(), match.end()
+        if form.is_secret is None or form.is_secret(text[start:end]):
+            yield start, end
+
+
+def _matches_near(text: str, pattern: Pattern[str], form: Form) -> Iterator[Match[str]]:
+    literals = [at for literal in form.literals for at in occurrences(text, literal, 1)]
     done = 0
-    anchors = [at for anchor in form.anchors for at in occurrences(text, anchor, 1)]
-    for start in sorted(at - ahead for at in anchors for ahead in form.ahead):
+    for start in sorted(at - ahead for at in literals for ahead in form.ahead):
         match = pattern.match(text, start) if start >= done else None
         if match is not None:
-            kept += [text[done:start], hide(match, mark)]
+            yield match
             done = match.end()
-    return "".join([*kept, text[done:]]) if kept else text
 
 
 def _holds(text: str, literal: str) -> bool:
@@ -533,21 +347,14 @@ def _sign(literal: str) -> str:
     return literal.strip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")[:1]
 
 
-def _hide_mailgun(text: str, mark: str) -> str:
-    kept = []
-    done = 0
+def _mailgun_keys(text: str) -> Iterator[tuple[int, int]]:
+    start = _compiled(r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-")
     for match in _compiled(r"-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])").finditer(text):
-        start = match.start() - 32
-        if start >= done and _compiled(r"[0-9a-f]" + _ALONE + r"[0-9a-f]{31}-").match(text, start):
-            kept += [text[done:start], mark]
-            done = match.end()
-    kept.append(text[done:])
-    return "".join(kept)
+        if match.start() >= 32 and start.match(text, match.start() - 32):
+            yield match.start() - 32, match.end()
 
 
-def _hide_words(text: str, mark: str) -> str:
-    kept = []
-    done = 0
+def _word_tokens(text: str) -> Iterator[tuple[int, int]]:
     for match in _compiled(_DELIMITER).finditer(text):
         at = match.start()
         if text[max(0, at - 2) : at + 1].lower() not in _WORD_ENDS:
@@ -555,51 +362,34 @@ def _hide_words(text: str, mark: str) -> str:
         word = _compiled(_WORD).search(text, max(0, at - 12), at)
         rest = _WORDS.get(word.group().lower() + match.group()) if word else None
         found = _compiled(rest).match(text, at + 1) if rest else None
-        if word is not None and found is not None and word.start() >= done:
-            kept += [text[done : word.start()], mark]
-            done = found.end()
-    kept.append(text[done:])
-    return "".join(kept)
+        if word is not None and found is not None:
+            yield word.start(), found.end()
 
 
-def _hide_tails(text: str, mark: str) -> str:
-    kept = []
-    done = 0
+def _random_tails(text: str) -> Iterator[tuple[int, int]]:
     for match in _compiled(_TAIL).finditer(text):
         start = _start_of_token(text, match.start(1), match.group(1))
-        if start is not None and start >= done:
-            kept += [text[done:start], mark]
-            done = match.end()
-    kept.append(text[done:])
-    return "".join(kept)
+        if start is not None:
+            yield start, match.end()
 
 
 def _start_of_token(text: str, start: int, tail: str) -> int | None:
     """Return where the token with the random part `tail` begins, or None if it is no token."""
-    kinds = [sum(map(test, tail)) for test in (str.isupper, str.islower, str.isdigit)]
-    is_hex = (
-        len(tail) >= 32
-        and not kinds[0]
-        and min(kinds[1:]) > 2
-        and not tail.strip("0123456789abcdef")
+    capitals, small, digits = (
+        sum(map(test, tail)) for test in (str.isupper, str.islower, str.isdigit)
     )
-    if not is_hex and (min(kinds) < 1 or not is_random(tail)):
+    is_hex = len(tail) >= 32 and not capitals and min(small, digits) > 2 and not tail.strip(HEX)
+    if not is_hex and (min(capitals, small, digits) < 1 or not is_random(tail)):
         return None
     before = _compiled(_BEFORE_TAIL).search(text, max(0, start - 60), start)
-    if (
-        before is None
-        and len(tail) >= 20
-        and _compiled(r"2" + _ALONE + r"[A-Za-z0-9]{26}_").match(text, max(0, start - 28))
-    ):
-        return start - 28
-    if before is None or _compiled(_IS_PUBLIC).search(before.group()):
+    if before is None:
+        with_2 = _compiled(r"2" + _ALONE + r"[A-Za-z0-9]{26}_").match(text, max(0, start - 28))
+        return start - 28 if with_2 else None
+    if _compiled(_IS_PUBLIC).search(before.group()):
         return None
     tells = _compiled(_TELLS).search(before.group()) is not None
-    return (
-        before.start()
-        if (tells and len(tail) >= 24) or (not is_hex and len(tail) >= MIN_UNTOLD)
-        else None
-    )
+    is_token = (tells and len(tail) >= 24) or (not is_hex and len(tail) >= MIN_UNTOLD)
+    return before.start() if is_token else None
 
 
 @cache
@@ -607,17 +397,12 @@ def _compiled(pattern: str) -> Pattern[str]:
     return re.compile(pattern, re.ASCII | re.MULTILINE)
 
 
-def _hide_key_blocks(text: str, mark: str) -> str:
-    text = _compiled(_KEY_BLOCK).sub(mark, text)
-    kept = []
+def _cut_key_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the key lines before the end of each block whose beginning was cut off."""
     position = 0
-    # The end of a block whose beginning was cut off: hide the lines of a key before it.
     for match in _compiled(_END + _LABEL).finditer(text):
-        start = _start_of_key(text, position, match.start())
-        kept += [text[position:start], mark]
+        yield _start_of_key(text, position, match.start()), match.end()
         position = match.end()
-    kept.append(text[position:])
-    return "".join(kept)
 
 
 def _start_of_key(text: str, lowest: int, end: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from re import Match, Pattern
 
@@ -32,7 +32,9 @@ Random hexadecimal has 0.47, base64 0.6. Camel case has 0.15, not counting a wor
 JUDGED_CHARACTERS = 128
 """Characters of a value that are judged. A secret goes as a whole."""
 
-# Every secret has one of these words in its name. Searching for words is much faster than a regular expression.
+HEX = "0123456789abcdef"
+
+# Every name of a secret contains one of these words. A search for words is much faster than a regular expression.
 _STEMS = (
     "secret token pass pwd pw psk psw kata_sandi credential authorization authtok masterauth dockerconfigjson key auth sid session csrf xsrf otp mfa mdp "
     "kennwort senha contrasen clave wachtwoord parola heslo haslo lozinka salasana adgangskode geheimnis zugangsdaten jeton chave chiave "
@@ -211,20 +213,30 @@ def hide_assigned(text: str, mark: str) -> str:
     lowered = _lower(text)
     shown = text
     if " " in text or ":" in text:
-        shown = _hide_cookies(_hide_options(text, lowered, mark), mark)
+        shown = _hide_options(text, lowered, mark)
+        shown = hide_spans(shown, _cookie_values(shown), mark)
         if "insert" in lowered:
-            shown = _hide_inserted(shown, mark)
+            shown = hide_spans(shown, _inserted_values(shown), mark)
         if "<th" in lowered:
-            shown = _hide_html(shown, mark)
+            shown = hide_spans(shown, _html_cells(shown), mark)
     if shown is not text:
         lowered = _lower(shown)
-    text, positions = _hide_named(shown, lowered, _positions(lowered), mark)
-    lines = _lines(text, positions)
-    rows = _hidden_rows(text, lines, mark)
-    if rows:
-        text, positions = _replaced(text, positions, rows)
-        lines = _lines(text, positions)
-    return _hide_said(text, positions, lines, mark)
+    positions = _positions(lowered)
+    text, positions = _replaced(shown, positions, _named_values(shown, lowered, positions), mark)
+    cells = _table_cells(text, _lines(text, positions))
+    text, positions = _replaced(text, positions, cells, mark)
+    return hide_spans(text, _spoken_values(text, positions, _lines(text, positions)), mark)
+
+
+def hide_spans(text: str, spans: Iterable[tuple[int, int]], mark: str) -> str:
+    """Return `text` with `mark` in place of each span. Leave out a span that begins in the previous one."""
+    kept = []
+    done = 0
+    for start, end in spans:
+        if start >= done:
+            kept += [text[done:start], mark]
+            done = end
+    return "".join([*kept, text[done:]]) if kept else text
 
 
 def occurrences(text: str, word: str, step: int = 0) -> Iterator[int]:
@@ -277,16 +289,15 @@ def _lines(text: str, positions: list[int]) -> list[tuple[int, int]]:
 def _hide_options(text: str, lowered: str, mark: str) -> str:
     for literal, pattern in _OPTIONS:
         found = text if literal.isupper() else lowered
-        shown = _hide_near(text, found, literal, pattern, mark)
+        shown = hide_spans(text, _option_values(text, found, literal, pattern), mark)
         if shown is not text:
             text, lowered = shown, _lower(shown)
     return text
 
 
-def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> str:
-    """Apply `pattern` to the lines of `text` with one of the positions `found` of `literal`."""
-    kept = []
-    done = stop = 0
+def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterator[tuple[int, int]]:
+    """Yield what `pattern` finds in the lines of `text` where `found` has `literal`."""
+    stop = 0
     for at in occurrences(found, literal):
         if at < stop:
             continue
@@ -294,17 +305,13 @@ def _hide_near(text: str, found: str, literal: str, pattern: str, mark: str) -> 
         end = at + 600 if pattern is _PAIR else text.find("\n", at, at + MAX_LINE)
         stop = min(len(text), end if end >= 0 else at + MAX_LINE)
         for match in _compiled(pattern).finditer(text, start, min(len(text), stop + 1)):
-            shown = _hide_option(match, mark)
-            if shown != match.group():
-                kept += [text[done : match.start()], shown]
-                done = match.end()
-        stop = max(stop, done)
-    return _joined(kept, text, done)
+            if _is_option_secret(match.group(2)):
+                yield match.end(1), match.end()
+                stop = max(stop, match.end())
 
 
-def _hide_named(text: str, lowered: str, positions: list[int], mark: str) -> tuple[str, list[int]]:
-    """Hide the values of the names at `positions`. Also return the positions in the new text."""
-    hidden: list[tuple[int, int, str]] = []
+def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the values of the names at `positions`."""
     done = 0
     for position in positions:
         if position < done:
@@ -317,37 +324,32 @@ def _hide_named(text: str, lowered: str, positions: list[int], mark: str) -> tup
             is_weak = _compiled(_OPENS).search(lowered, max(0, position - 16), position) is None
         value = _value(text, name, is_weak)
         if value is not None:
-            hidden.append((*value, mark))
+            yield value
             done = value[1]
-    return _replaced(text, positions, hidden)
 
 
 def _replaced(
-    text: str, positions: list[int], parts: list[tuple[int, int, str]]
+    text: str, positions: list[int], spans: Iterable[tuple[int, int]], mark: str
 ) -> tuple[str, list[int]]:
-    """Return `text` with its parts replaced, and its `positions` after that."""
-    if not parts:
+    """Return `text` with `mark` in place of each span, and its `positions` after that."""
+    spans = list(spans)
+    if not spans:
         return text, positions
-    kept = []
+    in_mark = _positions(_lower(mark))
     moved: list[int] = []
     done = at = length = 0
-    for start, end, instead in [*parts, (len(text), len(text), "")]:
+    for start, end in spans:
         while at < len(positions) and positions[at] < start:
             moved.append(positions[at] - done + length)
             at += 1
         while at < len(positions) and positions[at] < end:
             at += 1
         length += start - done
-        moved += [one + length for one in _positions(_lower(instead))]
-        length += len(instead)
-        kept += [text[done:start], instead]
+        moved += [one + length for one in in_mark]
+        length += len(mark)
         done = end
-    return "".join(kept), moved
-
-
-def _joined(kept: list[str], text: str, done: int) -> str:
-    """Return `kept` and the rest of `text`, or `text` itself if nothing was replaced."""
-    return "".join([*kept, text[done:]]) if kept else text
+    moved += [one - done + length for one in positions[at:]]
+    return hide_spans(text, spans, mark), moved
 
 
 def _lower(text: str) -> str:
@@ -355,14 +357,11 @@ def _lower(text: str) -> str:
     return text.replace("\u0130", "I").lower()
 
 
-def _hide_option(match: Match[str], mark: str) -> str:
-    value = match.group(2)
-    plain = value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY
-    if plain or value.startswith(
-        ("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
-    ):
-        return match.group(0)
-    return match.group(1) + mark
+def _is_option_secret(value: str) -> bool:
+    if value.isdigit() or _compiled(_MARK).search(value) or entropy(value) < MIN_ENTROPY:
+        return False
+    references = ("${", "$(", "{{", "<", "%(", "your", "YOUR", "env:", "file:", "@/")
+    return not value.startswith(references)
 
 
 def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None:
@@ -381,9 +380,7 @@ def _value(text: str, name: Match[str], is_weak: bool) -> tuple[int, int] | None
         inside = "line"
     else:
         inside = quote
-    found = _compiled(_INSIDE[inside] + f"{{{MIN_LENGTH},{JUDGED_CHARACTERS}}}").match(
-        text, start
-    )
+    found = _compiled(_INSIDE[inside] + f"{{{MIN_LENGTH},{JUDGED_CHARACTERS}}}").match(text, start)
     if found is None:
         words = None if is_weak else _compiled(_APP_PASSWORD).match(text, start)
         return words.span() if words and behind.group("given") else None
@@ -452,32 +449,28 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 def _is_said(value: str) -> bool:
     """Return whether a value in a sentence, where any word may follow, is a secret by itself."""
-    kinds = sum(
-        map(bool, (re.search("[a-z]", value), re.search("[A-Z]", value), re.search("[0-9]", value)))
-    )
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64})", value):
         return False
+    kinds = _kinds(value)
     if kinds == 3 and (re.search(r"[!#%&^*+?~]", value.rstrip("!?*")) or is_random(value)):
         return True
     return len(value) >= 12 and kinds >= 2 and is_random(value)
 
 
+def _kinds(value: str) -> int:
+    """Return how many of small letters, capitals, and digits `value` has."""
+    return sum(re.search(kind, value) is not None for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+
+
 def _is_hex_key(value: str) -> bool:
-    return len(value) >= 32 and len(value) not in (40, 64) and not value.strip("0123456789abcdef")
+    return len(value) >= 32 and len(value) not in (40, 64) and not value.strip(HEX)
 
 
 def _is_key(value: str) -> bool:
     """Return whether a value is as random as a key."""
     if _compiled(_UUID).fullmatch(value) or len(value) < 16 or not is_random(value):
         return False
-    if value.strip("0123456789abcdef") == "":
-        return len(value) >= 32 and len(value) not in (40, 64)
-    return (
-        bool(re.search("[a-z]", value))
-        + bool(re.search("[A-Z]", value))
-        + bool(re.search("[0-9]", value))
-        == 3
-    )
+    return _kinds(value) == 3 if value.strip(HEX) else _is_hex_key(value)
 
 
 def _is_code(value: str, following: str, sign: str) -> bool:
@@ -497,12 +490,10 @@ def _is_code(value: str, following: str, sign: str) -> bool:
     )
 
 
-def _hide_cookies(text: str, mark: str) -> str:
+def _cookie_values(text: str) -> Iterator[tuple[int, int]]:
     lowered = _lower(text)
-    heads = [at for word in ("cookie", " -b") for at in occurrences(lowered, word)]
-    kept = []
-    done = stop = 0
-    for at in sorted(heads):
+    stop = 0
+    for at in sorted(at for word in ("cookie", " -b") for at in occurrences(lowered, word)):
         if at < stop:  # already searched with the previous one
             continue
         head = _compiled(_COOKIE).match(text, at)
@@ -513,9 +504,7 @@ def _hide_cookies(text: str, mark: str) -> str:
         for pair in _compiled(_COOKIE_VALUE).finditer(text, head.end(), stop):
             value = pair.group(2)
             if is_random(value[:JUDGED_CHARACTERS]) and not _compiled(_MARK).search(value):
-                kept += [text[done : pair.start(2)], mark]
-                done = pair.end()
-    return _joined(kept, text, done)
+                yield pair.span(2)
 
 
 MAX_LINE = 2000
@@ -526,14 +515,13 @@ MAX_ROWS = 1000
 
 _INSERT = r"(?i)insert\b(?<!\winsert)\s{1,10}into\s{1,10}[\w.\"`\[\]]{1,100}\s{0,10}\(([^()]{1,1000})\)\s{0,10}values\s{0,10}"
 _ROW = r"\(((?:[^()'\"]|'[^']{0,1000}'|\"[^\"]{0,1000}\"){1,4000})\)\s{0,10}(?:,\s{0,10})?"
+_SQL_VALUE = r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)"
+_HTML_CELL = r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})"
 _HEADING = r"(?i)[ \t*`\"']{0,30}(?:[\w-]{1,20}[ _-]){0,3}(?:passwords?|passwd|passphrase|pass|pwd|pw|secret|token|api[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|access[ _-]?token|credentials?|passwort|kennwort|contraseña|mot de passe|senha|пароль|密码|パスワード)[ \t*`\"']{0,30}"
 
 
-def _hidden_rows(
-    text: str, headings: list[tuple[int, int]], mark: str
-) -> list[tuple[int, int, str]]:
-    """Return each row of a table or CSV text with its secret columns hidden, and its position."""
-    rows = []
+def _table_cells(text: str, headings: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the values in the secret columns of each table or CSV text."""
     done = 0
     for start, end in headings:
         if start < done or text[end : end + 1] != "\n":
@@ -548,16 +536,14 @@ def _hidden_rows(
             end = end if end >= 0 else min(len(text), start + MAX_LINE)
             row = text[start:end]
             if row.count(delimiter) == cells:
-                shown = _hide_cells(row, delimiter, columns, mark)
-                if shown != row:
-                    rows.append((start, end, shown))
+                for value_start, value_end in _secret_cells(row, delimiter, columns):
+                    yield start + value_start, start + value_end
                     done = end
             elif not row or row.strip("-+| \t"):
                 break
             if end >= len(text):
                 break
         done = max(done, start)
-    return rows
 
 
 def _secret_columns(line: str) -> tuple[list[int], str]:
@@ -568,27 +554,26 @@ def _secret_columns(line: str) -> tuple[list[int], str]:
         if delimiter in line:
             cells = line.split(delimiter)
             found = [at for at, cell in enumerate(cells) if _compiled(_HEADING).fullmatch(cell)]
-            if found and all(
-                len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells
-            ):
+            if all(len(cell) < 60 and "=" not in cell and "(" not in cell for cell in cells):
                 return found, delimiter
             return [], ""
     return [], ""
 
 
-def _hide_cells(line: str, delimiter: str, columns: list[int], mark: str) -> str:
-    cells = line.split(delimiter)
-    for at in columns:
-        cell = cells[at]
+def _secret_cells(row: str, delimiter: str, columns: list[int]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for column, cell in enumerate(row.split(delimiter)):
         value = cell.strip(" \t\r*`\"'")
-        if (
-            value
-            and " " not in value
-            and _looks_secret(value, True)
-            and (_is_said(value) or _is_hex_key(value))
-        ):
-            cells[at] = cell.replace(value, mark)
-    return delimiter.join(cells)
+        if column in columns and _is_cell_secret(value, _is_hex_key(value)):
+            begin = start + cell.index(value)
+            yield begin, begin + len(value)
+        start += len(cell) + len(delimiter)
+
+
+def _is_cell_secret(value: str, is_hex_key: bool = False) -> bool:
+    if not value or " " in value or not _looks_secret(value, True):
+        return False
+    return is_hex_key or _is_said(value)
 
 
 def _names_secret(text: str) -> bool:
@@ -600,8 +585,8 @@ def _names_secret(text: str) -> bool:
     return False
 
 
-def _hide_inserted(text: str, mark: str) -> str:
-    kept = []
+def _inserted_values(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the values of secret columns, or after a secret name, in SQL `INSERT` statements."""
     done = 0
     for head in _compiled(_INSERT).finditer(text):
         names = [name.strip(' \t\n"`[]') for name in head.group(1).split(",")]
@@ -613,27 +598,20 @@ def _hide_inserted(text: str, mark: str) -> str:
                 break
             position = row.end()
             is_named = False
-            for at, value in enumerate(
-                re.finditer(r"\s*(?:'([^']*)'|\"([^\"]*)\"|[^,]+)", row.group(1))
-            ):
+            for at, value in enumerate(_compiled(_SQL_VALUE).finditer(row.group(1))):
                 quoted = value.group(1) or value.group(2) or ""
                 if quoted and (at in secret or is_named) and _looks_secret(quoted, True):
                     begin = row.start(1) + value.start(1 if value.group(1) else 2)
-                    kept += [text[done:begin], mark]
                     done = begin + len(quoted)
+                    yield begin, done
                 is_named = len(quoted) < 60 and _names_secret(quoted)
-    return _joined(kept, text, done)
 
 
-def _hide_html(text: str, mark: str) -> str:
-    """Hide the cells of HTML tables below a heading that names a secret."""
-    kept = []
-    done = 0
+def _html_cells(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the cells of HTML tables below a heading that names a secret."""
     columns: list[int] = []
     at = 0
-    for cell in _compiled(
-        r"(?i)<(tr|th|td)\b[^<>]{0,100}>(?:\s{0,20}<(?:code|b|strong|span)\b[^<>]{0,60}>)?([^<>]{0,400})"
-    ).finditer(text):
+    for cell in _compiled(_HTML_CELL).finditer(text):
         kind, value = cell.group(1).lower(), cell.group(2).strip()
         if kind == "tr":
             at = 0
@@ -643,17 +621,9 @@ def _hide_html(text: str, mark: str) -> str:
                 columns = []
             if _compiled(_HEADING).fullmatch(cell.group(2)):
                 columns.append(at)
-        elif (
-            at in columns
-            and value
-            and " " not in value
-            and _looks_secret(value, True)
-            and _is_said(value)
-        ):
-            kept += [text[done : cell.start(2)], mark]
-            done = cell.end(2)
+        elif at in columns and _is_cell_secret(value):
+            yield cell.span(2)
         at += 1
-    return _joined(kept, text, done)
 
 
 # A word with a digit, as long as a password, after a space, quote, or sign.
@@ -664,9 +634,10 @@ _TALK_GAP = r"[^(){}\[\]=<>|!?\\\n]{0,70}"
 _AS = r"(?i)[\"'`]?[ ](?:as|for|is|als|comme|como|come)[ ](?:the|its|our|my|your|das|le|la|a|an)?[ ]?(?:[\w-]{1,20}[ ]){0,2}"
 
 
-def _hide_said(text: str, positions: list[int], lines: list[tuple[int, int]], mark: str) -> str:
-    """Hide what looks like a password in a sentence that mentions one."""
-    kept = []
+def _spoken_values(
+    text: str, positions: list[int], lines: list[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Yield what looks like a password in a sentence that mentions one."""
     done = last = 0
     for start, end in lines:
         for begin, candidate in _candidates(text, max(start, done), end):
@@ -678,9 +649,8 @@ def _hide_said(text: str, positions: list[int], lines: list[tuple[int, int]], ma
             if len(value) < MIN_LENGTH or not _is_spoken_of(text, near, start, begin, stop):
                 continue
             if _is_password(value) or _is_hex_key(value):
-                kept += [text[done:begin], mark]
+                yield begin, stop
                 done = stop
-    return _joined(kept, text, done)
 
 
 def _candidates(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
@@ -747,15 +717,13 @@ def is_random(value: str) -> bool:
     changes = 0
     before = ""
     for letter in value:
-        kind = (
-            "0"
-            if letter.isdigit()
-            else "a"
-            if letter.islower()
-            else "A"
-            if letter.isupper()
-            else ""
-        )
+        kind = ""
+        if letter.isdigit():
+            kind = "0"
+        elif letter.islower():
+            kind = "a"
+        elif letter.isupper():
+            kind = "A"
         # The first small letter of a capitalized word does not count as a change.
         changes += bool(before and kind and kind != before and (before, kind) != ("A", "a"))
         before = kind

@@ -23,7 +23,7 @@ from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.index.erasure import keep_small
 from memkit.ipc import spool
-from memkit.maintenance.retention import remove_old_days, remove_old_replaced
+from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.state import FIELD, read_state_or_none, write_state

@@ -16,7 +16,6 @@ from msgspec.structs import force_setattr
 
 from memkit.errors import SettingError
 from memkit.paths import MEMORY_DIRECTORY
-from memkit.privacy.financial import FINANCIAL
 
 CLOUD = "cloud"
 """The value of `index.uri` for Chroma Cloud."""
@@ -76,6 +75,8 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def compiled_patterns(self) -> list[re.Pattern[str]]:
         """Return the user's patterns, and the one for financial numbers if it is on, compiled."""
+        from memkit.privacy.redact import FINANCIAL  # not all who read settings redact
+
         financial = [FINANCIAL] if self.redact_financial else []
         return [re.compile(pattern) for pattern in [*self.redact, *financial]]
 

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.capture.stage import Stage
-from tests.forget.remembered import Remembered
+from tests.forget.remembered import Prepared, Remembered
 from tests.memory import FakeEmbedder
 
 
+def set_up(patch: pytest.MonkeyPatch) -> None:
+    """Use UTC, embed chunks at no cost, and wait for no disk: durability has tests of its own."""
+    find = lambda *_: (FakeEmbedder(), "")  # noqa: E731
+    patch.delenv("MEMKIT_HOME", raising=False)
+    patch.setenv("TZ", "UTC")
+    time.tzset()
+    patch.setattr("memkit.embedding.find_embedder", find)
+    patch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture(scope="session")
+def prepare(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a function that builds something on a stage once, and makes a fresh copy of it for each test."""
+    known: dict[str, Prepared[Any]] = {}
+
+    def copy(name: str, build: Any) -> Any:
+        if name not in known:
+            known[name] = Prepared(tmp_path_factory.mktemp(name).resolve(), build)
+        return known[name].copy()
+
+    return copy
+
+
 @pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("MEMKIT_HOME", raising=False)
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "UTC")
-        time.tzset()
+def utc() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        set_up(patch)
         yield
     time.tzset()
 
 
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks are embedded at no cost."""
-    find = lambda *_: (FakeEmbedder(), "")  # noqa: E731
-    monkeypatch.setattr("memkit.embedding.find_embedder", find)
-
-
 @pytest.fixture
-def remembered(tmp_path: Path) -> Remembered:
-    return Remembered(Stage(tmp_path.resolve()))
+def remembered(prepare: Any) -> Remembered:
+    found: Remembered = prepare("remembered", lambda root: Remembered(Stage(root)))
+    return found

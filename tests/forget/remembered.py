@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from memkit.capture.capture import Capture, CaptureOutcome
-from memkit.forget.erasing import forget
+from memkit.forget import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.index import index_lock, sync_project
@@ -16,6 +20,23 @@ from tests.capture.stage import Stage, prompt_id
 from tests.raw_bytes import files_holding
 
 WORD = "zqhorseradishzq"
+
+T = TypeVar("T")
+
+
+class Prepared(Generic[T]):
+    """Something built once with its files, which each test gets as it was, at the same path."""
+
+    def __init__(self, base: Path, build: Callable[[Path], T]) -> None:
+        self._work, self._saved = base / "work", base / "saved"
+        self._work.mkdir()
+        self._built = build(self._work)
+        shutil.copytree(self._work, self._saved, symlinks=True)
+
+    def copy(self) -> T:
+        shutil.rmtree(self._work)
+        shutil.copytree(self._saved, self._work, symlinks=True)
+        return copy.deepcopy(self._built)
 
 
 def ask(lines: Lines, number: int, word: str) -> Lines:

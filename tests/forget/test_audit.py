@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +23,13 @@ from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED
 from tests.capture.stage import Stage, prompt_id
-from tests.memory import FakeEmbedder
+from tests.ci import every
 from tests.raw_bytes import files_holding
 
 WORD = "zqhorseradishzq"
 """No rule knows it: a secret that the user's own pattern makes one."""
 
 PATTERN: dict[str, Any] = {"capture": {"redact": ["(?i)zqhorseradishzq"]}}
-
-
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks are embedded at no cost."""
-    find = lambda *_: (FakeEmbedder(), "")  # noqa: E731
-    monkeypatch.setattr("memkit.embedding.find_embedder", find)
-
-
-@pytest.fixture(autouse=True)
-def own_project_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("MEMKIT_HOME", raising=False)
-    yield
 
 
 class Audited:
@@ -84,6 +70,19 @@ def audited(stage: Stage) -> Audited:
     return Audited(stage)
 
 
+@pytest.fixture
+def heard(prepare: Any) -> Audited:
+    """A turn that says `WORD` was remembered."""
+
+    def build(root: Path) -> Audited:
+        audited = Audited(Stage(root))
+        audited.remember(spoken())
+        return audited
+
+    found: Audited = prepare("heard", build)
+    return found
+
+
 def spoken(number: int = 1) -> Lines:
     lines = Lines().prompt(f"Where is the {WORD} kept?", prompt_id(number))
     lines.call("Bash", "t1", command=f"grep -r {WORD} .")
@@ -92,7 +91,7 @@ def spoken(number: int = 1) -> Lines:
 
 
 def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
-    for recorded in sorted(RECORDED.glob("*.jsonl")):
+    for recorded in every(3, sorted(RECORDED.glob("*.jsonl"))):
         audited.stage.transcript = audited.stage.root / recorded.name
         audited.stage.transcript.write_bytes(recorded.read_bytes())
         with index_lock(audited.stage.home, 5):
@@ -107,30 +106,28 @@ def test_nothing_is_found_in_what_was_just_remembered(audited: Audited) -> None:
     assert audited.stage.journal == journal
 
 
-def test_a_finding_has_place_and_kind_but_not_the_secret(audited: Audited) -> None:
-    audited.remember(spoken())
-    assert audited.search().found == []
-    audited.add_pattern()
-    before = audited.holders()
-    report = audited.search()
-    assert audited.holders() == before
+def test_a_finding_has_place_and_kind_but_not_the_secret(heard: Audited) -> None:
+    assert heard.search().found == []
+    heard.add_pattern()
+    before = heard.holders()
+    report = heard.search()
+    assert heard.holders() == before
     assert {finding.where for finding in report.found} == {"journal", "archive", "index"}
     assert {finding.kind for finding in report.found} == {"custom"}
     assert WORD not in repr(report).lower()
-    (day,) = Path(audited.stage.project.memory).glob("*.md")
+    (day,) = Path(heard.stage.project.memory).glob("*.md")
     lines = day.read_text().split("\n")
     told = [finding.line for finding in report.found if finding.where == "journal"]
     assert sorted(set(told)) == [n for n, line in enumerate(lines, 1) if WORD in line.lower()]
     assert all(finding.place == str(day) for finding in report.found if finding.where == "journal")
 
 
-def test_no_file_holds_it_after_a_fix(audited: Audited) -> None:
-    audited.remember(spoken())
-    audited.remember(Lines().prompt("What else?", prompt_id(2)).answer("Nothing of the kind. " * 20))
-    audited.remember(spoken())
-    home = audited.stage.home
+def test_no_file_holds_it_after_a_fix(heard: Audited) -> None:
+    heard.remember(Lines().prompt("What else?", prompt_id(2)).answer("Nothing of the kind. " * 20))
+    heard.remember(spoken())
+    home = heard.stage.home
     for folder in ("failed", "claimed", "new"):
-        event = {"event": "Stop", "project": audited.stage.project.root, "message": f"a {WORD}"}
+        event = {"event": "Stop", "project": heard.stage.project.root, "message": f"a {WORD}"}
         name = spool.put(home, event)
         Path(home.spool, "new", name).rename(Path(home.spool, folder, name))
     Path(home.spool, "failed", "broken.json").write_text(f'{{"prompt": "{WORD}"')
@@ -145,58 +142,55 @@ def test_no_file_holds_it_after_a_fix(audited: Audited) -> None:
     (damaged / "chroma.sqlite3").write_text(WORD)
     Path(next(Path(home.index, "snapshots").iterdir()), "left-by-a-kill").mkdir()
 
-    audited.add_pattern()
-    report = audited.fix()
+    heard.add_pattern()
+    report = heard.fix()
     assert {finding.where for finding in report.found} == {
         "journal", "archive", "index", "spool", "session", "log"
     }  # fmt: skip
     assert (report.remaining, report.problems) == ([], [])
-    assert audited.holders() == []
+    assert heard.holders() == []
     assert json.loads(Path(home.log, "hooks.log").read_text()) == {"error": "no [redacted:custom]"}
     assert Path(home.log, "memkit.log").read_text() == "Traceback\n  [redacted:custom]\nend\n"
     assert "message" not in spool.failed(home)[0].record  # the transcript has it, too
 
-    journal = audited.stage.journal
+    journal = heard.stage.journal
     assert "[redacted:custom]" in journal
-    assert audited.fix().found == []
-    assert audited.stage.journal == journal
+    assert heard.fix().found == []
+    assert heard.stage.journal == journal
 
 
-def test_text_deleted_by_hand_is_erased_from_the_index(audited: Audited) -> None:
-    audited.remember(spoken())
-    for path in Path(audited.stage.project.memory).glob("*.md"):
+def test_text_deleted_by_hand_is_erased_from_the_index(heard: Audited) -> None:
+    for path in Path(heard.stage.project.memory).glob("*.md"):
         path.write_text(re.sub(WORD, "radish", path.read_text(), flags=re.IGNORECASE))
-    with index_lock(audited.stage.home, 5):
-        sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
-    assert "home/index/chroma/chroma.sqlite3" in audited.holders()
-    audited.add_pattern()
-    audited.fix()
-    assert audited.holders() == []
+    with index_lock(heard.stage.home, 5):
+        sync.sync_project(heard.stage.project, heard.stage.home, heard.settings)
+    assert "home/index/chroma/chroma.sqlite3" in heard.holders()
+    heard.add_pattern()
+    heard.fix()
+    assert heard.holders() == []
 
 
-def test_the_index_of_another_model_is_dropped(audited: Audited) -> None:
-    audited.remember(spoken())
-    (kept,) = Path(audited.stage.home.index, "snapshots").iterdir()
+def test_the_index_of_another_model_is_dropped(heard: Audited) -> None:
+    (kept,) = Path(heard.stage.home.index, "snapshots").iterdir()
     other = kept.with_name(f"{kept.name[:-8]}01234567")
     kept.rename(other)
-    with index_lock(audited.stage.home, 5):
-        sync.sync_project(audited.stage.project, audited.stage.home, audited.settings)
-    audited.add_pattern()
-    audited.fix()
+    with index_lock(heard.stage.home, 5):
+        sync.sync_project(heard.stage.project, heard.stage.home, heard.settings)
+    heard.add_pattern()
+    heard.fix()
     assert not other.exists()
     assert kept.is_dir()
-    assert audited.holders() == []
+    assert heard.holders() == []
 
 
-def test_hand_edits_and_foreign_files_stay(audited: Audited) -> None:
-    audited.remember(spoken())
-    (day,) = Path(audited.stage.project.memory).glob("*.md")
+def test_hand_edits_and_foreign_files_stay(heard: Audited) -> None:
+    (day,) = Path(heard.stage.project.memory).glob("*.md")
     text = day.read_text().replace("Below the stairs", "In the <b>attic</b>")
     day.write_text(f"{text}\nMy own note <private>on\n\nthis</private> here, and {WORD}.\n")
-    docs = Path(audited.stage.project.memory, "notes.md")
+    docs = Path(heard.stage.project.memory, "notes.md")
     docs.write_text(f"# Notes\n\nThe {WORD}.\n")
-    audited.add_pattern()
-    report = audited.fix()
+    heard.add_pattern()
+    report = heard.fix()
     expected = re.sub(f"(?i){WORD}", "[redacted:custom]", text)
     note = "\nMy own note <private>on\n\nthis</private> here, and [redacted:custom].\n"
     assert day.read_text() == expected + note
@@ -232,14 +226,13 @@ def test_a_turn_that_a_person_edited_stays_as_it_is(audited: Audited) -> None:
 
 @pytest.mark.parametrize("step", ["journal", "archive", "index"])
 def test_the_next_fix_finishes_a_killed_one(
-    audited: Audited, step: str, monkeypatch: pytest.MonkeyPatch
+    heard: Audited, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audited.remember(spoken())
-    audited.add_pattern()
+    heard.add_pattern()
     where = {
         "journal": "memkit.journal.journal.Journal._put",
         "archive": "memkit.archive.archive.Archive.rewrite",
-        "index": "memkit.forget.erasing.erase_deleted",
+        "index": "memkit.forget.erase_deleted",
     }
 
     def killed(*arguments: object) -> None:
@@ -247,25 +240,24 @@ def test_the_next_fix_finishes_a_killed_one(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(where[step], killed)
-        audited.fix()
-    assert audited.holders() != []
-    audited.fix()
-    assert audited.holders() == []
-    audited.remember(spoken().answer("And the cellar."))
-    assert "And the cellar." in audited.stage.journal
+        heard.fix()
+    assert heard.holders() != []
+    heard.fix()
+    assert heard.holders() == []
+    heard.remember(spoken().answer("And the cellar."))
+    assert "And the cellar." in heard.stage.journal
 
 
-def test_only_the_own_project_is_changed_unless_all_are(audited: Audited) -> None:
-    audited.remember(spoken())
-    other = Project(str(audited.stage.root / "other"))
+def test_only_the_own_project_is_changed_unless_all_are(heard: Audited) -> None:
+    other = Project(str(heard.stage.root / "other"))
     Path(other.root).mkdir()
-    audited.add_pattern()
-    assert audited.fix(other).found == []
-    assert audited.holders() != []
-    with index_lock(audited.stage.home, 5):
-        everything = Audit(audited.stage.home, None, lambda _: audited.settings, logging.info)
+    heard.add_pattern()
+    assert heard.fix(other).found == []
+    assert heard.holders() != []
+    with index_lock(heard.stage.home, 5):
+        everything = Audit(heard.stage.home, None, lambda _: heard.settings, logging.info)
         assert everything.fix().remaining == []
-    assert audited.holders() == []
+    assert heard.holders() == []
 
 
 def test_unfinished_files_of_killed_writers_are_redacted(audited: Audited) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from datetime import date, datetime
@@ -22,6 +23,7 @@ from memkit.recall.transcript import find_original
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import NOW, prompt_id
+from tests.ci import every
 from tests.forget.remembered import WORD, Remembered, ask
 
 DAY = date(2026, 3, 4)
@@ -45,8 +47,11 @@ def test_a_turn_is_erased_from_every_file_and_not_imported_again(remembered: Rem
     assert remembered.holders("parsnip") != []
 
 
-@pytest.mark.parametrize("name", ["cellar/2026-03-04.md", "cellar/deep/kept.md", "the cellar.md"])
-@pytest.mark.parametrize("by", ["id", "chunk", "days", "session", "everything"])
+NAMES = ("cellar/2026-03-04.md", "cellar/deep/kept.md", "the cellar.md")
+WAYS = ("id", "chunk", "days", "session", "everything")
+
+
+@pytest.mark.parametrize(("by", "name"), every(2, list(itertools.product(WAYS, NAMES))))
 def test_a_day_that_a_person_renamed_or_moved(remembered: Remembered, name: str, by: str) -> None:
     """Also a copy: the turn stands in two files then."""
     turn = remembered.turns[1]
@@ -267,9 +272,9 @@ STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
     "journal": "memkit.journal.journal.Journal._put",
     "archive": "memkit.archive.archive.Archive.rewrite",
-    "states and events": "memkit.forget.erasing._Eraser._old_text",
-    "sync": "memkit.forget.erasing.sync_project",
-    "erase": "memkit.forget.erasing.erase_deleted",
+    "states and events": "memkit.forget._Eraser._old_text",
+    "sync": "memkit.forget.sync_project",
+    "erase": "memkit.forget.erase_deleted",
     "finish": "memkit.privacy.tombstones.Tombstones.finish",
 }
 

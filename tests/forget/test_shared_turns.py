@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.forget.erasing import forget
+from memkit.forget import forget
 from memkit.forget.locations import find_locations
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.hook.project import Project
@@ -20,7 +21,7 @@ from memkit.maintenance.merge import merge, remove_merged
 from memkit.privacy.tombstones import Tombstones
 from memkit.recall.transcript import find_original
 from tests.builders import SESSION
-from tests.capture.stage import NOW, prompt_id
+from tests.capture.stage import NOW, Stage, prompt_id
 from tests.forget.remembered import WORD, Remembered
 
 LATER = NOW + 86_400
@@ -59,9 +60,15 @@ class Shared:
 
 
 @pytest.fixture(params=["merged", "imported"])
-def shared(remembered: Remembered, request: pytest.FixtureRequest) -> Shared:
-    Journal(remembered.stage.project).add_note(make_note("The rutabaga is a note.", [], datetime.fromtimestamp(NOW).astimezone(), str))
-    return Shared(remembered, request.param)
+def shared(prepare: Any, request: pytest.FixtureRequest) -> Shared:
+    def build(root: Path) -> Shared:
+        remembered = Remembered(Stage(root))
+        note = make_note("The rutabaga is a note.", [], datetime.fromtimestamp(NOW).astimezone(), str)
+        remembered.journal.add_note(note)
+        return Shared(remembered, request.param)
+
+    found: Shared = prepare(request.param, build)
+    return found
 
 
 @pytest.mark.parametrize("whose", ["mine", "other"])

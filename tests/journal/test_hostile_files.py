@@ -22,8 +22,8 @@ from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.index import read_files
 from memkit.journal.files import MOST_TRIES
 from memkit.journal.journal import Journal
+from memkit.maintenance import remove_old_days
 from memkit.maintenance.merge import merge
-from memkit.maintenance.retention import remove_old_days
 from memkit.paths import Home
 from memkit.settings.load import Settings, load
 from tests.builders import Lines

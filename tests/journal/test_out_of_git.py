@@ -10,7 +10,7 @@ import pytest
 from memkit.doctor import open_subject
 from memkit.doctor.home import check_git
 from memkit.errors import JournalError
-from memkit.export.days import Days
+from memkit.export import Days
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.journal.facts import FactChange
@@ -18,7 +18,7 @@ from memkit.journal.journal import Journal
 from memkit.journal.note import Note
 from memkit.maintenance.merge import merge
 from memkit.projects.git import EXCLUDED, is_ignored, remote_of
-from memkit.stats.totals import gather
+from memkit.stats import gather
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 
@@ -101,7 +101,7 @@ def test_a_day_that_git_tracks_is_not_written_to(stage: Stage) -> None:
     assert [entry.day for entry in newest_entries(stage.project, days(stage.project))] == [DAY] * 3
     assert f"1 day ({DAY})" in session_facts(stage.project, 4000)
     found = Days(stage.project, DAY, DAY)
-    assert [found.day(name).date for name in found.dates] == [DAY, DAY]
+    assert [found.entries(name)[0].date for name in found.dates] == [DAY, DAY]
     assert journal.remove_older("2026-03-05") == [DAY, f"{DAY}.local"]
 
 

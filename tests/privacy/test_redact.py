@@ -9,10 +9,11 @@ import string
 import uuid
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.privacy.redact import redact, without_private
+from tests.ci import examples
 
 choice = random.Random(11)
 
@@ -100,6 +101,7 @@ def test_private_parts_are_cut_out_of_what_was_typed_alone() -> None:
     assert redact("a <private>b</private> c") == "a <private>b</private> c"
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text())
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)

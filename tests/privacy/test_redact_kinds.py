@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.privacy.redact import redact
-from tests.ci import examples
+from tests.ci import examples, first, only_in_ci
 from tests.privacy import secrets_made
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", first(1, [1, 2]))
 def test_secrets_are_found(seed: int) -> None:
     planted = secrets_made.secrets(seed, 20 * len(secrets_made.SECRETS))
     missed = Counter()
@@ -32,7 +31,7 @@ def test_secrets_are_found(seed: int) -> None:
     assert max(missed.values()) <= 4, missed  # no kind is left out
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", first(1, [1, 2]))
 def test_look_alikes_stay(seed: int) -> None:
     texts = secrets_made.look_alikes(seed, 2000)
     changed = [one.text for one in texts if redact(one.text) != one.text]
@@ -95,13 +94,8 @@ def test_once_is_enough(parts: list[str]) -> None:
     assert redact(once) == once
 
 
-# Texts made to be slow take twelve seconds together; where CI is set they are tried too.
-SLOW = pytest.mark.skipif("CI" not in os.environ, reason="takes long; runs where CI is set")
-
-
-@pytest.mark.parametrize(
-    "kind", ["text", "code", "base64", pytest.param("pathological", marks=SLOW)]
-)
+@only_in_ci
+@pytest.mark.parametrize("kind", ["text", "code", "base64", "pathological"])
 def test_a_megabyte_of_anything_ends(kind: str) -> None:
     """In a process of its own, so that a search without end fails here and does not hang the suite."""
     command = [

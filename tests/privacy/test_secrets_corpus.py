@@ -10,11 +10,11 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.exchange import redacted
 from memkit.forget.audit import SecretFinder
-from memkit.privacy.financial import FINANCIAL
-from memkit.privacy.redact import redact, visible
+from memkit.privacy.redact import FINANCIAL, redact, visible
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
+from tests.ci import IN_CI
 from tests.privacy import secrets_corpus
 from tests.privacy.secrets_made import Maker
 
@@ -41,7 +41,7 @@ def test_look_alikes_stay(groups: dict[str, list[secrets_corpus.Planted]]) -> No
 
 def test_twice_is_as_once(groups: dict[str, list[secrets_corpus.Planted]]) -> None:
     for planted in groups.values():
-        for one in planted[::3]:
+        for one in planted[:: 3 if IN_CI else 12]:
             once = redact(one.text)
             assert redact(once) == once
 

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.stats.picture import LEVELS, bounds, level, weeks
+from memkit.stats import LEVELS, bounds, level, weeks
 
 DATES = st.dates(date(2019, 12, 1), date(2021, 3, 1))
 

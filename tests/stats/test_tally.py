@@ -14,7 +14,7 @@ from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
 from memkit.journal.note import make_note
 from memkit.paths import Home
-from memkit.stats.totals import FileCount, Tally, gather
+from memkit.stats import FileCount, Tally, gather
 
 TURN = st.fixed_dictionaries(
     {

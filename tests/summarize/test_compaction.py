@@ -326,7 +326,7 @@ def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
         places = search_places(places_in_home(stage.home, roots), finder, [])
         assert len(places) == expected
     places = search_places(places_in_home(stage.home, None), finder, [])
-    places[0].fix(lambda text: text.replace("hunter-0042", "[redacted:custom]"))
+    places[0](finder, True)
     assert copy.read_text() == "Of mine: [redacted:custom]\n"
 
 
