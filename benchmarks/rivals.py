@@ -26,7 +26,7 @@ from synthetic import SyntheticMemory  # noqa: E402
 
 from memkit.index.chunker import ChunkOptions, chunk_markdown  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
-from memkit.index.lexical.tokens import Tokenizer  # noqa: E402
+from memkit.index.tokens import Tokenizer  # noqa: E402
 
 BEST = 10
 SECONDS = 20.0

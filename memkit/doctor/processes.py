@@ -14,7 +14,7 @@ import psutil
 import memkit
 from memkit import environment
 from memkit.doctor.finding import FIX, Finding, Subject, moment
-from memkit.index.lock import Holder, holder
+from memkit.index import Holder, holder
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.locks import is_locked

@@ -27,7 +27,6 @@ from memkit.errors import IndexStoreError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
-from memkit.index.purge import trim_vector_files
 from memkit.paths import Home
 from memkit.settings import CLOUD
 from memkit.text import one_line, shorten
@@ -122,6 +121,8 @@ class Store:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
         if self._marker is not None:
+            from memkit.index.purge import trim_vector_files  # which imports this module
+
             _call(trim_vector_files, path=self._marker.parent)
             self._marker.unlink(missing_ok=True)
 

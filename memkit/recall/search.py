@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.errors import EmbeddingError
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
+from memkit.index.chunk import SHOWN_ID_CHARACTERS
 from memkit.index.snapshot import Snapshot
 from memkit.recall import fusion
 from memkit.recall.corpus import Corpus

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memkit.doctor.watch_limit import check_room, describe_limit, silent_file_system
 from memkit.hook.project import Project
 from memkit.index.memory_files import memory_paths
 from memkit.index.scanner import is_hidden, is_markdown, scan
-from memkit.index.watchable import check_room, describe_limit, silent_file_system
 from memkit.paths import Home
 from memkit.settings.load import Settings
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from rank_bm25 import BM25Plus
 
-from memkit.index.lexical import LexicalIndex, ReadingOrder
-from memkit.index.lexical.bm25 import PASSAGE_REACH
-from memkit.index.lexical.tokens import Tokenizer
+from memkit.index.lexical import PASSAGE_REACH, LexicalIndex, ReadingOrder
+from memkit.index.tokens import Tokenizer
 from tests.ci import examples
 
 WORDS = ["gateway", "port", "policy", "staging", "ERR_404", "a/b.py", "東京", "the", "remember"]

@@ -10,9 +10,8 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
-from memkit.index import erasure
-from memkit.index.erasure import BOUND_FACTOR, bound, keep_small
-from memkit.index.purge import IndexUsage, usage_of
+from memkit.index import purge
+from memkit.index.purge import BOUND_FACTOR, IndexUsage, bound, keep_small, usage_of
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.ci import only_in_ci
@@ -88,7 +87,7 @@ def test_a_rewrite_that_was_killed_embeds_nothing_again(
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     before = memory.contents()
-    monkeypatch.setattr(erasure, "bound", lambda usage: 0)
+    monkeypatch.setattr(purge, "bound", lambda usage: 0)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Store, "put", interrupted)
         keep_small(memory.home, "")
@@ -111,7 +110,7 @@ def test_copies_left_by_an_older_memkit_go(home: Home) -> None:
     for suffix in ("new", "old", "damaged"):
         Path(home.index, f"chroma.{suffix}").mkdir()
     before = held(home, NAME)
-    erasure.erase_deleted(home, "")
+    purge.erase_deleted(home, "")
     assert held(home, NAME) == before
     assert [path.name for path in Path(home.index).iterdir()] == ["chroma"]
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
 from memkit.errors import IndexStoreError
-from memkit.index import lexical
-from memkit.index.lexical import LexicalIndex, StaleSnapshotError, fingerprint, tokens
-from memkit.index.lexical.tokens import Tokenizer
+from memkit.index import lexical, tokens
+from memkit.index.lexical import LexicalIndex, StaleSnapshotError, fingerprint
+from memkit.index.tokens import Tokenizer
 from tests.ci import examples
 
 DOCUMENTS = {

@@ -10,7 +10,7 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
-from memkit.index.erasure import delete_collection, erase_deleted
+from memkit.index.purge import delete_collection, erase_deleted
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.memory import make_chunk

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
 from memkit.index import open_chunks, open_snapshot
-from memkit.index.chunk_reader import open_current
+from memkit.index.chunk import open_current
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot
-from memkit.index.snapshot_writer import write_snapshot
+from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
 from tests.ci import examples

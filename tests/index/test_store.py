@@ -24,7 +24,7 @@ from memkit.index import store as store_module
 from memkit.index.catalog import collection_name
 from memkit.index.chunker import ChunkOptions, chunk_markdown
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
-from memkit.index.erasure import delete_collection
+from memkit.index.purge import delete_collection
 from memkit.index.store import ForeignRowsError, Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings.load import Settings

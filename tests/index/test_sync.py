@@ -21,7 +21,7 @@ from memkit.embedding import Embedder, sources
 from memkit.embedding.sources import SourceError
 from memkit.index import Indexer, index_lock, is_up_to_date, read_files
 from memkit.index import store as store_module
-from memkit.index import sync as sync_module
+from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
 from memkit.index.damage import in_use_marker
@@ -278,7 +278,7 @@ def rows_in_chroma(memory: Memory) -> list[str]:
 def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Additions, deletions, moves and replaced windows, cut short at each step and run again."""
     monkeypatch.setattr(store_module, "BATCH_ROWS", 5)
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     long = "# A very long heading of this section\n\nintroduction " + "of words " * 20
     long += "\n\n## Inner\n\n" + "text of several windows " * 30
     memory = make_memory(tmp_path, {**DAYS, "moved.md": LONG, "long.md": long})
@@ -305,7 +305,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    monkeypatch.setattr(sync_module, "write_snapshot", limited(sync_module.write_snapshot))
+    monkeypatch.setattr(update_module, "write_snapshot", limited(update_module.write_snapshot))
     interruptions = 0
     finished = False
     while not finished:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
-from memkit.index.lexical import tokens
-from memkit.index.lexical.tokens import ASKING_WORDS, LONGEST_TERM, STOP_WORDS, Tokenizer
+from memkit.index import tokens
+from memkit.index.tokens import ASKING_WORDS, LONGEST_TERM, STOP_WORDS, Tokenizer
 
 ENGLISH = Tokenizer()
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memkit.index.watchable import silent_file_system
+from memkit.doctor.watch_limit import silent_file_system
 
 TABLE = r"""
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.index.snapshot import DTYPE, NAMED
-from memkit.index.snapshot_writer import join_columns, make_columns
+from memkit.index.snapshot import DTYPE, NAMED, join_columns, make_columns
 from tests.memory import DAYS, make_chunk, make_memory
 
 NAMES = st.sampled_from(["", "a", "b", "ä/ö"])
