@@ -49,9 +49,7 @@ class Engine(Protocol):
 class Memkit:
     def build(self, texts: Sequence[str], directory: Path) -> None:
         documents = ((f"{number:07d}", text) for number, text in enumerate(texts))
-        built = LexicalIndex().updated(documents)
-        built.save(str(directory / "index"))
-        self._index = LexicalIndex.load(str(directory / "index"))
+        self._index = LexicalIndex().updated(documents)
 
     def search(self, question: str) -> Sequence[int]:
         return _best(self._index.query(question).scores)

@@ -131,7 +131,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-FORMAT = 6
+FORMAT = 7
 SHOWN_ID_CHARACTERS = 12
 """Characters of an id that users see. Any unique prefix is accepted, as in git."""
 

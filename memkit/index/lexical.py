@@ -1,69 +1,79 @@
-"""Lexical search: rank-bm25's BM25Plus over postings, saved as a snapshot.
-
-This is the only module that knows BM25. The index is derived from the documents. A snapshot that does
-not match raises `StaleSnapshotError`, and the caller builds a new index.
-"""
+"""Lexical search: rank-bm25's BM25Plus over postings. This is the only module that knows BM25."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import io
 import json
-import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Plus
 
-from memkit.errors import StaleSnapshotError, raise_if_exhausted
-from memkit.files import create_private, make_private_directory
 from memkit.index.tokens import Tokenizer
-from memkit.state import parse_json
-
-_FORMAT = 1
-_MANIFEST = "manifest.json"
-_IDS = "ids.json"
-_ARRAYS = ("terms", "term_offsets", "posting_offsets", "slots", "frequencies", "lengths")
-_FILES = (_IDS, *(f"{name}.npy" for name in _ARRAYS))
 
 PASSAGE_REACH = 2
 """A passage is a document with this many documents before and after it."""
 
+_EMPTY: dict[str, NDArray[Any]] = {
+    "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
+    "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
+    "posting_offsets": np.zeros(1, np.int64),
+    "slots": np.zeros(0, np.int32),
+    "frequencies": np.zeros(0, np.uint8),
+    "lengths": np.zeros(0, np.int32),  # of the documents, in terms
+}
+
+ARRAYS = tuple(_EMPTY)
+"""The names of the arrays of an index."""
+
 
 def fingerprint(ids: Iterable[str]) -> str:
     """Return the SHA-256 of the sorted `ids` in hex: equal for equal sets of documents."""
-    return hashlib.sha256(_ids_as_json(sorted(ids))).hexdigest()
+    return hashlib.sha256(json.dumps(sorted(ids)).encode()).hexdigest()
 
 
 class LexicalIndex:
     """Documents with ids, found by their terms. It never changes; `updated` returns another one.
 
-    Equal contents give bit-identical scores and snapshots, whatever updates led to them.
+    Equal contents give bit-identical `arrays` and scores, whatever updates led to them.
     """
 
     def __init__(
         self,
         language: str = "english",
-        ids: Sequence[str] = (),
-        postings: Postings | None = None,
-        lengths: NDArray[np.int32] | None = None,
+        list_ids: Callable[[], Sequence[str]] = tuple,
+        arrays: Mapping[str, NDArray[Any]] = _EMPTY,
     ) -> None:
-        """`ids` are sorted by code point, `lengths` count their terms; `language` as for `Tokenizer`."""
-        self.ids = ids
+        """`list_ids` returns the ids sorted by code point; only an update needs them.
+
+        `arrays` are those of an index with the same `signature`; `language` is as for `Tokenizer`.
+        """
+        self.arrays = arrays
+        self._list_ids = list_ids
         self._tokenizer = Tokenizer(language)
-        self._postings = Postings() if postings is None else postings
-        self._lengths = np.zeros(0, np.int32) if lengths is None else lengths
-        self._bm25 = PostingsBM25(self._postings, self._lengths)
+        self._postings = Postings(arrays)
+        self._bm25 = PostingsBM25(self._postings, arrays["lengths"])
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.arrays["lengths"])
+
+    @functools.cached_property
+    def ids(self) -> Sequence[str]:
+        """The ids of all documents, sorted by code point."""
+        return self._list_ids()
+
+    @property
+    def signature(self) -> str:
+        """Everything the arrays depend on besides the documents."""
+        bm25 = self._bm25
+        return f"{self._tokenizer.signature}, BM25Plus {bm25.k1} {bm25.b} {bm25.delta}"
 
     def updated(
         self, added: Iterable[tuple[str, str]], removed: Sequence[str] = ()
@@ -76,7 +86,7 @@ class LexicalIndex:
         slots = {name: slot for slot, name in enumerate(self.ids)}
         for name in removed:
             del slots[name]
-        lengths = array("i", self._lengths.tobytes())
+        lengths = array("i", self.arrays["lengths"].tobytes())
         pairs: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
         for name, text in added:
             if name in slots:
@@ -92,8 +102,9 @@ class LexicalIndex:
         order = np.array([slots[name] for name in ids], np.int64)
         new_slots = np.full(len(lengths), -1)
         new_slots[order] = np.arange(len(order))
-        postings = self._postings.updated(pairs, new_slots)
-        return LexicalIndex(self._tokenizer.language, ids, postings, np.array(lengths)[order])
+        arrays = self._postings.updated(pairs, new_slots)
+        arrays["lengths"] = np.array(lengths)[order]
+        return LexicalIndex(self._tokenizer.language, lambda: ids, arrays)
 
     def query(self, text: str) -> LexicalMatch:
         """Return the scores of all documents for `text`."""
@@ -112,77 +123,6 @@ class LexicalIndex:
         held = np.zeros(len(self), bool)
         held[self._postings.find(term)[0]] = True
         return held
-
-    def save(self, directory: str) -> None:
-        """Write a snapshot into `directory`, which no reader may use yet; the manifest last.
-
-        Nothing is synced to disk; the checksums reveal what a power cut damages. Raise `OSError`; then
-        the directory holds no complete snapshot.
-        """
-        make_private_directory(directory)
-        files = {_IDS: _ids_as_json(self.ids)}
-        arrays = {**self._postings.arrays, "lengths": self._lengths}
-        for name in _ARRAYS:
-            buffer = io.BytesIO()
-            np.save(buffer, arrays[name], allow_pickle=False)
-            files[f"{name}.npy"] = buffer.getvalue()
-        checksums = {name: zlib.crc32(data) for name, data in files.items()}
-        manifest = json.dumps(self._manifest(files[_IDS], checksums), indent=2)
-        for name, data in {**files, _MANIFEST: manifest.encode()}.items():
-            with create_private(str(Path(directory, name))) as file:
-                file.write(data)
-
-    @classmethod
-    def load(cls, directory: str, *, language: str = "english") -> LexicalIndex:
-        """Return the index saved in `directory`, memory-mapped.
-
-        Raise `StaleSnapshotError` unless files, version, language, and parameters match. The files must
-        not change in place while the index is in use.
-        """
-        try:
-            return cls._read(Path(directory), language)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise_if_exhausted(error)
-            raise StaleSnapshotError(
-                f"The lexical snapshot {directory} cannot be used ({error}): rebuild it."
-            ) from error
-
-    @classmethod
-    def _read(cls, directory: Path, language: str) -> LexicalIndex:
-        manifest = parse_json((directory / _MANIFEST).read_bytes())
-        checksums = {}
-        for name in _FILES:
-            checksums[name] = zlib.crc32(np.memmap(directory / name, np.uint8, mode="r").data)
-        if manifest["checksums"] != checksums:
-            raise ValueError("its files are damaged")
-        # Slicing plain arrays is several times faster than slicing `numpy.memmap`.
-        arrays = {
-            name: np.asarray(np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-            for name in _ARRAYS
-        }
-        ids = (directory / _IDS).read_bytes()
-        lengths = arrays.pop("lengths")
-        index = cls(language, parse_json(ids), Postings(arrays), lengths)
-        if manifest != index._manifest(ids, checksums):
-            raise ValueError("it was made by another version or for other settings")
-        return index
-
-    def _manifest(self, ids: bytes, checksums: Mapping[str, int]) -> dict[str, Any]:
-        bm25 = self._bm25
-        return {
-            "format": _FORMAT,
-            "tokenizer": self._tokenizer.signature,
-            "bm25": {"k1": bm25.k1, "b": bm25.b, "delta": bm25.delta},
-            "documents": len(self._lengths),
-            "terms": len(self._postings.arrays["term_offsets"]) - 1,
-            "postings": len(self._postings.arrays["slots"]),
-            "fingerprint": hashlib.sha256(ids).hexdigest(),
-            "checksums": dict(checksums),
-        }
-
-
-def _ids_as_json(ids: Sequence[str]) -> bytes:
-    return json.dumps(ids).encode()
 
 
 @dataclass(frozen=True)
@@ -213,14 +153,8 @@ class Postings:
     The arrays are ordered by term and never change, so they may be memory-mapped.
     """
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
-        self.arrays = arrays or {
-            "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
-            "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
-            "posting_offsets": np.zeros(1, np.int64),
-            "slots": np.zeros(0, np.int32),
-            "frequencies": np.zeros(0, np.uint8),
-        }
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.arrays = arrays
         # `_term` reads single elements, for which memory views are several times faster.
         self._terms = self.arrays["terms"].data
         self._term_offsets = self.arrays["term_offsets"].data
@@ -237,8 +171,8 @@ class Postings:
 
     def updated(
         self, added: Mapping[str, array[int]], new_slots: NDArray[np.int64]
-    ) -> Postings:
-        """Return these postings with those `added`, slot `i` renumbered `new_slots[i]`; -1 drops it.
+    ) -> dict[str, NDArray[Any]]:
+        """Return the arrays with the postings `added`, slot `i` renumbered `new_slots[i]`; -1 drops it.
 
         `added` maps a term to slot, frequency, slot, frequency, … Equal documents give identical bytes.
         """
@@ -257,14 +191,12 @@ class Postings:
         order = np.argsort(rows * max(1, len(new_slots)) + slots, kind="stable")
         slots, frequencies = slots[order], frequencies[order]
         per_term = np.bincount(rows, minlength=len(old_rows) + len(new_terms))
-        return Postings(
-            {
-                **self._terms_with(new_terms, old_rows, per_term > 0),
-                "posting_offsets": _offsets(per_term[per_term > 0]),
-                "slots": slots.astype(np.int32),
-                "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
-            }
-        )
+        return {
+            **self._terms_with(new_terms, old_rows, per_term > 0),
+            "posting_offsets": _offsets(per_term[per_term > 0]),
+            "slots": slots.astype(np.int32),
+            "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
+        }
 
     def _rows_of(
         self, terms: Sequence[bytes]

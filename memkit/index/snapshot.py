@@ -41,7 +41,7 @@ from memkit.index.chunk import (
     map_file,
 )
 from memkit.index.damage import remove_path
-from memkit.index.lexical import LexicalIndex, fingerprint
+from memkit.index.lexical import ARRAYS, LexicalIndex, fingerprint
 from memkit.index.store import Row
 from memkit.state import parse_json
 
@@ -67,7 +67,7 @@ Names = dict[str, list[str]]
 Columns = tuple[NDArray[Any], Names]
 """An array of `DTYPE`, and the names of its numbers."""
 
-_ARRAYS = ("columns", "vectors", "owners")
+_ARRAYS = ("columns", "vectors", "owners", *ARRAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +95,29 @@ class Snapshot(ChunkReader):
     vector per window, or none if it is not embedded.
     """
 
-    files = (
-        *ChunkReader.files, NAMES, *(f"{name}.npy" for name in _ARRAYS), "lexical/manifest.json",
-    )  # fmt: skip
+    files = (*ChunkReader.files, NAMES, *(f"{name}.npy" for name in _ARRAYS))
 
     def __init__(self, path: Path, language: str) -> None:
         """Open the snapshot at `path`. Raise `StaleSnapshotError`."""
         super().__init__(path)
         try:
+            arrays = {name: _array(self._data[f"{name}.npy"]) for name in _ARRAYS}
             self.ids = np.frombuffer(self._ids, f"S{ID_BYTES}")
-            self.columns = _array(self._data["columns.npy"])
+            self.columns = arrays["columns"]
             if self.columns.dtype != DTYPE:
                 raise ValueError("its columns are of another version")
-            self.vectors = _array(self._data["vectors.npy"])
-            self.owners = _array(self._data["owners.npy"])
-            self.lexical = LexicalIndex.load(str(path / "lexical"), language=language)
+            self.vectors = arrays["vectors"]
+            self.owners = arrays["owners"]
+            self.lexical = LexicalIndex(language, self._sorted_ids, arrays)
+            if self.manifest["lexical"] != self.lexical.signature:
+                raise ValueError("its terms are of another version or language")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise_if_exhausted(error)
             raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
+
+    def _sorted_ids(self) -> list[str]:
+        ids = np.sort(self.ids).tobytes().decode("ascii")
+        return [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)]
 
     @property
     def names(self) -> Names:
@@ -228,12 +233,13 @@ def write_snapshot(
             if not place.is_dir():
                 remove_path(place)
         make_private_directory(str(path))
-        missing = _write_files(path, list(_segments(rows, dimensions, old, kept)), dimensions)
-        lexical.save(str(path / "lexical"))
+        segments = list(_segments(rows, dimensions, old, kept))
+        missing = _write_files(path, segments, dimensions, lexical)
         manifest = {
             "format": FORMAT,
             "fields": list(CHUNK_FIELDS.values()),
             "fingerprint": known,
+            "lexical": lexical.signature,
             "missing": missing,
             "root": root,
             "sources": sources,
@@ -291,8 +297,10 @@ def _order(row: Row) -> tuple[str, int, int, str]:
     return (row.chunk.source, row.chunk.start_line, row.chunk.end_line, row.id)
 
 
-def _write_files(path: Path, segments: Sequence[ChunkSegment], dimensions: int) -> int:
-    """Write all but the BM25 index and the manifest; return the number of chunks not embedded."""
+def _write_files(
+    path: Path, segments: Sequence[ChunkSegment], dimensions: int, lexical: LexicalIndex
+) -> int:
+    """Write all files but the manifest; return the number of chunks not embedded."""
     columns, names = join_columns([segment.columns for segment in segments])
     nothing = np.zeros(0, OFFSET_TYPE)
     lengths = np.concatenate([nothing, *(segment.lengths for segment in segments)])
@@ -302,6 +310,7 @@ def _write_files(path: Path, segments: Sequence[ChunkSegment], dimensions: int) 
         "columns": columns,
         "vectors": np.concatenate([no_vector, *(s.vectors for s in segments)], dtype=np.float32),
         "owners": np.repeat(np.arange(len(windows), dtype=np.int32), windows),
+        **{name: lexical.arrays[name] for name in ARRAYS},
     }
     for name, array in arrays.items():
         with create_private(str(path / f"{name}.npy")) as file:
