@@ -284,7 +284,7 @@ def _remote_client(uri: str) -> ClientAPI:
     try:
         if uri == CLOUD:
             return chromadb.CloudClient(settings=settings)
-        httpx.get(heartbeat, timeout=ANSWER_SECONDS).raise_for_status()
+        httpx.get(heartbeat, timeout=ANSWER_SECONDS, verify=is_safe).raise_for_status()
         return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
     except Exception as error:
         raise IndexStoreError(

@@ -76,7 +76,7 @@ def index_of(documents: dict[str, str]) -> LexicalIndex:
 
 
 @pytest.mark.filterwarnings("error")
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(conversations(), QUERIES)
 def test_passage_scores_equal_rank_bm25(read: Conversations, query: str) -> None:
     index = index_of(read.documents)

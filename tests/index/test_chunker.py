@@ -252,7 +252,7 @@ def test_each_turn_is_a_chunk_of_its_own(
     assert sum(chunk.kind == "summary" for chunk in chunks) == summary
 
 
-@given(st.text(st.characters(codec="utf-8") | st.sampled_from("#-`>| \t\n\r*<!"), max_size=400), sizes)
+@given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("#-`>| \t\n\r*<!"), max_size=400), sizes)
 @settings(max_examples=examples(200), deadline=None)
 @example("#", SMALL)
 @example("\ufeff", SMALL)
@@ -262,6 +262,7 @@ def test_any_text_is_chunked(text: str, options: ChunkOptions) -> None:
 
 
 @given(st.binary(max_size=400))
+@settings(max_examples=examples(100))
 def test_any_bytes_are_decoded(data: bytes) -> None:
     text, replaced = decode(data)
     check(text, chunked(text), DEFAULT)

@@ -100,14 +100,12 @@ def test_a_full_disk_is_not_damage(tmp_path: Path, mount: Callable[[str], Path])
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
 @pytest.mark.parametrize("descriptors", [8, 12, 14, 16, 18] if IN_CI else [8, 16])
 def test_too_few_descriptors_are_not_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: int
+    large: Memory, monkeypatch: pytest.MonkeyPatch, descriptors: int
 ) -> None:
     """16: Chroma says "Error loading hnsw index", as it does of damaged files."""
     import resource
 
-    text = "\n".join(f"# Section {n}\n\n" + f"word{n} " * 16 + "\n" for n in range(1100))
-    memory = make_memory(tmp_path, {"notes.md": text})
-    memory.sync()
+    said: list[str] = []
     run = subprocess.run
 
     def limited(*arguments: Any, **options: Any) -> Any:
@@ -117,11 +115,11 @@ def test_too_few_descriptors_are_not_damage(
         return run(*arguments, **options, preexec_fn=limit)
 
     monkeypatch.setattr(damage.subprocess, "run", limited)
-    contents = read_all(chroma(memory))
+    contents = read_all(chroma(large))
     assert contents.damage == ""
     assert contents.failure or descriptors > 8  # how many are enough differs
-    assert not set_aside_if_damaged(chroma(memory), True, memory.said.append)
-    assert memory.said == []
+    assert not set_aside_if_damaged(chroma(large), True, said.append)
+    assert said == []
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,13 @@ def assert_same_arrays(index: LexicalIndex, other: LexicalIndex) -> None:
         assert (one.dtype, one.tobytes()) == (two.dtype, two.tobytes())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(CORPORA, QUERIES)
 def test_scores_equal_rank_bm25(documents: dict[str, str], query: str) -> None:
     assert_is_bm25_plus(index_of(documents), documents, query)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     CORPORA,
     st.lists(st.tuples(st.text(max_size=2), TEXTS), max_size=15),
@@ -114,7 +114,7 @@ def test_a_loaded_index_is_updated_like_any_other(
     assert_same(loaded(index), later, queries)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(CORPORA, QUERIES)
 def test_coverage_is_the_share_of_the_query(documents: dict[str, str], query: str) -> None:
     index = index_of(documents)
@@ -138,7 +138,7 @@ def test_rare_and_unknown_terms_weigh_most_in_the_coverage() -> None:
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(CORPORA, st.permutations(["gateway", "port", "policy", "staging", "retry"]))
 def test_the_order_of_the_words_makes_no_difference(
     documents: dict[str, str], words: list[str]

@@ -28,6 +28,7 @@ from memkit.index.purge import delete_collection
 from memkit.index.store import ForeignRowsError, Row, Store, owner_of
 from memkit.paths import Home
 from memkit.settings.load import Settings
+from tests.ci import first, only_in_ci
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 QUERIES = ["which port", "PolicyController", "secrets vault rotate", "nothing of the kind"]
@@ -84,6 +85,7 @@ def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
         assert_equal(list(store.rows()), rows[:1])
 
 
+@only_in_ci
 def test_a_chunk_of_more_windows_than_chroma_takes_at_once(home: Home) -> None:
     rows = rows_of("# One\n\n```\n" + "a line of code\n" * 4000 + "```\n", FakeEmbedder(window=10))
     assert max(row.windows for row in rows) > 5500
@@ -186,14 +188,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """After 1,000 rows Chroma writes the vectors to files of their own."""
-    memory = make_memory(tmp_path_factory.mktemp("large"), {"notes.md": many_sections()})
-    memory.sync()
-    return memory
-
-
 def copy_of(sound: Memory, tmp_path: Path) -> Memory:
     """The same project with a home of its own."""
     shutil.copytree(sound.home.root, tmp_path / "home")
@@ -214,7 +208,7 @@ class TestDamage:
     def test_of_the_database(self, small: Memory, tmp_path: Path, damage: str) -> None:
         self.check(small, tmp_path, damage)
 
-    @pytest.mark.parametrize("damage", ["no vectors", "vectors"])
+    @pytest.mark.parametrize("damage", first(1, ["vectors", "no vectors"]))
     def test_of_the_vectors(self, large: Memory, tmp_path: Path, damage: str) -> None:
         self.check(large, tmp_path, damage)
 
@@ -240,10 +234,6 @@ class TestDamage:
         memory.sync()
         assert memory.embedder.texts == []
         assert len(memory.said) == 1
-
-
-def many_sections() -> str:
-    return "\n".join(f"# Section {n}\n\n" + f"word{n} " * 16 + "\n" for n in range(1300))
 
 
 def do_damage(chroma: Path, damage: str) -> None:

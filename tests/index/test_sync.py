@@ -31,13 +31,19 @@ from memkit.paths import Home
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
-from tests.ci import only_in_ci
+from tests.ci import IN_CI, only_in_ci
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 QUERIES = ["which port", "PolicyController", "secrets in the vault", "nothing of the kind"]
 
 LONG = "\n\n".join(f"# Part {n}\n\n" + f"Sentence {n} about topic{n}. " * 12 for n in range(5))
+
+
+@pytest.fixture
+def embedder(request: pytest.FixtureRequest) -> FakeEmbedder | CountingEmbedder:
+    """The real model in CI; loading it takes seconds."""
+    return CountingEmbedder(request.getfixturevalue("real_embedder")) if IN_CI else FakeEmbedder(384)
 
 
 @pytest.fixture
@@ -56,9 +62,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_an_unchanged_tree_costs_nothing(
-    tmp_path: Path, real_embedder: Embedder, written: list[str]
+    tmp_path: Path, embedder: FakeEmbedder | CountingEmbedder, written: list[str]
 ) -> None:
-    embedder = CountingEmbedder(real_embedder)
     memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG}, embedder=embedder)
     first = memory.sync()
     assert first.added == first.embedded == first.chunks > 6
@@ -156,10 +161,10 @@ def test_a_new_heading_above_is_embedded_again(tmp_path: Path) -> None:
     assert memory.contents() == fresh.contents()
 
 
-def test_a_deleted_index_comes_back_equal(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = make_memory(
-        tmp_path, {**DAYS, "notes.md": LONG}, embedder=CountingEmbedder(real_embedder)
-    )
+def test_a_deleted_index_comes_back_equal(
+    tmp_path: Path, embedder: FakeEmbedder | CountingEmbedder
+) -> None:
+    memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG}, embedder=embedder)
     memory.sync()
     contents, answers = memory.contents(), memory.answers(QUERIES)
     assert all(answers)
@@ -194,7 +199,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8 if IN_CI else 3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(EDITS, min_size=1, max_size=4))
 def test_step_by_step_is_the_same_as_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[list[tuple[str, list[str] | None]]]
@@ -384,7 +389,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_and_then_with(
-    tmp_path: Path, real_embedder: Embedder, written: list[str]
+    tmp_path: Path, embedder: FakeEmbedder | CountingEmbedder, written: list[str]
 ) -> None:
     memory = make_memory(tmp_path, DAYS, embedding={"download": False})
     report = memory.sync(embedder=None)
@@ -400,10 +405,10 @@ def test_without_weights_and_then_with(
     assert written == []
     assert memory.snapshot.path == snapshot
 
-    report = memory.sync(embedder=real_embedder)
+    report = memory.sync(embedder=embedder)
     assert (report.missing, report.embedded, report.added) == (0, 6, 0)
     assert list(memory.contents()) == ids
-    fresh = make_memory(tmp_path / "fresh", embedder=CountingEmbedder(real_embedder))
+    fresh = make_memory(tmp_path / "fresh", embedder=embedder)
     fresh.project = memory.project
     fresh.sync()
     assert memory.contents() == fresh.contents()
