@@ -24,9 +24,10 @@ sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
 import resources  # noqa: E402
 from synthetic import SyntheticMemory  # noqa: E402
 
-from memkit.index.chunker import ChunkOptions, chunk_markdown  # noqa: E402
+from memkit.index.chunker import chunk_markdown  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
 from memkit.index.tokens import Tokenizer  # noqa: E402
+from memkit.settings import ChunkingSettings  # noqa: E402
 
 BEST = 10
 SECONDS = 20.0
@@ -123,7 +124,7 @@ def main() -> None:
     parser.add_argument("--memory", type=Path, required=True, help="a directory of day files")
     parser.add_argument("--days", type=int, required=True, help="how many there are")
     arguments = parser.parse_args()
-    options = ChunkOptions()
+    options = ChunkingSettings()
     texts = [
         chunk.text
         for path in sorted(arguments.memory.iterdir())

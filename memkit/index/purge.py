@@ -156,7 +156,7 @@ def _trim_segment(segment: Path) -> None:
 
 def delete_collection(home: Home, uri: str, name: str) -> None:
     """Remove a collection and its snapshots. The caller holds the index lock. Raise `IndexStoreError`."""
-    with Store.open(home, uri, name) as store:
+    with Store(home, uri, name) as store:
         store.drop(name)
     shutil.rmtree(snapshot_directory(home, name), ignore_errors=True)
 
@@ -217,9 +217,9 @@ def _rewrite(home: Home, uri: str, name: str) -> None:
 
     If this is killed, the next pass takes the vectors from the snapshot.
     """
-    with Store.open(home, uri, name) as store:
+    with Store(home, uri, name) as store:
         rows = list(store.rows())
-    with Store.open(home, uri, name, rebuild=True) as store:
+    with Store(home, uri, name, rebuild=True) as store:
         # The first vector decides on the length. A placeholder for a missing one should not.
         store.put([row for row in rows if row.vectors is not None])
         store.put([row for row in rows if row.vectors is None])

@@ -146,7 +146,7 @@ class Indexer:
         try:
             if self._store is None:
                 uri = self.settings.index.uri
-                self._store = Store.open(self.home, uri, self.name, rebuild=rebuild)
+                self._store = Store(self.home, uri, self.name, rebuild=rebuild)
             return Update(self, self._store, files, made, last, reuse).run(progress)
         except BaseException:
             self.close()

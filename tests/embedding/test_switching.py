@@ -33,7 +33,7 @@ def choose(memory: Memory, chosen: dict[str, Any]) -> str:
 
 
 def collections(memory: Memory) -> list[str]:
-    with Store.open(memory.home, "", "unrelated") as store:
+    with Store(memory.home, "", "unrelated") as store:
         found = [collection.name for collection in store._client.list_collections()]
     return sorted(name for name in found if name != "unrelated")
 
@@ -264,7 +264,7 @@ def test_vectors_survive_a_damaged_index(
     assert memory.sync(rebuild=True).embedded == 6
     assert len(memory.embedder.texts) == 6
     name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
         assert all(row.vectors is not None for row in store.rows())
 

@@ -36,7 +36,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     vectors = np.random.default_rng(7).standard_normal((CHUNKS, MANY // CHUNKS, 8))
     chunk = make_chunk("A text of many windows, each a row.")
     rows = [Row(f"{n:064x}", chunk, own.astype(np.float32)) for n, own in enumerate(vectors)]
-    with index_lock(memory.home, 5.0), Store.open(memory.home, "", "memkit-many") as store:
+    with index_lock(memory.home, 5.0), Store(memory.home, "", "memkit-many") as store:
         store.put(rows)
     return memory
 
@@ -51,7 +51,7 @@ def test_a_large_index_is_read_whole(many: Memory) -> None:
     assert (contents.damage, contents.failure) == ("", "")
     found = contents.collections["memkit-many"]
     assert (len(found.ids), found.dimensions, found.foreign) == (CHUNKS, 8, 0)
-    with index_lock(many.home, 5.0), Store.open(many.home, "", "memkit-many") as store:
+    with index_lock(many.home, 5.0), Store(many.home, "", "memkit-many") as store:
         assert len(store.tidy_ids()) == CHUNKS
         assert sum(row.windows for row in store.rows()) == MANY
 
@@ -70,7 +70,7 @@ def test_a_large_index_of_a_killed_process_is_kept(many: Memory) -> None:
 def test_many_rows_are_dropped(many: Memory, tmp_path: Path) -> None:
     shutil.copytree(many.home.root, tmp_path / "home")
     home = Home(str(tmp_path / "home"))
-    with index_lock(home, 5.0), Store.open(home, "", "memkit-many", rebuild=True) as store:
+    with index_lock(home, 5.0), Store(home, "", "memkit-many", rebuild=True) as store:
         assert store.tidy_ids() == []
 
 

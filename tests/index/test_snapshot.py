@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError, StaleSnapshotError
 from memkit.index import open_chunks, open_snapshot, tokens
 from memkit.index.chunk import open_current
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.chunker import chunk_markdown
 from memkit.index.lexical import LexicalIndex
 from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
+from memkit.settings import ChunkingSettings
 from tests.ci import examples
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -30,7 +31,7 @@ def rows_of(files: dict[str, str]) -> list[Row]:
     embedder = FakeEmbedder(window=60)
     rows = []
     for name, text in files.items():
-        for chunk in chunk_markdown(text, name, source_hash="0" * 64, options=ChunkOptions()):
+        for chunk in chunk_markdown(text, name, source_hash="0" * 64, options=ChunkingSettings()):
             rows.append(Row(chunk.id("m"), chunk, embedder.embed(embedder.windows(chunk.text))))
     return rows
 

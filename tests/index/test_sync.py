@@ -113,7 +113,7 @@ def test_a_deleted_file_is_gone(tmp_path: Path) -> None:
     sources = {row.chunk.source for row in memory.snapshot.rows()}
     assert sources == {f".memkit/memory/{name}" for name in ("2026-11-18.md", "2026-11-20.md")}
     name = collection_name(memory.project, memory.home, memory.settings.embedding.model)
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
     assert memory.search("PolicyController").results[0].lexical == 0
     shutil.rmtree(memory.project.memory)
@@ -274,7 +274,7 @@ def test_text_that_was_copied_is_not_embedded_again(tmp_path: Path) -> None:
 
 def rows_in_chroma(memory: Memory) -> list[str]:
     name = collection_name(memory.project, memory.home, memory.settings.embedding.model)
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         found: list[str] = store._collection.get(include=[])["ids"]
     return sorted(found)
 
