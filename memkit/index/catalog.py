@@ -88,10 +88,7 @@ def index_key(project: Project, home: Home, settings: Settings) -> str:
 
 
 def other_collections(project: Project, home: Home, name: str) -> list[str]:
-    """Return the project's collections except `name` that have a snapshot in this home.
-
-    Collections of another home on a shared Chroma server are not among them.
-    """
+    """Return the project's collections except `name` that have a snapshot in this home."""
     directories = _snapshots(home, f"{_prefix(project, home)}*")
     return sorted(path.name for path in directories if path.name != name)
 

@@ -1,7 +1,7 @@
 """The files that searches read: chunks, vectors, and the BM25 index, derived from Chroma.
 
 A search maps these files into memory and needs neither Chroma nor the index lock. A snapshot is written
-whole into its own directory (see `snapshot_writer`), then the file `current` names it. It carries the
+whole into its own directory, then the file `current` names it. It carries the
 hashes of the memory files, the fingerprint of its ids, and checksums of its files, so a stale or damaged
 snapshot is noticed and never used.
 """
@@ -258,7 +258,7 @@ def write_snapshot(
 
 
 def remove_others(directory: Path, name: str) -> None:
-    """Remove all snapshots of a collection except `name`, and the leftovers of killed writers."""
+    """Remove all snapshots of a collection except `name`, and what killed writers left."""
     for other in directory.iterdir():
         if other.is_dir() and other.name != name:
             shutil.rmtree(other, ignore_errors=True)
