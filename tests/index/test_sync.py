@@ -40,10 +40,15 @@ QUERIES = ["which port", "PolicyController", "secrets in the vault", "nothing of
 LONG = "\n\n".join(f"# Part {n}\n\n" + f"Sentence {n} about topic{n}. " * 12 for n in range(5))
 
 
-@pytest.fixture
-def embedder(request: pytest.FixtureRequest) -> FakeEmbedder | CountingEmbedder:
+@pytest.fixture(scope="session")
+def model(request: pytest.FixtureRequest) -> Embedder:
     """The real model in CI; loading it takes seconds."""
-    return CountingEmbedder(request.getfixturevalue("real_embedder")) if IN_CI else FakeEmbedder(384)
+    return request.getfixturevalue("real_embedder") if IN_CI else FakeEmbedder(384)
+
+
+@pytest.fixture
+def embedder(model: Embedder) -> CountingEmbedder:
+    return CountingEmbedder(model)
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_an_unchanged_tree_costs_nothing(
-    tmp_path: Path, embedder: FakeEmbedder | CountingEmbedder, written: list[str]
+    tmp_path: Path, embedder: CountingEmbedder, written: list[str]
 ) -> None:
     memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG}, embedder=embedder)
     first = memory.sync()
@@ -162,7 +167,7 @@ def test_a_new_heading_above_is_embedded_again(tmp_path: Path) -> None:
 
 
 def test_a_deleted_index_comes_back_equal(
-    tmp_path: Path, embedder: FakeEmbedder | CountingEmbedder
+    tmp_path: Path, embedder: CountingEmbedder
 ) -> None:
     memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG}, embedder=embedder)
     memory.sync()
@@ -389,7 +394,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_and_then_with(
-    tmp_path: Path, embedder: FakeEmbedder | CountingEmbedder, written: list[str]
+    tmp_path: Path, embedder: CountingEmbedder, written: list[str]
 ) -> None:
     memory = make_memory(tmp_path, DAYS, embedding={"download": False})
     report = memory.sync(embedder=None)
