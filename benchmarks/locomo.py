@@ -37,11 +37,9 @@ import msgspec  # noqa: E402
 
 from memkit.embedding import Embedder, load_embedder  # noqa: E402
 from memkit.hook.project import Project  # noqa: E402
-from memkit.index.chunk import Chunk, digest  # noqa: E402
-from memkit.index.chunk_reader import open_current  # noqa: E402
+from memkit.index.chunk import Chunk, digest, open_current  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
-from memkit.index.snapshot import Snapshot  # noqa: E402
-from memkit.index.snapshot_writer import write_snapshot  # noqa: E402
+from memkit.index.snapshot import Snapshot, write_snapshot  # noqa: E402
 from memkit.index.store import Row  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.recall import fusion  # noqa: E402

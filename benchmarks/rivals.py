@@ -24,9 +24,10 @@ sys.path[:0] = [str(REPOSITORY), str(Path(__file__).resolve().parent)]
 import resources  # noqa: E402
 from synthetic import SyntheticMemory  # noqa: E402
 
-from memkit.index.chunker import ChunkOptions, chunk_markdown  # noqa: E402
+from memkit.index.chunker import chunk_markdown  # noqa: E402
 from memkit.index.lexical import LexicalIndex  # noqa: E402
-from memkit.index.lexical.tokens import Tokenizer  # noqa: E402
+from memkit.index.tokens import Tokenizer  # noqa: E402
+from memkit.settings import ChunkingSettings  # noqa: E402
 
 BEST = 10
 SECONDS = 20.0
@@ -49,9 +50,7 @@ class Engine(Protocol):
 class Memkit:
     def build(self, texts: Sequence[str], directory: Path) -> None:
         documents = ((f"{number:07d}", text) for number, text in enumerate(texts))
-        built = LexicalIndex().updated(documents)
-        built.save(str(directory / "index"))
-        self._index = LexicalIndex.load(str(directory / "index"))
+        self._index = LexicalIndex().updated(documents)
 
     def search(self, question: str) -> Sequence[int]:
         return _best(self._index.query(question).scores)
@@ -125,7 +124,7 @@ def main() -> None:
     parser.add_argument("--memory", type=Path, required=True, help="a directory of day files")
     parser.add_argument("--days", type=int, required=True, help="how many there are")
     arguments = parser.parse_args()
-    options = ChunkOptions()
+    options = ChunkingSettings()
     texts = [
         chunk.text
         for path in sorted(arguments.memory.iterdir())

@@ -171,9 +171,10 @@ class SyntheticMemory:
 
 def write_memory(memory: SyntheticMemory, directory: Path, chunks: int) -> int:
     """Write day files into `directory` until they make at least `chunks` chunks. Return how many days."""
-    from memkit.index.chunker import ChunkOptions, chunk_markdown
+    from memkit.index.chunker import chunk_markdown
+    from memkit.settings import ChunkingSettings
 
-    options = ChunkOptions()
+    options = ChunkingSettings()
     directory.mkdir(parents=True, exist_ok=True)
     made = 0
     for days, (name, text) in enumerate(memory.days(), start=1):

@@ -14,7 +14,7 @@ import psutil
 import memkit
 from memkit import environment
 from memkit.doctor import FIX, Finding, Subject, make_finding, moment
-from memkit.index.lock import Holder, holder
+from memkit.index import Holder, holder
 from memkit.index.watchable import LIMITS, check_room, describe_limit
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request

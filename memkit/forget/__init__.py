@@ -23,9 +23,9 @@ from memkit.home_files import HOME_FILES, TEMPORARY, find_files
 from memkit.hook.project import Project
 from memkit.index import sync_project
 from memkit.index.catalog import collection_name, snapshots_of
-from memkit.index.chunk_reader import ChunkReader, open_current
-from memkit.index.erasure import delete_collection, erase_deleted
-from memkit.index.snapshot_writer import remove_others
+from memkit.index.chunk import ChunkReader, open_current
+from memkit.index.purge import delete_collection, erase_deleted
+from memkit.index.snapshot import remove_others
 from memkit.ipc import spool, unindexed
 from memkit.journal.day_edits import Removal
 from memkit.journal.journal import Journal

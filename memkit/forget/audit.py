@@ -23,7 +23,7 @@ from memkit.hook.project import Project
 from memkit.hook.session_facts import days
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
-from memkit.index.chunk_reader import ChunkReader, open_current
+from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.chunker import decode
 from memkit.ipc import spool, unindexed
 from memkit.journal.journal import Journal

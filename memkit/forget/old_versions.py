@@ -20,8 +20,7 @@ from memkit.errors import ArchiveError
 from memkit.forget.selection import Passage, read_facts
 from memkit.hook.project import Project
 from memkit.index.catalog import snapshots_of
-from memkit.index.chunk import Chunk
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader, open_current
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader, open_current
 from memkit.journal.facts import FactFile
 from memkit.journal.journal import Journal
 from memkit.journal.old_versions import original_name, replaced_files

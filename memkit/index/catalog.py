@@ -15,9 +15,7 @@ from memkit.embedding.models import space
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
-from memkit.index.chunk import digest
-from memkit.index.chunk_reader import ChunkReader, open_current, root_of
-from memkit.index.purge import COLLECTION_PREFIX
+from memkit.index.chunk import ChunkReader, digest, open_current, root_of
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of
 from memkit.projects.registry import changing
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
     from memkit.index.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
+
+COLLECTION_PREFIX = "memkit-"
+"""The prefix of memkit's collections; the user's own Chroma directory may hold others."""
 
 USER_NAME = "user memory"
 """The name of the memory in `MEMKIT_HOME/memory`."""
@@ -87,10 +88,7 @@ def index_key(project: Project, home: Home, settings: Settings) -> str:
 
 
 def other_collections(project: Project, home: Home, name: str) -> list[str]:
-    """Return the project's collections except `name` that have a snapshot in this home.
-
-    Collections of another home on a shared Chroma server are not among them.
-    """
+    """Return the project's collections except `name` that have a snapshot in this home."""
     directories = _snapshots(home, f"{_prefix(project, home)}*")
     return sorted(path.name for path in directories if path.name != name)
 

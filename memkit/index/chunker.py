@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import PurePath, PurePosixPath
 
-from memkit.errors import ConfigError
 from memkit.index.blocks import TEXT, Document, Span
 from memkit.index.chunk import Chunk, digest
 from memkit.index.memory_files import MemoryFile
 from memkit.index.sections import group_sections, is_bullet, read_sections
 from memkit.paths import MEMORY_DIRECTORY
-from memkit.settings.load import Settings
-
-__all__ = ["Chunk", "ChunkOptions", "chunk_file", "chunk_markdown", "decode"]
+from memkit.settings import ChunkingSettings, Settings
 
 _BYTE_ORDER_MARK = "\ufeff"
 _REPLACEMENT = "\ufffd"
@@ -26,38 +23,11 @@ _NEWLINE = re.compile(r"\n")
 _JOINED = "paragraph and fence"
 
 
-@dataclass(frozen=True)
-class ChunkOptions:
-    """The size of chunks.
-
-    Attributes:
-        max_characters: most characters of a chunk's content. Only uncut code may exceed it, with a
-            fragment that would otherwise be alone.
-        min_characters: text below this is a fragment and joins its neighbor.
-        overlap_lines: lines that a piece of a longer section repeats from the piece before it.
-
-    Raise `ConfigError` if `min_characters` is more than a quarter of `max_characters`: a fragment and
-    half a full chunk might not fit into one.
-    """
-
-    max_characters: int = 1500
-    min_characters: int = 100
-    overlap_lines: int = 2
-
-    def __post_init__(self) -> None:
-        if 4 * self.min_characters > self.max_characters:
-            raise ConfigError(
-                f"chunking.min_characters = {self.min_characters} is more than a quarter of"
-                f" chunking.max_characters = {self.max_characters}: lower it or raise the other"
-            )
-
-
 def chunk_file(file: MemoryFile, settings: Settings) -> tuple[list[Chunk], int]:
     """Return the chunks of a memory file, and the number of its bytes that were not UTF-8."""
     text, replaced = decode(file.data)
-    cut = settings.chunking
-    options = ChunkOptions(cut.max_characters, cut.min_characters, cut.overlap_lines)
-    return chunk_markdown(text, file.source, source_hash=file.hash, options=options), replaced
+    chunks = chunk_markdown(text, file.source, source_hash=file.hash, options=settings.chunking)
+    return chunks, replaced
 
 
 def decode(data: bytes) -> tuple[str, int]:
@@ -72,7 +42,7 @@ def decode(data: bytes) -> tuple[str, int]:
 
 
 def chunk_markdown(
-    text: str, source: str, *, source_hash: str, options: ChunkOptions
+    text: str, source: str, *, source_hash: str, options: ChunkingSettings
 ) -> list[Chunk]:
     """Return the chunks of a Markdown file, in order; together they have every line that is not blank.
 
@@ -80,11 +50,11 @@ def chunk_markdown(
     `source_hash` the SHA-256 of the file's bytes, 64 hex characters. Any text is valid.
 
     A section is a heading and the text up to the next one. A section above `max_characters` becomes
-    several chunks. One below `min_characters` is a fragment: it starts the chunk of the next section
-    inside it, joins neighboring fragments, or else ends the chunk before it. It never joins another
-    turn, session, or date. Turns and summaries are no fragments: each is found by itself. A chunk has the
-    heading, breadcrumb, and level of its full section; if it has only fragments, of the innermost section
-    around all their text.
+    several chunks; only uncut code may stay longer. A section below `min_characters` is a fragment: it
+    starts the chunk of the next section inside it, joins neighboring fragments, or else ends the chunk
+    before it. It never joins another turn, session, or date. Turns and summaries are no fragments: each is
+    found by itself. A chunk has the heading, breadcrumb, and level of its full section; if it has only
+    fragments, of the innermost section around all their text.
 
     A line above the limit becomes several chunks with the same line number. Equal pieces of it are one
     chunk with one id.
@@ -173,7 +143,7 @@ class Piece:
 class Packer:
     """Packs spans of one document into pieces of bounded size."""
 
-    def __init__(self, document: Document, options: ChunkOptions) -> None:
+    def __init__(self, document: Document, options: ChunkingSettings) -> None:
         self._document = document
         self._options = options
 

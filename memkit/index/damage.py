@@ -152,6 +152,14 @@ def damaged_copy(path: Path) -> Path:
     return path.with_name(path.name + _DAMAGED_SUFFIX)
 
 
+def remove_path(path: Path) -> None:
+    """Remove a file, a link, or a directory with its content, if there is one. Raise `OSError`."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], None]) -> bool:
     """Rename the index at `path` if it is certainly damaged; return whether it was.
 
@@ -168,10 +176,7 @@ def set_aside_if_damaged(path: Path, is_ours: bool, announce: Callable[[str], No
         )
     aside = damaged_copy(path)
     try:
-        if aside.is_dir() and not aside.is_symlink():
-            shutil.rmtree(aside)
-        else:
-            aside.unlink(missing_ok=True)
+        remove_path(aside)
         path.rename(aside)
     except OSError as error:
         raise IndexStoreError(

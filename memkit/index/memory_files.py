@@ -16,8 +16,7 @@ from pathlib import Path
 from memkit.errors import DamagedFileError, NotFoundError
 from memkit.files import RefusedFileError, make_private_directory, read_regular
 from memkit.hook.project import Project, Registry
-from memkit.index.chunk import digest
-from memkit.index.chunk_reader import ChunkReader
+from memkit.index.chunk import ChunkReader, digest
 from memkit.index.scanner import (
     SUFFIXES,
     Unreadable,

@@ -1,8 +1,9 @@
-"""Purge deleted data from the files of an embedded Chroma index, and measure them.
+"""Keep the files of an embedded Chroma index free of deleted text, and no larger than its content explains.
 
-Deleted text stays for long in the SQLite file: in the queue of vectors to write, in the words of the
-full-text table, and in free pages. The vector files also hold the memory that Chroma had allocated for
-future vectors, with whatever the process had read before (chroma-core/chroma#7688).
+Chroma reclaims nothing by itself. Deleted text stays for long in the SQLite file: in the queue of vectors
+to write, in the words of the full-text table, and in free pages. Deleted vectors stay until the collection
+is rewritten. The vector files also hold the memory that Chroma had allocated for future vectors, with
+whatever the process had read before (chroma-core/chroma#7688).
 """
 
 from __future__ import annotations
@@ -17,12 +18,26 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from memkit.index.damage import DATABASE
+from memkit.errors import IndexStoreError
+from memkit.index.catalog import COLLECTION_PREFIX, snapshot_directory
+from memkit.index.damage import DATABASE, damaged_copy, remove_path
+from memkit.index.store import Store, directory
+from memkit.paths import Home
 
 logger = logging.getLogger(__name__)
 
-COLLECTION_PREFIX = "memkit-"
-"""The prefix of memkit's collections; the user's own directory may hold others."""
+FREE_SHARE = 0.25
+"""The share of the database's pages that may be free before a vacuum."""
+
+BOUND_FACTOR = 1.5
+"""An index larger than its usual size by this factor is rewritten."""
+
+# Measured: fresh indexes of 1,500 to 5,000 rows, vectors of 8 to 1,536 numbers, and texts of 60 to 1,500
+# characters take 0.60 to 0.82 of this.
+_FIXED_BYTES = 1_000_000
+_ROW_BYTES = 3_000
+_NUMBER_BYTES = 8
+_TEXT_FACTOR = 8
 
 # Chroma reads the metadata in the queue once; only vectors are read from it again.
 _FORGET_QUEUE = """
@@ -61,56 +76,45 @@ _HEADER_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionUsage:
-    """The rows of a collection, and the length of its vectors (0: not known yet)."""
-
-    name: str
-    dimensions: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class IndexUsage:
-    """The bytes of all files of an index, the bytes of text in its rows, and the share of free pages."""
+    """The bytes of all files of an index, what its collections hold, and the share of free pages.
+
+    `numbers` counts the elements of all vectors, `text_bytes` the text of all rows.
+    """
 
     bytes: int
+    names: tuple[str, ...]
+    rows: int
+    numbers: int
     text_bytes: int
     free_share: float
-    collections: tuple[CollectionUsage, ...]
 
-    @property
-    def rows(self) -> int:
-        """The rows of all collections."""
-        return sum(one.rows for one in self.collections)
+
+def bound(usage: IndexUsage) -> int:
+    """Return the size in bytes above which an index with this content is rewritten."""
+    usual = _ROW_BYTES * usage.rows + _NUMBER_BYTES * usage.numbers + _TEXT_FACTOR * usage.text_bytes
+    return int(BOUND_FACTOR * (_FIXED_BYTES + usual))
 
 
 def usage_of(path: Path) -> IndexUsage | None:
-    """Measure the index in the directory `path`; None if there is none. Raise `OSError`, `sqlite3.Error`."""
-    if not (path / DATABASE).is_file():
-        return None
-    with contextlib.closing(_connect(path, "ro")) as connection:
-        collections = connection.execute(_COLLECTIONS).fetchall()
-        (text,) = connection.execute(_TEXT_BYTES).fetchone()
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    found = tuple(CollectionUsage(*one) for one in collections)
-    return IndexUsage(size, text, free / max(1, pages), found)
-
-
-def purge_deleted_rows(path: Path) -> None:
-    """Remove all deleted text from the files in the directory `path`, which no process has open.
-
-    It rewrites the SQLite file. Raise `OSError`, `sqlite3.Error`.
-    """
-    if not (path / DATABASE).is_file():
-        return
-    with contextlib.closing(_connect(path, "rw")) as connection:
-        with connection:
-            for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
-                connection.execute(statement)
-        connection.execute("VACUUM")
-    trim_vector_files(path)
+    """Measure the index in the directory `path`; None if there is none. Raise `IndexStoreError`."""
+    try:
+        if not (path / DATABASE).is_file():
+            return None
+        with contextlib.closing(_connect(path, "ro")) as connection:
+            collections = connection.execute(_COLLECTIONS).fetchall()
+            (text,) = connection.execute(_TEXT_BYTES).fetchone()
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    except (OSError, sqlite3.Error) as error:
+        raise IndexStoreError(
+            f"the index {path} cannot be measured ({error}); run `memkit doctor`"
+        ) from error
+    names = tuple(name for name, _, _ in collections)
+    rows = sum(count for _, _, count in collections)
+    numbers = sum(dimensions * count for _, dimensions, count in collections)
+    return IndexUsage(size, names, rows, numbers, text, free / max(1, pages))
 
 
 def trim_vector_files(path: Path) -> None:
@@ -124,27 +128,98 @@ def trim_vector_files(path: Path) -> None:
         prefix = COLLECTION_PREFIX
         own = connection.execute(_OWN_SEGMENTS, (len(prefix), prefix)).fetchall()
         known = {segment for (segment,) in connection.execute("SELECT id FROM segments")}
-    for directory in path.iterdir():
-        if _SEGMENT.fullmatch(directory.name) and directory.name not in known:
-            shutil.rmtree(directory)
-    for (segment,) in own:
-        _trim_segment(path / segment)
+    for segment in path.iterdir():
+        if _SEGMENT.fullmatch(segment.name) and segment.name not in known:
+            shutil.rmtree(segment)
+    for (name,) in own:
+        _trim_segment(path / name)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{(path / DATABASE).absolute().as_uri()}?mode={mode}", uri=True)
 
 
-def _trim_segment(directory: Path) -> None:
+def _trim_segment(segment: Path) -> None:
     try:
-        data = (directory / "header.bin").read_bytes()[: _HEADER.size]
+        data = (segment / "header.bin").read_bytes()[: _HEADER.size]
     except FileNotFoundError:  # it has no vectors yet
         return
     version, _, _, count, size = _HEADER.unpack(data) if len(data) == _HEADER.size else (0,) * 5
     if version != _HEADER_VERSION:
-        logger.warning("%s has another version and stays as it is", directory / "header.bin")
+        logger.warning("%s has another version and stays as it is", segment / "header.bin")
         return
     # Chroma stores lengths only of vectors that it scales. With the inner product it does not.
     for name, used in (("data_level0.bin", count * size), ("length.bin", 0)):
-        if (directory / name).stat().st_size > used:
-            os.truncate(directory / name, used)
+        if (segment / name).stat().st_size > used:
+            os.truncate(segment / name, used)
+
+
+def delete_collection(home: Home, uri: str, name: str) -> None:
+    """Remove a collection and its snapshots. The caller holds the index lock. Raise `IndexStoreError`."""
+    with Store(home, uri, name) as store:
+        store.drop(name)
+    shutil.rmtree(snapshot_directory(home, name), ignore_errors=True)
+
+
+def erase_deleted(home: Home, uri: str) -> bool:
+    """Remove deleted text from all of Chroma's files; return False if they are on a server.
+
+    `uri` is the setting `index.uri`. The caller holds the index lock and has no `Store` open. A killed
+    call can be repeated. Raise `IndexStoreError`.
+    """
+    path = directory(home, uri)
+    if path is None:
+        return False
+    try:
+        remove_path(damaged_copy(path))
+        for suffix in ("new", "old"):  # memkit 0.1.0 left them when it was killed during a rewrite
+            remove_path(path.with_name(f"{path.name}.{suffix}"))
+        if (path / DATABASE).is_file():
+            with contextlib.closing(_connect(path, "rw")) as connection:
+                with connection:
+                    for statement in (_FORGET_QUEUE, _FORGET_COLLECTIONS, _FORGET_WORDS):
+                        connection.execute(statement)
+                connection.execute("VACUUM")
+        trim_vector_files(path)
+    except (OSError, sqlite3.Error) as error:
+        raise IndexStoreError(
+            f"deleted text is not erased from the index {path} ({error}); remove that directory and run "
+            "`memkit index`"
+        ) from error
+    return True
+
+
+def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
+    """Shrink the index at `uri` (the setting) to what its content explains; return the bytes freed.
+
+    `erase` removes deleted text from its files in any case. The caller holds the index lock and has no
+    `Store` open. A killed call can be repeated. Raise `IndexStoreError`.
+    """
+    path = directory(home, uri)
+    before = None if path is None else usage_of(path)
+    if path is None or before is None:
+        return 0
+    after = before
+    if erase or before.free_share > FREE_SHARE or before.bytes > bound(before):
+        erase_deleted(home, uri)
+        after = usage_of(path) or after
+    # The vectors of foreign collections stay, and with them the size may.
+    if after.bytes > bound(after) and all(name.startswith(COLLECTION_PREFIX) for name in after.names):
+        for name in after.names:
+            _rewrite(home, uri, name)
+        erase_deleted(home, uri)
+        after = usage_of(path) or after
+    return max(0, before.bytes - after.bytes)
+
+
+def _rewrite(home: Home, uri: str, name: str) -> None:
+    """Write a collection again without deleted vectors, embedding nothing.
+
+    If this is killed, the next pass takes the vectors from the snapshot.
+    """
+    with Store(home, uri, name) as store:
+        rows = list(store.rows())
+    with Store(home, uri, name, rebuild=True) as store:
+        # The first vector decides on the length. A placeholder for a missing one should not.
+        store.put([row for row in rows if row.vectors is not None])
+        store.put([row for row in rows if row.vectors is None])

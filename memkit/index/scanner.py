@@ -208,16 +208,14 @@ def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntr
         if not is_gone(error):
             _note(path, source, error, unreadable)
         return []
-    return [entry for entry in entries if _is_utf8(entry)]
-
-
-def _is_utf8(entry: os.DirEntry[str]) -> bool:
-    try:
-        entry.name.encode("utf-8")
-    except UnicodeEncodeError:
-        logger.warning("cannot index %r: its name is not UTF-8", entry.path)
-        return False
-    return True
+    named = []
+    for entry in entries:
+        try:
+            entry.name.encode("utf-8")
+            named.append(entry)
+        except UnicodeEncodeError:
+            logger.warning("cannot index %r: its name is not UTF-8", entry.path)
+    return named
 
 
 def _files(candidates: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, SourceFile]]:

@@ -27,7 +27,6 @@ from memkit.errors import IndexStoreError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
-from memkit.index.purge import trim_vector_files
 from memkit.paths import Home
 from memkit.settings import CLOUD
 from memkit.text import one_line, shorten
@@ -81,33 +80,20 @@ class Store:
     `IndexStoreError`.
     """
 
-    def __init__(
-        self, client: ClientAPI, collection: Collection, marker: Path | None, owner: str = ""
-    ) -> None:
-        """`marker` is the in-use marker of an embedded index, see `damage`.
-
-        `owner` is the id of the memory home on a server, "" for an embedded store.
-        """
-        self._client = client
-        self._collection = collection
-        self._marker = marker
-        self._owner = owner
-        self._prefix = f"{owner}:" if owner else ""
-
-    @classmethod
-    def open(cls, home: Home, uri: str, name: str, *, rebuild: bool = False) -> Store:
+    def __init__(self, home: Home, uri: str, name: str, *, rebuild: bool = False) -> None:
         """Open or create the collection `name`; `rebuild` empties it first.
 
         `uri` is empty for the directory under the memory home, or another path, or the
         `http(s)://host:port` of a Chroma server, or `cloud`.
         """
-        path = directory(home, uri)
-        marker = None if path is None else in_use_marker(path)
-        owner = owner_of(home) if path is None else ""
+        self._path = path = directory(home, uri)
+        self._owner = owner_of(home) if path is None else ""
+        self._prefix = f"{self._owner}:" if self._owner else ""
         try:
-            client = _embedded_client(path) if path is not None else _remote_client(uri)
-            collection = _call(_collection, client=client, name=name, owner=owner, rebuild=rebuild)
-            return cls(client, collection, marker, owner)
+            self._client = _embedded_client(path) if path is not None else _remote_client(uri)
+            self._collection: Collection = _call(
+                _collection, client=self._client, name=name, owner=self._owner, rebuild=rebuild
+            )
         except IndexStoreError:
             _forget_clients()
             raise
@@ -121,9 +107,11 @@ class Store:
     def close(self) -> None:
         """Close Chroma's client."""
         _call(self._client.close)  # type: ignore[attr-defined]  # Chroma's protocol lacks it
-        if self._marker is not None:
-            _call(trim_vector_files, path=self._marker.parent)
-            self._marker.unlink(missing_ok=True)
+        if self._path is not None:
+            from memkit.index.purge import trim_vector_files  # which imports this module
+
+            _call(trim_vector_files, path=self._path)
+            in_use_marker(self._path).unlink(missing_ok=True)
 
     @property
     def dimensions(self) -> int | None:
@@ -156,14 +144,15 @@ class Store:
         ids = _call(_all_ids, collection=self._collection, owner=self._owner)
         return [row.removeprefix(self._prefix) for row in ids]
 
-    def _stored(self, ids: Sequence[str]) -> list[str]:
-        return [f"{self._prefix}{row}" for row in ids]
+    def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
+        """Yield ids as Chroma has them, as many as one call takes."""
+        for start in range(0, len(ids), BATCH_ROWS):
+            yield [f"{self._prefix}{row}" for row in ids[start : start + BATCH_ROWS]]
 
     def _read(self, ids: list[str]) -> Iterator[Row]:
         found: dict[str, Any] = {}
-        for start in range(0, len(ids), BATCH_ROWS):
-            batch = self._stored(ids[start : start + BATCH_ROWS])
-            include = ["metadatas", "documents", "embeddings"]
+        include = ["metadatas", "documents", "embeddings"]
+        for batch in self._batches(ids):
             got = _call(self._collection.get, ids=batch, include=include)
             columns = zip(*(got[name] for name in include), strict=True)
             own = (row.removeprefix(self._prefix) for row in got["ids"])
@@ -200,8 +189,7 @@ class Store:
 
     def note_source_hash(self, ids: Sequence[str], source_hash: str) -> None:
         """Record that the file of these unchanged chunks now has `source_hash`."""
-        for start in range(0, len(ids), BATCH_ROWS):
-            batch = self._stored(ids[start : start + BATCH_ROWS])
+        for batch in self._batches(ids):
             metadatas = [{"source_hash": source_hash}] * len(batch)
             _call(self._collection.update, ids=batch, metadatas=metadatas)
 
@@ -215,7 +203,8 @@ class Store:
         _call(_drop, client=self._client, name=name, owner=self._owner)
 
     def _delete(self, ids: Sequence[str]) -> None:
-        _call(_delete, collection=self._collection, ids=self._stored(ids))
+        for batch in self._batches(ids):
+            _call(self._collection.delete, ids=batch)
 
 
 def directory(home: Home, uri: str) -> Path | None:
@@ -283,7 +272,7 @@ def _remote_client(uri: str) -> ClientAPI:
     try:
         if uri == CLOUD:
             return chromadb.CloudClient(settings=settings)
-        httpx.get(heartbeat, timeout=ANSWER_SECONDS).raise_for_status()
+        httpx.get(heartbeat, timeout=ANSWER_SECONDS, verify=is_safe).raise_for_status()
         return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
     except Exception as error:
         raise IndexStoreError(
@@ -327,7 +316,9 @@ def _drop(client: ClientAPI, name: str, owner: str) -> None:
     if old is None:
         return
     if owner:
-        _delete(old, _all_ids(old, owner))
+        ids = _all_ids(old, owner)
+        for start in range(0, len(ids), BATCH_ROWS):
+            old.delete(ids=ids[start : start + BATCH_ROWS])
         if old.get(limit=1, include=[])["ids"]:
             return
     client.delete_collection(name)
@@ -342,11 +333,6 @@ def _all_ids(collection: Collection, owner: str) -> list[str]:
         ids += page
         if len(page) < PAGE_ROWS:
             return ids
-
-
-def _delete(collection: Collection, ids: Sequence[str]) -> None:
-    for start in range(0, len(ids), BATCH_ROWS):
-        collection.delete(ids=list(ids[start : start + BATCH_ROWS]))
 
 
 def _call(function: Callable[..., Any], **arguments: Any) -> Any:

@@ -15,8 +15,7 @@ from memkit.hook.project import Project
 from memkit.index import open_chunks
 from memkit.index.blocks import Document
 from memkit.index.catalog import also_searched
-from memkit.index.chunk import Chunk
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS, ChunkReader
+from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader
 from memkit.index.chunker import decode
 from memkit.index.sections import read_sections
 from memkit.paths import Home

@@ -22,7 +22,7 @@ from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescri
 from memkit.hook.project import Project
 from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files, sync_project
 from memkit.index.catalog import also_searched, project_names
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
+from memkit.index.chunk import SHOWN_ID_CHARACTERS
 from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home

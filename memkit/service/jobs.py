@@ -21,7 +21,7 @@ from memkit.errors import MemkitError, NotFoundError
 from memkit.files import make_private_directory
 from memkit.hook.project import Project
 from memkit.index import known_projects
-from memkit.index.erasure import keep_small
+from memkit.index.purge import keep_small
 from memkit.ipc import spool
 from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home

@@ -100,7 +100,7 @@ class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     overlap_lines: Annotated[int, Meta(ge=0, le=20, description="lines repeated after a split")] = 2
 
     def __post_init__(self) -> None:
-        # The chunker needs this, see memkit.index.chunker.ChunkOptions.
+        # Else a fragment and half a full chunk might not fit into one.
         if 4 * self.min_characters > self.max_characters:
             raise SettingError(
                 f"min_characters = {self.min_characters} is more than a quarter of "

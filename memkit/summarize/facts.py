@@ -10,8 +10,7 @@ from typing import Any
 from memkit import anchors
 from memkit.hook.project import Project
 from memkit.index import read_files
-from memkit.index.chunk import LEADING_HEADINGS, Chunk
-from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
+from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
 from memkit.journal.facts import LABELS, MEMORY_FILE, Citations, Fact, WrittenFact

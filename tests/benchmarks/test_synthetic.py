@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 from memkit import anchors
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.chunker import chunk_markdown
+from memkit.settings import ChunkingSettings
 from tests.benchmarks.conftest import BENCHMARKS
 
 
@@ -47,7 +48,7 @@ def test_it_reads_like_a_journal() -> None:
     chunks, turns = [], 0
     for name, text in islice(SyntheticMemory().days(), 10):
         turns += sum("turn" in anchors.parse(line) for line in text.splitlines())
-        chunks += chunk_markdown(text, name, source_hash="", options=ChunkOptions())
+        chunks += chunk_markdown(text, name, source_hash="", options=ChunkingSettings())
     assert {chunk.kind for chunk in chunks if chunk.turns} == {"turn"}
     assert len({turn for chunk in chunks for turn in chunk.turns}) == turns
     sessions = {(chunk.date, chunk.session) for chunk in chunks if chunk.session}
@@ -73,7 +74,7 @@ def test_a_memory_of_a_size(tmp_path: Path) -> None:
     days = write_memory(SyntheticMemory(), tmp_path, 60)
     files = sorted(tmp_path.iterdir())
     chunks = [
-        len(chunk_markdown(file.read_text(), file.name, source_hash="", options=ChunkOptions()))
+        len(chunk_markdown(file.read_text(), file.name, source_hash="", options=ChunkingSettings()))
         for file in files
     ]
     assert len(files) == days

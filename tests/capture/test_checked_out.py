@@ -14,8 +14,9 @@ from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.hook.git import SHORT_HASH, Head, head
 from memkit.hook.project import Project
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.chunker import chunk_markdown
 from memkit.paths import Home
+from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
@@ -117,14 +118,14 @@ def test_each_turn_says_its_branch(stage: Stage) -> None:
     found = [anchors.parse(line) for line in stage.journal.splitlines() if line.startswith("##")]
     assert [pairs.get("branch") for pairs in found] == ["main", "main", "feature/gw", "main"]
     (day,) = stage.days
-    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkOptions())
+    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkingSettings())
     assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main", "feature/gw", "main"]
 
 
 def test_a_turn_that_says_none_has_its_session_s(stage: Stage) -> None:
     play(stage)
     day = stage.journal.replace(" branch:feature/gw -->", " -->")
-    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkOptions())
+    chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkingSettings())
     assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main"] * 3
 
 

@@ -136,7 +136,7 @@ def test_chunks_without_vectors(bare: Patient) -> None:
 
 def test_a_chunk_that_the_index_has_lost(indexed: Patient) -> None:
     lost = indexed.memory.snapshot.id(0)
-    with index_lock(indexed.home, 5.0), Store.open(indexed.home, "", name(indexed)) as store:
+    with index_lock(indexed.home, 5.0), Store(indexed.home, "", name(indexed)) as store:
         store.delete({lost: 1})
     finding = indexed.finding("snapshot-differs")
     assert "1 chunk" in finding.what

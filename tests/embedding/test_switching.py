@@ -12,6 +12,7 @@ from chromadb.api.models.Collection import Collection
 
 from memkit.embedding.models import space
 from memkit.index import sync as sync_module
+from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.store import Store
 from memkit.settings.load import Settings
@@ -33,7 +34,7 @@ def choose(memory: Memory, chosen: dict[str, Any]) -> str:
 
 
 def collections(memory: Memory) -> list[str]:
-    with Store.open(memory.home, "", "unrelated") as store:
+    with Store(memory.home, "", "unrelated") as store:
         found = [collection.name for collection in store._client.list_collections()]
     return sorted(name for name in found if name != "unrelated")
 
@@ -49,7 +50,7 @@ def vectors(memory: Memory) -> dict[str, bytes]:
 def test_the_old_collection_stays_until_the_new_one_is_complete(
     tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     memory = make_memory(tmp_path, DAYS)
     old = choose(memory, {})
     memory.sync()
@@ -129,7 +130,7 @@ def test_vectors_replace_placeholders_and_no_text_is_sent_twice(
     tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collection begins with placeholders, whose length differs from that of the vectors."""
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 4)
+    monkeypatch.setattr(update_module, "BATCH_CHUNKS", 4)
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -230,7 +231,7 @@ def test_vectors_of_another_length_than_in_the_index(tmp_path: Path, service: Se
 def test_a_killed_run_keeps_its_vectors(
     tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     memory = make_memory(tmp_path, DAYS)
     choose(memory, OPENAI)
 
@@ -248,7 +249,7 @@ def test_vectors_survive_a_damaged_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An index that turns out to be damaged during a run is rebuilt, and nothing is embedded twice."""
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     monkeypatch.setattr(sync_module, "set_aside_if_damaged", lambda *arguments: True)
     memory = make_memory(tmp_path, DAYS)
     written = []
@@ -264,7 +265,7 @@ def test_vectors_survive_a_damaged_index(
     assert memory.sync(rebuild=True).embedded == 6
     assert len(memory.embedder.texts) == 6
     name = collection_name(memory.project, memory.home, space(memory.settings.embedding))
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
         assert all(row.vectors is not None for row in store.rows())
 

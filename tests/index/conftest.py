@@ -1,6 +1,17 @@
 """Fixtures for tests of the index."""
 
-from tests.doctor.conftest import mount
-from tests.memory import real_embedder
+import pytest
 
-__all__ = ["mount", "real_embedder"]
+from tests.doctor.conftest import mount
+from tests.memory import Memory, make_memory, real_embedder
+
+__all__ = ["large", "mount", "real_embedder"]
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """After 1,000 rows Chroma writes the vectors to files of their own. Tests change a copy."""
+    text = "\n".join(f"# Section {n}\n\n" + f"word{n} " * 16 + "\n" for n in range(1050))
+    memory = make_memory(tmp_path_factory.mktemp("large"), {"notes.md": text})
+    memory.sync()
+    return memory

@@ -10,9 +10,8 @@ import pytest
 from chromadb.config import Settings as ChromaSettings
 
 from memkit.errors import IndexStoreError
-from memkit.index import erasure
-from memkit.index.erasure import BOUND_FACTOR, bound, keep_small
-from memkit.index.purge import IndexUsage, usage_of
+from memkit.index import purge
+from memkit.index.purge import BOUND_FACTOR, IndexUsage, bound, keep_small, usage_of
 from memkit.index.store import Row, Store
 from memkit.paths import Home
 from tests.ci import only_in_ci
@@ -39,7 +38,7 @@ def rows(start: int, dimensions: int = 1536, windows: int = 1) -> list[Row]:
 
 
 def held(home: Home, name: str) -> dict[str, tuple[object, bytes]]:
-    with Store.open(home, "", name) as store:
+    with Store(home, "", name) as store:
         return {r.id: (r.chunk, b"" if r.vectors is None else r.vectors.tobytes()) for r in store.rows()}
 
 
@@ -51,14 +50,14 @@ def usage(home: Home) -> IndexUsage:
 
 def bloat(home: Home, rounds: int = 12) -> None:
     """Put rows in and take them out again; the last ones, some of them without a vector, stay."""
-    with Store.open(home, "", OTHER) as store:
+    with Store(home, "", OTHER) as store:
         store.put(rows(900_000, dimensions=8, windows=2))
     for number in range(rounds):
-        with Store.open(home, "", NAME) as store:
+        with Store(home, "", NAME) as store:
             store.put(rows(number * ROWS))
             if number:
                 store.delete({f"{n:064x}": 1 for n in range((number - 1) * ROWS, number * ROWS)})
-    with Store.open(home, "", NAME) as store:
+    with Store(home, "", NAME) as store:
         store.put([Row("a" * 64, make_chunk("it waits for its vector"), None)])
 
 
@@ -76,7 +75,7 @@ def test_a_bloated_index_is_rewritten(home: Home) -> None:
     assert (held(home, NAME), held(home, OTHER)) == before
     assert [path.name for path in Path(home.index).iterdir()] == ["chroma"]
     assert keep_small(home, "") == 0
-    with Store.open(home, "", NAME) as store:
+    with Store(home, "", NAME) as store:
         store.put(rows(800_000))
     assert len(held(home, NAME)) == 2 * ROWS + 1
 
@@ -88,7 +87,7 @@ def test_a_rewrite_that_was_killed_embeds_nothing_again(
     memory = make_memory(tmp_path, DAYS)
     memory.sync()
     before = memory.contents()
-    monkeypatch.setattr(erasure, "bound", lambda usage: 0)
+    monkeypatch.setattr(purge, "bound", lambda usage: 0)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Store, "put", interrupted)
         keep_small(memory.home, "")
@@ -106,18 +105,18 @@ def interrupted(*_: object) -> None:
 
 
 def test_copies_left_by_an_older_memkit_go(home: Home) -> None:
-    with Store.open(home, "", NAME) as store:
+    with Store(home, "", NAME) as store:
         store.put(rows(0, dimensions=8))
     for suffix in ("new", "old", "damaged"):
         Path(home.index, f"chroma.{suffix}").mkdir()
     before = held(home, NAME)
-    erasure.erase_deleted(home, "")
+    purge.erase_deleted(home, "")
     assert held(home, NAME) == before
     assert [path.name for path in Path(home.index).iterdir()] == ["chroma"]
 
 
 def test_free_pages_are_given_back(home: Home) -> None:
-    with Store.open(home, "", NAME) as store:
+    with Store(home, "", NAME) as store:
         for start in range(0, 4 * ROWS, ROWS):
             store.put(rows(start, dimensions=8))
         store.delete({f"{n:064x}": 1 for n in range(ROWS, 4 * ROWS)})

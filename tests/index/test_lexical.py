@@ -1,22 +1,14 @@
 from __future__ import annotations
 
-import json
-import shutil
-import stat
-import zlib
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Plus
 
-from memkit.errors import IndexStoreError
-from memkit.index import lexical
-from memkit.index.lexical import LexicalIndex, StaleSnapshotError, fingerprint, tokens
-from memkit.index.lexical.tokens import Tokenizer
+from memkit.index import tokens
+from memkit.index.lexical import ARRAYS, LexicalIndex, fingerprint
+from memkit.index.tokens import Tokenizer
 from tests.ci import examples
 
 DOCUMENTS = {
@@ -65,17 +57,26 @@ def assert_is_bm25_plus(index: LexicalIndex, documents: dict[str, str], query: s
     assert (scores > 0).tolist() == held
 
 
-def read_files(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
+def loaded(index: LexicalIndex) -> LexicalIndex:
+    """The same index, over arrays as a snapshot has them."""
+    arrays = {name: np.frombuffer(a.tobytes(), a.dtype) for name, a in index.arrays.items()}
+    return LexicalIndex("english", lambda: list(index.ids), arrays)
 
 
-@settings(deadline=None)
+def assert_same_arrays(index: LexicalIndex, other: LexicalIndex) -> None:
+    assert list(index.ids) == list(other.ids)
+    for name in ARRAYS:
+        one, two = index.arrays[name], other.arrays[name]
+        assert (one.dtype, one.tobytes()) == (two.dtype, two.tobytes())
+
+
+@settings(deadline=None, max_examples=examples(100))
 @given(CORPORA, QUERIES)
 def test_scores_equal_rank_bm25(documents: dict[str, str], query: str) -> None:
     assert_is_bm25_plus(index_of(documents), documents, query)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     CORPORA,
     st.lists(st.tuples(st.text(max_size=2), TEXTS), max_size=15),
@@ -100,31 +101,20 @@ def test_additions_and_removals_leave_no_trace(
 @settings(deadline=None, max_examples=examples(40))
 @given(saved=CORPORA, later=CORPORA, queries=st.lists(QUERIES, min_size=1, max_size=3))
 def test_a_loaded_index_is_updated_like_any_other(
-    tmp_path_factory: pytest.TempPathFactory,
-    saved: dict[str, str],
-    later: dict[str, str],
-    queries: list[str],
+    saved: dict[str, str], later: dict[str, str], queries: list[str]
 ) -> None:
-    root = tmp_path_factory.mktemp("lexical")
-    index_of(saved).save(str(root / "before"))
-    index = LexicalIndex.load(str(root / "before"))
+    index = loaded(index_of(saved))
     assert_same(index, saved, queries)
-
     index = index.updated(
         [(name, text) for name, text in later.items() if saved.get(name) != text],
         [name for name in saved if saved[name] != later.get(name)],
     )
     assert_same(index, later, queries)
-
-    index.save(str(root / "after"))
-    index_of(later).save(str(root / "fresh"))
-    assert read_files(root / "after") == read_files(root / "fresh")
-    assert_same(index, later, queries)
-    assert_same(LexicalIndex.load(str(root / "after")), later, queries)
-    shutil.rmtree(root)
+    assert_same_arrays(index, index_of(later))
+    assert_same(loaded(index), later, queries)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(CORPORA, QUERIES)
 def test_coverage_is_the_share_of_the_query(documents: dict[str, str], query: str) -> None:
     index = index_of(documents)
@@ -148,7 +138,7 @@ def test_rare_and_unknown_terms_weigh_most_in_the_coverage() -> None:
     )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(CORPORA, st.permutations(["gateway", "port", "policy", "staging", "retry"]))
 def test_the_order_of_the_words_makes_no_difference(
     documents: dict[str, str], words: list[str]
@@ -175,30 +165,24 @@ def test_finds_what_was_asked_for() -> None:
     assert nothing.scores.tolist() == nothing.coverage.tolist() == [0.0] * len(ids)
 
 
-def test_repeated_frequencies_past_a_byte_are_kept(tmp_path: Path) -> None:
+def test_repeated_frequencies_past_a_byte_are_kept() -> None:
     documents = {"many": "gateway " * 70_000, "some": "gateway " * 300 + "port"}
-    index = index_of(documents)
-    index.save(str(tmp_path / "lexical"))
-    assert_same(LexicalIndex.load(str(tmp_path / "lexical")), documents, ["gateway port"])
+    assert_same(loaded(index_of(documents)), documents, ["gateway port"])
 
 
-def test_the_snapshot_does_not_depend_on_its_history(tmp_path: Path) -> None:
+def test_the_arrays_do_not_depend_on_their_history() -> None:
     documents = {f"id {n * 37 % 400}": f"gateway {n % 7} port {n}" for n in range(400)}
-    index_of(dict(sorted(documents.items()))).save(str(tmp_path / "sorted"))
     index = index_of({**documents, "passing": "policy"})
-    index.save(str(tmp_path / "detour"))
     index = index.updated([], ["passing", *list(documents)[:50]])
     index = index.updated(list(documents.items())[:50])
-    index.save(str(tmp_path / "way"))
-    assert read_files(tmp_path / "way") == read_files(tmp_path / "sorted")
+    assert_same_arrays(index, index_of(dict(sorted(documents.items()))))
 
 
 @pytest.mark.filterwarnings("error")
-def test_an_empty_index_answers(tmp_path: Path) -> None:
+def test_an_empty_index_answers() -> None:
     index = LexicalIndex()
     assert index.query("gateway").scores.shape == (0,)
-    index.save(str(tmp_path / "lexical"))
-    assert_same(LexicalIndex.load(str(tmp_path / "lexical")), {}, ["gateway"])
+    assert_same(loaded(index), {}, ["gateway"])
     index = index.updated([("a", "gateway")]).updated([], ["a"])
     assert index.query("gateway").coverage.shape == (0,)
 
@@ -212,122 +196,13 @@ def test_an_id_is_added_once_and_removed_once() -> None:
     assert_same(index, DOCUMENTS, ["policy"])
 
 
-def test_the_fingerprint_is_of_the_set_of_ids(tmp_path: Path) -> None:
+def test_the_fingerprint_is_of_the_set_of_ids() -> None:
     assert fingerprint(["a", "b"]) == fingerprint(iter(["b", "a"]))
     assert len({fingerprint(ids) for ids in ([], ["a"], ["ab"], ["a", "b"], ['a", "b'])}) == 5
-    index_of(DOCUMENTS).save(str(tmp_path / "lexical"))
-    manifest = json.loads((tmp_path / "lexical" / "manifest.json").read_bytes())
-    assert manifest["fingerprint"] == fingerprint(DOCUMENTS)
 
 
-def test_a_snapshot_is_private_and_mapped(tmp_path: Path) -> None:
-    directory = tmp_path / "lexical"
-    index_of(DOCUMENTS).save(str(directory))
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
-    index = LexicalIndex.load(str(directory))
-    assert isinstance(index._postings.arrays["slots"].base, np.memmap)
-
-
-# What must not be trusted
-
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    directory = tmp_path / "lexical"
-    index_of(DOCUMENTS).save(str(directory))
-    LexicalIndex.load(str(directory))
-    return directory
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def flip_a_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) * 2 // 3] ^= 1
-    path.write_bytes(data)
-
-
-FILES = ["manifest.json", *lexical._FILES]
-
-
-@pytest.mark.parametrize("damage", [truncate, empty, flip_a_bit, Path.unlink])
-@pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_is_noticed(
-    snapshot: Path, name: str, damage: Callable[[Path], None]
-) -> None:
-    assert {path.name for path in snapshot.iterdir()} == set(FILES)
-    damage(snapshot / name)
-    noticed = "files are damaged" if damage in (truncate, flip_a_bit) and name != "manifest.json" else ""
-    with pytest.raises(StaleSnapshotError, match=rf"{noticed}.*rebuild") as caught:
-        LexicalIndex.load(str(snapshot))
-    assert isinstance(caught.value, IndexStoreError)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_of_another_snapshot_is_noticed(snapshot: Path, tmp_path: Path) -> None:
-    index_of({**DOCUMENTS, "a1": "Other text."}).save(str(tmp_path / "other"))
-    shutil.copy(tmp_path / "other" / "terms.npy", snapshot / "terms.npy")
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(snapshot))
-
-
-@pytest.mark.parametrize("content", [b"[]", b"{}", b"null", b'{"checksums": {}}', b"\xff", b"{"])
-def test_a_foreign_manifest_is_noticed(snapshot: Path, content: bytes) -> None:
-    (snapshot / "manifest.json").write_bytes(content)
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(snapshot))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("format", 0),
-        ("tokenizer", "memkit 0"),
-        ("bm25", {"k1": 1.2, "b": 0.75, "delta": 1}),
-        ("documents", 4),
-        ("terms", 1),
-        ("postings", 1),
-        ("fingerprint", fingerprint(["other"])),
-    ],
-)
-def test_a_manifest_must_fit(snapshot: Path, key: str, value: object) -> None:
-    path = snapshot / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    assert manifest[key] != value
-    path.write_text(json.dumps({**manifest, key: value}))
-    with pytest.raises(StaleSnapshotError, match="version"):
-        LexicalIndex.load(str(snapshot))
-
-
-def test_a_snapshot_of_another_tokenizer_is_stale(
-    snapshot: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(snapshot), language="german")
+def test_the_signature_differs_by_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    signature = LexicalIndex().signature
+    assert signature == index_of(DOCUMENTS).signature != LexicalIndex("german").signature
     monkeypatch.setattr(tokens, "VERSION", tokens.VERSION + 1)
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(snapshot))
-
-
-def test_a_missing_snapshot_is_stale(tmp_path: Path) -> None:
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(tmp_path / "nowhere"))
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(tmp_path))
-
-
-def test_pickled_arrays_are_refused(snapshot: Path) -> None:
-    path = snapshot / "slots.npy"
-    np.save(path, np.array([{}], dtype=object), allow_pickle=True)
-    manifest = json.loads((snapshot / "manifest.json").read_bytes())
-    manifest["checksums"]["slots.npy"] = zlib.crc32(path.read_bytes())
-    (snapshot / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(StaleSnapshotError):
-        LexicalIndex.load(str(snapshot))
+    assert LexicalIndex().signature != signature

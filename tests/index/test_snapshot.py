@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError
-from memkit.index import open_chunks, open_snapshot
-from memkit.index.chunk_reader import open_current
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.errors import AmbiguousIdError, IndexStoreError, NotFoundError, StaleSnapshotError
+from memkit.index import open_chunks, open_snapshot, tokens
+from memkit.index.chunk import open_current
+from memkit.index.chunker import chunk_markdown
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot
-from memkit.index.snapshot_writer import write_snapshot
+from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import Row
 from memkit.paths import Home
+from memkit.settings import ChunkingSettings
 from tests.ci import examples
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
@@ -29,7 +31,7 @@ def rows_of(files: dict[str, str]) -> list[Row]:
     embedder = FakeEmbedder(window=60)
     rows = []
     for name, text in files.items():
-        for chunk in chunk_markdown(text, name, source_hash="0" * 64, options=ChunkOptions()):
+        for chunk in chunk_markdown(text, name, source_hash="0" * 64, options=ChunkingSettings()):
             rows.append(Row(chunk.id("m"), chunk, embedder.embed(embedder.windows(chunk.text))))
     return rows
 
@@ -212,3 +214,26 @@ def test_a_damaged_snapshot_is_rebuilt(sound: Memory, tmp_path: Path, victim: st
     assert memory.embedder.texts == []
     assert memory.contents() == expected
     assert memory.answers(QUERIES) == answers
+
+
+def test_a_snapshot_of_another_language_or_tokenizer_is_not_used(
+    sound: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sound.snapshot.path
+    with pytest.raises(StaleSnapshotError, match="terms"):
+        Snapshot(path, "german")
+    monkeypatch.setattr(tokens, "VERSION", tokens.VERSION + 1)
+    with pytest.raises(StaleSnapshotError, match="terms"):
+        Snapshot(path, "english")
+
+
+def test_arrays_of_objects_are_refused(sound: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot"
+    shutil.copytree(sound.snapshot.path, path)
+    np.save(path / "slots.npy", np.array([{}], dtype=object), allow_pickle=True)
+    manifest = json.loads((path / "manifest").read_bytes().partition(b"\n")[2])
+    manifest["checksums"]["slots.npy"] = zlib.crc32((path / "slots.npy").read_bytes())
+    data = json.dumps(manifest).encode()
+    (path / "manifest").write_bytes(b"%d\n%s" % (zlib.crc32(data), data))
+    with pytest.raises(StaleSnapshotError):
+        Snapshot(path, "english")

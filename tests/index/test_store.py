@@ -22,12 +22,14 @@ from memkit.errors import IndexStoreError
 from memkit.index import is_up_to_date, read_files
 from memkit.index import store as store_module
 from memkit.index.catalog import collection_name
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.chunker import chunk_markdown
 from memkit.index.damage import in_use_marker, set_aside_if_damaged
-from memkit.index.erasure import delete_collection
+from memkit.index.purge import delete_collection
 from memkit.index.store import ForeignRowsError, Row, Store, owner_of
 from memkit.paths import Home
+from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
+from tests.ci import first, only_in_ci
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 
 QUERIES = ["which port", "PolicyController", "secrets vault rotate", "nothing of the kind"]
@@ -35,7 +37,7 @@ QUERIES = ["which port", "PolicyController", "secrets vault rotate", "nothing of
 
 def rows_of(text: str, embedder: FakeEmbedder | None) -> list[Row]:
     rows = []
-    for chunk in chunk_markdown(text, "a.md", source_hash="0" * 64, options=ChunkOptions()):
+    for chunk in chunk_markdown(text, "a.md", source_hash="0" * 64, options=ChunkingSettings()):
         vectors = None if embedder is None else embedder.embed(embedder.windows(chunk.text))
         rows.append(Row(chunk.id("m"), chunk, vectors))
     return rows
@@ -62,10 +64,10 @@ def test_rows_come_back_as_they_went_in(home: Home) -> None:
     rows = rows_of("\n".join(DAYS.values()), embedder)
     rows += rows_of("# Not embedded\n\n" + "text " * 50, None)
     assert max(row.windows for row in rows) > 2
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         assert store.dimensions is None
         store.put(rows)
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         assert sorted(store.tidy_ids()) == sorted(row.id for row in rows)
         assert_equal(list(store.rows()), rows)
         assert store.dimensions == 8
@@ -77,24 +79,25 @@ def test_rows_of_many_windows_need_no_more_than_a_batch_at_once(
     monkeypatch.setattr(store_module, "BATCH_ROWS", 7)
     rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=7))
     assert max(row.windows for row in rows) > 14
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows)
         assert_equal(list(store.rows()), rows)
         store.delete({row.id: row.windows for row in rows[1:]})
         assert_equal(list(store.rows()), rows[:1])
 
 
+@only_in_ci
 def test_a_chunk_of_more_windows_than_chroma_takes_at_once(home: Home) -> None:
     rows = rows_of("# One\n\n```\n" + "a line of code\n" * 4000 + "```\n", FakeEmbedder(window=10))
     assert max(row.windows for row in rows) > 5500
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows)
         assert_equal(list(store.rows()), rows)
 
 
 def test_what_a_killed_run_left_is_removed(home: Home) -> None:
     rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows)
         # Killed while it deleted: the chunk itself goes first. While it wrote: it comes last.
         store._collection.delete(ids=[rows[0].id])
@@ -108,7 +111,7 @@ def test_a_chunk_is_whole_or_not_there(home: Home, monkeypatch: pytest.MonkeyPat
     rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
     monkeypatch.setattr(store_module, "BATCH_ROWS", 1)
     for count in range(1, sum(row.windows for row in rows[:3])):
-        with Store.open(home, "", f"memkit-{count}") as store:
+        with Store(home, "", f"memkit-{count}") as store:
             writes = iter(range(count))
             upsert = store._collection.upsert
 
@@ -126,7 +129,7 @@ def test_a_chunk_is_whole_or_not_there(home: Home, monkeypatch: pytest.MonkeyPat
 
 def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
     rows = rows_of("\n".join(DAYS.values()), FakeEmbedder(window=50))
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows)
         store._collection.delete(ids=[f"{rows[0].id}#1"])
         found = {row.id: row.vectors for row in store.rows()}
@@ -135,7 +138,7 @@ def test_a_chunk_that_lost_a_window_counts_as_not_embedded(home: Home) -> None:
 
 
 def test_placeholders_are_as_long_as_the_vectors_there_are(home: Home) -> None:
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12)))
         store.put(rows_of(DAYS["2026-11-19.md"], None))
         assert sum(row.vectors is None for row in store.rows()) == 3
@@ -143,17 +146,17 @@ def test_placeholders_are_as_long_as_the_vectors_there_are(home: Home) -> None:
 
 def test_an_emptied_collection_takes_vectors_of_another_length(home: Home) -> None:
     rows = rows_of(DAYS["2026-11-18.md"], None)
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows)
         store.delete({row.id: row.windows for row in rows})
     rows = rows_of(DAYS["2026-11-18.md"], FakeEmbedder(dimensions=12))
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store.put(rows)
         assert_equal(list(store.rows()), rows)
 
 
 def test_foreign_rows_are_recognized(home: Home) -> None:
-    with Store.open(home, "", "memkit-test") as store:
+    with Store(home, "", "memkit-test") as store:
         store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
         with pytest.raises(ForeignRowsError):
             list(store.rows())
@@ -164,7 +167,7 @@ def test_a_collection_of_foreign_rows_is_rebuilt(tmp_path: Path) -> None:
     memory.sync()
     expected = memory.contents()
     name = next(Path(memory.home.index, "snapshots").iterdir()).name
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         store._collection.add(ids=["x"], embeddings=[[1.0] * 8], metadatas=[{"a": 1}])
     memory.sync()
     assert memory.contents() == expected
@@ -186,14 +189,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """After 1,000 rows Chroma writes the vectors to files of their own."""
-    memory = make_memory(tmp_path_factory.mktemp("large"), {"notes.md": many_sections()})
-    memory.sync()
-    return memory
-
-
 def copy_of(sound: Memory, tmp_path: Path) -> Memory:
     """The same project with a home of its own."""
     shutil.copytree(sound.home.root, tmp_path / "home")
@@ -210,11 +205,11 @@ class NoEmbedder(FakeEmbedder):
 class TestDamage:
     """An index that cannot be read is kept aside and comes back from the markdown."""
 
-    @pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "pages", "file", "foreign"])
+    @pytest.mark.parametrize("damage", first(5, ["garbage", "empty", "pages", "file", "foreign", "cut"]))
     def test_of_the_database(self, small: Memory, tmp_path: Path, damage: str) -> None:
         self.check(small, tmp_path, damage)
 
-    @pytest.mark.parametrize("damage", ["no vectors", "vectors"])
+    @pytest.mark.parametrize("damage", first(1, ["vectors", "no vectors"]))
     def test_of_the_vectors(self, large: Memory, tmp_path: Path, damage: str) -> None:
         self.check(large, tmp_path, damage)
 
@@ -240,10 +235,6 @@ class TestDamage:
         memory.sync()
         assert memory.embedder.texts == []
         assert len(memory.said) == 1
-
-
-def many_sections() -> str:
-    return "\n".join(f"# Section {n}\n\n" + f"word{n} " * 16 + "\n" for n in range(1300))
 
 
 def do_damage(chroma: Path, damage: str) -> None:

@@ -21,7 +21,7 @@ from memkit.embedding import Embedder, weights
 from memkit.embedding.weights import SourceError
 from memkit.index import Indexer, index_lock, is_up_to_date, read_files
 from memkit.index import store as store_module
-from memkit.index import sync as sync_module
+from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.chunk import Chunk
 from memkit.index.damage import in_use_marker
@@ -31,13 +31,24 @@ from memkit.paths import Home
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import Settings
-from tests.ci import only_in_ci
+from tests.ci import IN_CI, only_in_ci
 from tests.memory import DAYS, CountingEmbedder, FakeEmbedder, Memory, make_memory
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 QUERIES = ["which port", "PolicyController", "secrets in the vault", "nothing of the kind"]
 
 LONG = "\n\n".join(f"# Part {n}\n\n" + f"Sentence {n} about topic{n}. " * 12 for n in range(5))
+
+
+@pytest.fixture(scope="session")
+def model(request: pytest.FixtureRequest) -> Embedder:
+    """The real model in CI; loading it takes seconds."""
+    return request.getfixturevalue("real_embedder") if IN_CI else FakeEmbedder(384)
+
+
+@pytest.fixture
+def embedder(model: Embedder) -> CountingEmbedder:
+    return CountingEmbedder(model)
 
 
 @pytest.fixture
@@ -56,9 +67,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_an_unchanged_tree_costs_nothing(
-    tmp_path: Path, real_embedder: Embedder, written: list[str]
+    tmp_path: Path, embedder: CountingEmbedder, written: list[str]
 ) -> None:
-    embedder = CountingEmbedder(real_embedder)
     memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG}, embedder=embedder)
     first = memory.sync()
     assert first.added == first.embedded == first.chunks > 6
@@ -108,7 +118,7 @@ def test_a_deleted_file_is_gone(tmp_path: Path) -> None:
     sources = {row.chunk.source for row in memory.snapshot.rows()}
     assert sources == {f".memkit/memory/{name}" for name in ("2026-11-18.md", "2026-11-20.md")}
     name = collection_name(memory.project, memory.home, memory.settings.embedding.model)
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         assert sorted(store.tidy_ids()) == sorted(row.id for row in memory.snapshot.rows())
     assert memory.search("PolicyController").results[0].lexical == 0
     shutil.rmtree(memory.project.memory)
@@ -156,10 +166,10 @@ def test_a_new_heading_above_is_embedded_again(tmp_path: Path) -> None:
     assert memory.contents() == fresh.contents()
 
 
-def test_a_deleted_index_comes_back_equal(tmp_path: Path, real_embedder: Embedder) -> None:
-    memory = make_memory(
-        tmp_path, {**DAYS, "notes.md": LONG}, embedder=CountingEmbedder(real_embedder)
-    )
+def test_a_deleted_index_comes_back_equal(
+    tmp_path: Path, embedder: CountingEmbedder
+) -> None:
+    memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG}, embedder=embedder)
     memory.sync()
     contents, answers = memory.contents(), memory.answers(QUERIES)
     assert all(answers)
@@ -194,7 +204,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8 if IN_CI else 3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(EDITS, min_size=1, max_size=4))
 def test_step_by_step_is_the_same_as_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[list[tuple[str, list[str] | None]]]
@@ -269,7 +279,7 @@ def test_text_that_was_copied_is_not_embedded_again(tmp_path: Path) -> None:
 
 def rows_in_chroma(memory: Memory) -> list[str]:
     name = collection_name(memory.project, memory.home, memory.settings.embedding.model)
-    with Store.open(memory.home, "", name) as store:
+    with Store(memory.home, "", name) as store:
         found: list[str] = store._collection.get(include=[])["ids"]
     return sorted(found)
 
@@ -278,7 +288,7 @@ def rows_in_chroma(memory: Memory) -> list[str]:
 def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Additions, deletions, moves and replaced windows, cut short at each step and run again."""
     monkeypatch.setattr(store_module, "BATCH_ROWS", 5)
-    monkeypatch.setattr(sync_module, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(update_module, "BATCH_CHUNKS", 2)
     long = "# A very long heading of this section\n\nintroduction " + "of words " * 20
     long += "\n\n## Inner\n\n" + "text of several windows " * 30
     memory = make_memory(tmp_path, {**DAYS, "moved.md": LONG, "long.md": long})
@@ -305,7 +315,7 @@ def test_interrupted_before_any_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
     for name in ("upsert", "update", "delete"):
         monkeypatch.setattr(Collection, name, limited(getattr(Collection, name)))
-    monkeypatch.setattr(sync_module, "write_snapshot", limited(sync_module.write_snapshot))
+    monkeypatch.setattr(update_module, "write_snapshot", limited(update_module.write_snapshot))
     interruptions = 0
     finished = False
     while not finished:
@@ -384,7 +394,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_and_then_with(
-    tmp_path: Path, real_embedder: Embedder, written: list[str]
+    tmp_path: Path, embedder: CountingEmbedder, written: list[str]
 ) -> None:
     memory = make_memory(tmp_path, DAYS, embedding={"download": False})
     report = memory.sync(embedder=None)
@@ -400,10 +410,10 @@ def test_without_weights_and_then_with(
     assert written == []
     assert memory.snapshot.path == snapshot
 
-    report = memory.sync(embedder=real_embedder)
+    report = memory.sync(embedder=embedder)
     assert (report.missing, report.embedded, report.added) == (0, 6, 0)
     assert list(memory.contents()) == ids
-    fresh = make_memory(tmp_path / "fresh", embedder=CountingEmbedder(real_embedder))
+    fresh = make_memory(tmp_path / "fresh", embedder=embedder)
     fresh.project = memory.project
     fresh.sync()
     assert memory.contents() == fresh.contents()

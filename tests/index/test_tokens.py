@@ -9,8 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
-from memkit.index.lexical import tokens
-from memkit.index.lexical.tokens import ASKING_WORDS, LONGEST_TERM, STOP_WORDS, Tokenizer
+from memkit.index import tokens
+from memkit.index.tokens import ASKING_WORDS, LONGEST_TERM, STOP_WORDS, Tokenizer
+from tests.ci import IN_CI, examples
+
+SIZE = 1_000_000 if IN_CI else 150_000
+"""The characters of a very long line."""
 
 ENGLISH = Tokenizer()
 
@@ -124,24 +128,24 @@ def test_an_identifier_counts_once_in_each_term() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "a" * 1_000_000,
-        "a/" * 500_000,
-        "ab.cd-" * 170_000,
-        "aB" * 500_000,
-        "A" * 1_000_000 + "a",
-        "a'" * 500_000,
-        "1," * 500_000,
-        "123," * 250_000,
-        "_" * 1_000_000,
-        ":" * 1_000_000,
-        "a" + "\u0300\u0327" * 500_000,
-        "a" + "\U0001d165\U0001d16d" * 500_000,
-        "東京タワー" * 200_000,
+        "a" * SIZE,
+        "a/" * (SIZE // 2),
+        "ab.cd-" * (SIZE // 6),
+        "aB" * (SIZE // 2),
+        "A" * SIZE + "a",
+        "a'" * (SIZE // 2),
+        "1," * (SIZE // 2),
+        "123," * (SIZE // 4),
+        "_" * SIZE,
+        ":" * SIZE,
+        "a" + "\u0300\u0327" * (SIZE // 2),
+        "a" + "\U0001d165\U0001d16d" * (SIZE // 2),
+        "東京タワー" * (SIZE // 5),
     ],
     ids=lambda line: ascii(line[:6]),
 )
-def test_a_line_of_a_megabyte(line: str) -> None:
-    # Quadratic time would be minutes to hours here.
+def test_a_very_long_line(line: str) -> None:
+    # Quadratic time would be minutes to hours for a megabyte.
     assert all(len(term) <= LONGEST_TERM for term in ENGLISH.tokenize(line))
 
 
@@ -153,7 +157,8 @@ def test_too_long_a_name_leaves_its_parts() -> None:
 
 def test_threads_share_a_tokenizer() -> None:
     endings = ("ations", "ingly", "iveness", "ities", "fulness", "ically")
-    words = [letter + ending for letter in string.ascii_lowercase for ending in endings]
+    letters = string.ascii_lowercase if IN_CI else "abcd"
+    words = [letter + ending for letter in letters for ending in endings]
     texts = [" ".join(f"{word}{other}ing" for word in words) for other in words]
     expected = [Tokenizer().tokenize(text) for text in texts]
     shared = Tokenizer()
@@ -161,7 +166,7 @@ def test_threads_share_a_tokenizer() -> None:
         assert list(threads.map(shared.tokenize, texts)) == expected
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.text())
 def test_any_text_gives_folded_terms_and_always_the_same(text: str) -> None:
     terms = ENGLISH.tokenize(text)
@@ -176,7 +181,7 @@ def test_any_text_gives_folded_terms_and_always_the_same(text: str) -> None:
 WORDS = st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=8), min_size=2, max_size=4)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(WORDS, st.sampled_from("./\\:@-_"))
 def test_all_parts_of_a_joined_name_are_terms(words: list[str], separator: str) -> None:
     name = separator.join(words)
@@ -186,7 +191,7 @@ def test_all_parts_of_a_joined_name_are_terms(words: list[str], separator: str) 
         assert set(ENGLISH.tokenize(word)) <= set(terms)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(WORDS, st.booleans())
 def test_all_humps_of_a_camel_are_terms(words: list[str], starts_upper: bool) -> None:
     humps = [word.capitalize() for word in words]
@@ -198,13 +203,13 @@ def test_all_humps_of_a_camel_are_terms(words: list[str], starts_upper: bool) ->
         assert set(ENGLISH.tokenize(word)) <= set(terms)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.text(string.ascii_letters, min_size=1, max_size=12))
 def test_a_word_is_the_same_in_any_case(word: str) -> None:
     assert ENGLISH.tokenize(word.lower()) == ENGLISH.tokenize(word.upper())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "東京", "1,500", "the", "é"])))
 def test_lines_are_independent_of_each_other(lines: list[str]) -> None:
     apart = [term for line in lines for term in ENGLISH.tokenize(line)]
@@ -242,7 +247,7 @@ def test_other_languages_keep_asking_words() -> None:
     assert Tokenizer("german").question("tell me the port") == ["tell", "me", "the", "port"]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.sampled_from(["Gateway", "ERR_404", "a/b.py", "the", *ASKING_WORDS["english"]])))
 def test_asking_words_are_dropped_only_with_other_words(words: list[str]) -> None:
     others = [word for word in words if word not in ASKING_WORDS["english"]]
@@ -280,7 +285,7 @@ def test_an_identifier_alone(text: str, term: str | None) -> None:
     assert ENGLISH.identifier(text) == term
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}([./_-][A-Za-z][A-Za-z0-9]{0,8}){0,3}", fullmatch=True))
 def test_a_name_is_found_by_its_whole(name: str) -> None:
     term = ENGLISH.identifier(f"`{name}()`")
@@ -291,6 +296,7 @@ def test_a_name_is_found_by_its_whole(name: str) -> None:
         assert ENGLISH.tokenize(f"{name}, line 3")[0] == term
 
 
+@settings(max_examples=examples(100))
 @given(st.text())
 def test_any_text_is_one_name_or_none(text: str) -> None:
     term = ENGLISH.identifier(text)

@@ -6,11 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from memkit.index.chunk import Chunk, digest
-from memkit.index.chunk_reader import open_current
+from memkit.index.chunk import Chunk, digest, open_current
 from memkit.index.lexical import LexicalIndex
-from memkit.index.snapshot import Snapshot
-from memkit.index.snapshot_writer import write_snapshot
+from memkit.index.snapshot import Snapshot, write_snapshot
 from memkit.index.store import PLACEHOLDER_DIMENSIONS, Row
 from tests.memory import FakeEmbedder
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.chunker import chunk_markdown
 from memkit.recall.results import SMALLEST_PIECE, fill
+from memkit.settings import ChunkingSettings
 from memkit.text import CHARACTERS_PER_TOKEN
 from tests.ci import examples
 from tests.memory import make_chunk
@@ -27,10 +28,15 @@ FILES = {
 LINES = {name: Document(text).body.split("\n") for name, text in FILES.items()}
 """As they are shown, without anchors."""
 
-OPTIONS = st.builds(ChunkOptions, st.integers(400, 1500), st.just(100), st.integers(0, 5))
+OPTIONS = st.builds(
+    ChunkingSettings,
+    max_characters=st.integers(400, 1500),
+    min_characters=st.just(100),
+    overlap_lines=st.integers(0, 5),
+)
 
 
-def chunked(options: ChunkOptions) -> list[Chunk]:
+def chunked(options: ChunkingSettings) -> list[Chunk]:
     return [
         chunk
         for name, text in FILES.items()
@@ -48,7 +54,7 @@ def text_of(chunk: Chunk) -> set[tuple[str, int, str]]:
 
 @settings(deadline=None, max_examples=examples(60))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
-def test_the_best_that_fits(options: ChunkOptions, chance: random.Random, tokens: int) -> None:
+def test_the_best_that_fits(options: ChunkingSettings, chance: random.Random, tokens: int) -> None:
     ranked = list(enumerate(chunked(options)))
     chance.shuffle(ranked)
     found = list(fill(ranked, tokens))
@@ -78,7 +84,7 @@ def test_the_best_that_fits(options: ChunkOptions, chance: random.Random, tokens
 @settings(deadline=None, max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False), st.integers(50, 12_000))
 def test_the_lines_point_at_the_text(
-    options: ChunkOptions, chance: random.Random, tokens: int
+    options: ChunkingSettings, chance: random.Random, tokens: int
 ) -> None:
     ranked = list(enumerate(chunked(options)))
     chance.shuffle(ranked)
@@ -93,7 +99,7 @@ def test_the_lines_point_at_the_text(
 
 @settings(deadline=None, max_examples=examples(40))
 @given(OPTIONS, st.randoms(use_true_random=False))
-def test_with_room_enough_all_is_shown_once(options: ChunkOptions, chance: random.Random) -> None:
+def test_with_room_enough_all_is_shown_once(options: ChunkingSettings, chance: random.Random) -> None:
     ranked = list(enumerate(chunked(options)))
     chance.shuffle(ranked)
     found = [chunk for _, chunk in fill(ranked, 1_000_000)]

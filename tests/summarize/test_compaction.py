@@ -15,13 +15,14 @@ import pytest
 from memkit import anchors, llm
 from memkit.errors import ArchiveError, JournalError
 from memkit.forget.audit import SecretFinder, places_in_home, search_places
-from memkit.index.chunker import ChunkOptions, chunk_markdown
+from memkit.index.chunker import chunk_markdown
 from memkit.journal import old_versions as replaced
 from memkit.journal.facts import Citations, Fact, FactChange, FactFile
 from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.ledger import Ledger
 from memkit.service.summaries import Summaries
+from memkit.settings import ChunkingSettings
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
 from memkit.summarize.facts import EVERYTHING, EntrySelection
@@ -150,7 +151,7 @@ def test_other_text_is_cited_by_its_chunk(stage: SummaryStage) -> None:
     note.write_text("# Rules\n\nReleases go out on Tuesdays, never later in the week, as agreed with everybody.\n")
     stage.provider.answer = said("Tuesdays", "Releases go out on Tuesdays.", "preference")
     (added,) = compact(stage).added
-    (chunk,) = chunk_markdown(note.read_text(), ".memkit/memory/notes.md", source_hash="", options=ChunkOptions())
+    (chunk,) = chunk_markdown(note.read_text(), ".memkit/memory/notes.md", source_hash="", options=ChunkingSettings())
     assert added.citations.chunks == (chunk.id(stage.settings.embedding.model)[:12],)
     assert facts(stage) == ["- Prefers: Releases go out on Tuesdays."]
 
@@ -161,7 +162,7 @@ def test_each_fact_is_its_own_chunk(stage: SummaryStage) -> None:
         fact("The gateway listens on 7443.", [1]), fact("The gateway was moved to 8443.", [1])
     )
     compact(stage)
-    chunks = chunk_markdown(memory(stage), MEMORY, source_hash="", options=ChunkOptions())
+    chunks = chunk_markdown(memory(stage), MEMORY, source_hash="", options=ChunkingSettings())
     assert [(one.kind, one.turns) for one in chunks if one.turns] == [("fact", (turn,)), ("unverified", (turn,))]
 
 

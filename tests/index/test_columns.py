@@ -7,12 +7,12 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
-from memkit.index.snapshot import DTYPE, NAMED
-from memkit.index.snapshot_writer import join_columns, make_columns
+from memkit.index.snapshot import DTYPE, NAMED, join_columns, make_columns
+from tests.ci import examples
 from tests.memory import DAYS, make_chunk, make_memory
 
 NAMES = st.sampled_from(["", "a", "b", "ä/ö"])
@@ -30,6 +30,7 @@ CHUNKS = st.builds(
 )
 
 
+@settings(max_examples=examples(100))
 @given(st.lists(CHUNKS, max_size=8))
 def test_one_row_per_chunk(chunks: list[Chunk]) -> None:
     columns, names = make_columns(chunks)
@@ -47,6 +48,7 @@ def test_one_row_per_chunk(chunks: list[Chunk]) -> None:
         assert len(set(names[name])) == len(names[name])
 
 
+@settings(max_examples=examples(100))
 @given(st.lists(CHUNKS, max_size=8))
 def test_the_pieces_of_a_turn_are_one_entry(chunks: list[Chunk]) -> None:
     entries = make_columns(chunks)[0]["entry"].tolist()
@@ -59,6 +61,7 @@ def test_the_pieces_of_a_turn_are_one_entry(chunks: list[Chunk]) -> None:
             assert (entries[one] == entries[other]) == together
 
 
+@settings(max_examples=examples(100))
 @given(st.lists(st.lists(CHUNKS, max_size=5), max_size=4), st.data())
 def test_joined_columns_equal_columns_made_at_once(files: list[list[Chunk]], data: st.DataObject) -> None:
     """Parts made alone, or cut out of a larger text, whose numbers are other ones."""

@@ -1,11 +1,14 @@
-"""rank-bm25's BM25Plus over postings: of single documents, and of the passages around them."""
+"""Lexical search: rank-bm25's BM25Plus over postings. This is the only module that knows BM25."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 from array import array
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +16,113 @@ import numpy as np
 from numpy.typing import NDArray
 from rank_bm25 import BM25Plus
 
+from memkit.index.tokens import Tokenizer
+
 PASSAGE_REACH = 2
 """A passage is a document with this many documents before and after it."""
+
+_EMPTY: dict[str, NDArray[Any]] = {
+    "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
+    "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
+    "posting_offsets": np.zeros(1, np.int64),
+    "slots": np.zeros(0, np.int32),
+    "frequencies": np.zeros(0, np.uint8),
+    "lengths": np.zeros(0, np.int32),  # of the documents, in terms
+}
+
+ARRAYS = tuple(_EMPTY)
+"""The names of the arrays of an index."""
+
+
+def fingerprint(ids: Iterable[str]) -> str:
+    """Return the SHA-256 of the sorted `ids` in hex: equal for equal sets of documents."""
+    return hashlib.sha256(json.dumps(sorted(ids)).encode()).hexdigest()
+
+
+class LexicalIndex:
+    """Documents with ids, found by their terms. It never changes; `updated` returns another one.
+
+    Equal contents give bit-identical `arrays` and scores, whatever updates led to them.
+    """
+
+    def __init__(
+        self,
+        language: str = "english",
+        list_ids: Callable[[], Sequence[str]] = tuple,
+        arrays: Mapping[str, NDArray[Any]] = _EMPTY,
+    ) -> None:
+        """`list_ids` returns the ids sorted by code point; only an update needs them.
+
+        `arrays` are those of an index with the same `signature`; `language` is as for `Tokenizer`.
+        """
+        self.arrays = arrays
+        self._list_ids = list_ids
+        self._tokenizer = Tokenizer(language)
+        self._postings = Postings(arrays)
+        self._bm25 = PostingsBM25(self._postings, arrays["lengths"])
+
+    def __len__(self) -> int:
+        return len(self.arrays["lengths"])
+
+    @functools.cached_property
+    def ids(self) -> Sequence[str]:
+        """The ids of all documents, sorted by code point."""
+        return self._list_ids()
+
+    @property
+    def signature(self) -> str:
+        """Everything the arrays depend on besides the documents."""
+        bm25 = self._bm25
+        return f"{self._tokenizer.signature}, BM25Plus {bm25.k1} {bm25.b} {bm25.delta}"
+
+    def updated(
+        self, added: Iterable[tuple[str, str]], removed: Sequence[str] = ()
+    ) -> LexicalIndex:
+        """Return this index without the `removed` ids and with the `added` pairs of id and text.
+
+        An id may be in both. Raise `KeyError` for a removed id that is not present, `ValueError` for an
+        added one that is.
+        """
+        slots = {name: slot for slot, name in enumerate(self.ids)}
+        for name in removed:
+            del slots[name]
+        lengths = array("i", self.arrays["lengths"].tobytes())
+        pairs: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
+        for name, text in added:
+            if name in slots:
+                raise ValueError(f"The document {name!r} is already in the index.")
+            terms = self._tokenizer.tokenize(text)
+            for term, frequency in Counter(terms).items():
+                pairs[term].extend((len(lengths), frequency))
+            slots[name] = len(lengths)
+            lengths.append(len(terms))
+        if not removed and len(lengths) == len(self):
+            return self
+        ids = sorted(slots)
+        order = np.array([slots[name] for name in ids], np.int64)
+        new_slots = np.full(len(lengths), -1)
+        new_slots[order] = np.arange(len(order))
+        arrays = self._postings.updated(pairs, new_slots)
+        arrays["lengths"] = np.array(lengths)[order]
+        return LexicalIndex(self._tokenizer.language, lambda: ids, arrays)
+
+    def query(self, text: str) -> LexicalMatch:
+        """Return the scores of all documents for `text`."""
+        return self._bm25.match(self._tokenizer.question(text))
+
+    def passages(self, order: ReadingOrder) -> Callable[[str], NDArray[np.float64]]:
+        """Return a function that scores the passage around each document, aligned to `ids`."""
+        bm25 = PassageBM25(self._bm25, order)
+        return lambda text: bm25.scores(self._tokenizer.question(text))
+
+    def holders(self, text: str) -> NDArray[np.bool_] | None:
+        """Return which documents hold the one identifier or word that `text` is, or None if it is more."""
+        term = self._tokenizer.identifier(text)
+        if term is None:
+            return None
+        held = np.zeros(len(self), bool)
+        held[self._postings.find(term)[0]] = True
+        return held
 
 
 @dataclass(frozen=True)
@@ -45,14 +153,8 @@ class Postings:
     The arrays are ordered by term and never change, so they may be memory-mapped.
     """
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
-        self.arrays = arrays or {
-            "terms": np.zeros(0, np.uint8),  # UTF-8, in the order of the bytes
-            "term_offsets": np.zeros(1, np.int64),  # of the start of each, and the end of the last
-            "posting_offsets": np.zeros(1, np.int64),
-            "slots": np.zeros(0, np.int32),
-            "frequencies": np.zeros(0, np.uint8),
-        }
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.arrays = arrays
         # `_term` reads single elements, for which memory views are several times faster.
         self._terms = self.arrays["terms"].data
         self._term_offsets = self.arrays["term_offsets"].data
@@ -69,8 +171,8 @@ class Postings:
 
     def updated(
         self, added: Mapping[str, array[int]], new_slots: NDArray[np.int64]
-    ) -> Postings:
-        """Return these postings with those `added`, slot `i` renumbered `new_slots[i]`; -1 drops it.
+    ) -> dict[str, NDArray[Any]]:
+        """Return the arrays with the postings `added`, slot `i` renumbered `new_slots[i]`; -1 drops it.
 
         `added` maps a term to slot, frequency, slot, frequency, … Equal documents give identical bytes.
         """
@@ -89,14 +191,12 @@ class Postings:
         order = np.argsort(rows * max(1, len(new_slots)) + slots, kind="stable")
         slots, frequencies = slots[order], frequencies[order]
         per_term = np.bincount(rows, minlength=len(old_rows) + len(new_terms))
-        return Postings(
-            {
-                **self._terms_with(new_terms, old_rows, per_term > 0),
-                "posting_offsets": _offsets(per_term[per_term > 0]),
-                "slots": slots.astype(np.int32),
-                "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
-            }
-        )
+        return {
+            **self._terms_with(new_terms, old_rows, per_term > 0),
+            "posting_offsets": _offsets(per_term[per_term > 0]),
+            "slots": slots.astype(np.int32),
+            "frequencies": frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
+        }
 
     def _rows_of(
         self, terms: Sequence[bytes]
