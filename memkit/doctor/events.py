@@ -10,7 +10,7 @@ from datetime import datetime
 
 import memkit
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.settings import session_transcripts
+from memkit.claude_code.files import session_transcripts
 from memkit.doctor.finding import FIX, Finding, Subject, moment
 from memkit.errors import MemkitError
 from memkit.ipc import launch, spool

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
-from memkit.claude_code.settings import TranscriptFile, kept_days, session_transcripts
+from memkit.claude_code.files import TranscriptFile, session_transcripts
+from memkit.claude_code.installation import kept_days
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.doctor.finding import Finding, Subject, split_advice

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.hook.project import Project
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
-from memkit.journal.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import redact_again
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
@@ -26,8 +26,8 @@ from memkit.index.catalog import snapshots_of
 from memkit.index.chunk_reader import ChunkReader, open_current
 from memkit.index.chunker import decode
 from memkit.ipc import spool, unindexed
-from memkit.journal.journal import Journal
-from memkit.journal.old_versions import replaced_files
+from memkit.journal import Journal
+from memkit.journal.files import replaced_files
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
@@ -133,7 +133,7 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
         journal.redact(day, lambda line, text: redact(text), growing, will_write)
 
     path = str(journal.path(day))
-    return Place(lambda finder: journal.look_at(day, finder.lines_of("journal", path)), fix)
+    return Place(lambda finder: journal.day(day).redact(finder.lines_of("journal", path), {}), fix)
 
 
 def _foreign_markdown(path: Path) -> Place:

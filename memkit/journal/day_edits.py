@@ -1,4 +1,4 @@
-"""Change a day that the user may also edit: remove parts of it, or merge an edit with later writes.
+"""Change a day that the user may also edit: write turns, remove parts, or merge an edit with later writes.
 
 Every line that is not concerned stays as it is.
 """
@@ -9,16 +9,89 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from typing import NamedTuple
 
 from memkit import anchors
 from memkit.journal.day_file import DayFile, Section
+from memkit.journal.digest import Digest
+from memkit.journal.files import MemoryDirectory
 
 FORGOTTEN_TITLE = "(forgotten)"
 """The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
+_TURN = re.compile(r"turn:(\S+) ")
 _TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
 _DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
 _INDENTED = re.compile(r"^[ \t]+\S")
+
+
+class Growing(NamedTuple):
+    """A turn that may have been written before it was complete.
+
+    `hashes` are the hashes its section may have. `is_written` is set once it certainly was written.
+    """
+
+    hashes: tuple[str, ...]
+    is_written: bool
+
+
+def write_turn(
+    content: DayFile, digest: Digest, known: Growing | None, nearby: NearbyDays
+) -> bool:
+    """Insert the turn, or replace it if it grew. Return whether that changed the day."""
+    present = content.find_turn(digest.turn)
+    if present is None:
+        held = nearby.find(digest.turn)
+        if known is not None and known.is_written:
+            # Gone from the file: the user removed it, so it stays out. But if git began to track the file
+            # while the turn grew, the turn moves to the other file of the day.
+            if all(day[:10] != digest.day or text == digest.section.strip() for day, text in held):
+                return False
+        elif any(held):
+            return False
+        content.insert(digest)
+        return True
+    count = content.written_lines(present, known.hashes) if known else 0
+    section = digest.section.split("\n")
+    if not count or content.lines[present.start : present.start + count] == section:
+        return False
+    content.replace(present, count, digest.section)
+    return True
+
+
+class NearbyDays:
+    """Other files that may already hold a turn of a day. Read once, when first needed.
+
+    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), or
+    git may track the day's file now.
+    """
+
+    def __init__(self, files: MemoryDirectory, day: str) -> None:
+        self._files = files
+        self._day = day
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
+        """The name and text of each file, and the turns that the text mentions."""
+        center = date.fromisoformat(self._day[:10])
+        near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in ("", ".local")]
+        found = []
+        for day in near:
+            if day != self._day:
+                text = self._files.read_if_used(self._files.path / f"{day}.md")
+                found.append((day, text, frozenset(_TURN.findall(text))))
+        return found
+
+    def find(self, turn: str) -> Iterator[tuple[str, str]]:
+        """Yield the days that have a section of the turn, and its text there."""
+        for day, text, turns in self._texts:
+            if turn in turns:
+                content = DayFile(text)
+                section = content.find_turn(turn)
+                if section is not None:
+                    yield day, content.text(section).strip()
 
 
 @dataclass(frozen=True, slots=True)

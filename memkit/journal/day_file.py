@@ -1,6 +1,6 @@
 """One day of the journal as text: find sections by their anchors, and change one without touching the rest.
 
-`memkit.journal.journal` shows the format. A session has one section for each of its summaries:
+`memkit.journal` shows the format. A session has one section for each of its summaries:
 
     ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw summary:77c1e09b -->
 
@@ -9,7 +9,7 @@
     ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 
 `summary` names the last turn that the bullets cover; later turns have no bullets yet. A note (see
-`memkit.journal.note`) is a section next to those of sessions.
+`memkit.journal.digest`) is a section next to those of sessions.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.journal.digest import Digest
-from memkit.journal.note import Note
+from memkit.journal.digest import Digest, Note
 
 _OPENING = frozenset({"session", "note"})
 """Keys of anchors on level-2 headings; each heading has one."""

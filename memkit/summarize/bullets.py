@@ -10,9 +10,9 @@ from typing import Any
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.journal.markup import one_line
 from memkit.llm.errors import UnusableReplyError
 from memkit.summarize.prompt import KINDS

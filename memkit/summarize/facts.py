@@ -14,8 +14,8 @@ from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
 from memkit.index.chunker import chunk_file, decode
 from memkit.index.memory_files import MemoryFile
+from memkit.journal import Journal
 from memkit.journal.facts import LABELS, MEMORY_FILE, Citations, Fact, WrittenFact
-from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.llm.errors import UnusableReplyError
 from memkit.llm.model import Task

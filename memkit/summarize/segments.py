@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.errors import ArchiveError
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
-from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.settings import SummarizeSettings
 from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens

@@ -22,8 +22,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkit.archive import Archive
 from memkit.archive import turn as archived
-from memkit.archive.archive import Archive
 from memkit.archive.turn import ArchivedTurn, bounded
 from memkit.capture.capture import Capture
 from memkit.claude_code.exchange import Message, ToolUse
@@ -234,7 +234,7 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from memkit.archive import turn as archived
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.exchange import Message
 from memkit.paths import Home

@@ -81,17 +81,6 @@ def test_no_answer_goes_to_the_turn_before(stage: Stage, number: int, newline: b
         assert "Three." in messages
 
 
-def test_what_is_left_of_a_prompt_is_kept(stage: Stage) -> None:
-    begin = WHOLE[2].index("Where")
-    for kept in every(7, range(begin + 5, len(WHOLE[2].encode()))):
-        (_, second, _) = torn(stage, 2, kept)
-        assert second.answer == "Two."
-        assert second.prompt == QUESTION or QUESTION.startswith(second.prompt.removesuffix(" …"))
-        assert len(second.prompt) >= 4
-        assert second.prompt_id == prompt_id(2)
-        assert second.time is not None
-
-
 def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
     stage.transcript.write_text("\n".join(WHOLE[:2]) + "\n")
     stage.handle("Stop", prompt_id=prompt_id(1), late=True)

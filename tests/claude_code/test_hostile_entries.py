@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.transcript import MAX_DEPTH, Transcript
 from memkit.claude_code.turn import read_turns

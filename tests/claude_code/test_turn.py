@@ -108,7 +108,6 @@ def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
         ("Read", "port: 443", False),
         ("Edit", "String not found", True),
     ]
-    assert first.files == []
     assert (first.branch, first.cwd, first.prompt_id) == ("main", "/home/shop", "p1")
     assert first.end == second.start
     assert second.end == path.stat().st_size
