@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from memkit import anchors
 from memkit.archive.file import ArchiveFile
@@ -24,9 +24,7 @@ logger = logging.getLogger(__name__)
 SUFFIX = ".jsonl.zst"
 
 
-
-@dataclass(frozen=True, slots=True)
-class ArchiveSize:
+class ArchiveSize(NamedTuple):
     """The number of archived sessions, and the bytes of their files."""
 
     sessions: int
@@ -34,7 +32,10 @@ class ArchiveSize:
 
 
 class Archive:
-    """The archive of one memory home. Sessions have the names used in the journal's anchors."""
+    """The archive of one memory home. Sessions have the names used in the journal's anchors.
+
+    Its methods raise `ArchiveError` and `OSError`; those of `ArchiveFile` with the same name say more.
+    """
 
     def __init__(self, home: Home) -> None:
         self.directory = Path(home.archive)
@@ -49,9 +50,8 @@ class Archive:
     ) -> int:
         """Archive turns read from `transcript`, each with the root of its project. All text is redacted.
 
-        `hide` is as for `Transcript`. Turns that are already there unchanged do not count; return how many
-        others there were. Durable on return. A session file of a newer memkit is logged and skipped. Raise
-        `ArchiveError`, `TranscriptError`.
+        `hide` is as for `Transcript`. Return how many turns were new or changed. Durable on return. A
+        session file of a newer memkit is logged and skipped. Raise `ArchiveError`, `TranscriptError`.
         """
         sessions: dict[str, list[tuple[Turn, str]]] = {}
         for turn, root in turns:
@@ -66,22 +66,22 @@ class Archive:
         return written
 
     def append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
-        """Append turns of one session; see `ArchiveFile.append`."""
+        """Append the turns of one session that are new or changed. Return how many."""
         path = self.path(session)
         if self._last.path != path:  # a long session comes in many batches
             self._last = ArchiveFile(path)
         return self._last.append(session, turns)
 
     def turns(self, session: str) -> list[ArchivedTurn]:
-        """Return the latest version of each turn of a session, in order of time. Raise `ArchiveError`."""
+        """Return the latest version of each turn of a session, in order of time."""
         return ArchiveFile(self.path(session)).turns()
 
     def versions(self, session: str) -> Iterator[ArchivedTurn]:
-        """Yield all versions of a session's turns, including replaced ones. Raise `ArchiveError`."""
+        """Yield all versions of a session's turns, including replaced ones."""
         return ArchiveFile(self.path(session)).versions()
 
     def damaged(self, session: str) -> int:
-        """Return how many bytes of a session's file cannot be read; see `ArchiveFile.damaged`."""
+        """Return how many bytes of a session's file cannot be read."""
         return ArchiveFile(self.path(session)).damaged()
 
     def drop_damage(self, session: str) -> None:
@@ -92,11 +92,11 @@ class Archive:
     def rewrite(
         self, session: str, change: Callable[[ArchivedTurn], ArchivedTurn | None]
     ) -> None:
-        """Rewrite a session with each turn as `change` returns it; see `ArchiveFile.rewrite`."""
+        """Rewrite a session with each turn as `change` returns it; None drops the turn."""
         ArchiveFile(self.path(session)).rewrite(change)
 
     def remove_left_behind(self) -> None:
-        """Remove temporary files of killed writers. Raise `OSError`."""
+        """Remove temporary files of killed writers."""
         for path in self.directory.glob(".*.tmp"):
             path.unlink(missing_ok=True)
 
@@ -130,10 +130,9 @@ class Archive:
         return ArchiveSize(len(sizes), sum(sizes))
 
     def remove_older(self, time: float) -> int:
-        """Remove the sessions whose last turn ended before `time` (seconds since the epoch). Return how
-        many.
+        """Remove the sessions that ended before `time` (seconds since the epoch). Return how many.
 
-        For a file without times, or one that cannot be read, its modification time counts. Raise `OSError`.
+        For a file without times, or one that cannot be read, its modification time counts.
         """
         removed = 0
         for path in self._files():
