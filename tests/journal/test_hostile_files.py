@@ -29,6 +29,8 @@ from memkit.settings.load import Settings, load
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 
+pytestmark = pytest.mark.usefixtures("unsynced")
+
 DAY = "2026-03-04"
 PRIVATE = "### 10:00 private diary <!-- turn:a1a1a1a1 -->\n**Answered** nobody's business\n"
 

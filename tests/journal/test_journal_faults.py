@@ -27,7 +27,9 @@ from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
 from tests.builders import day
 from tests.capture.places import REPOSITORY
-from tests.ci import examples
+from tests.ci import every, examples
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
@@ -192,7 +194,7 @@ def test_killed_at_any_moment_and_run_again(project: Project) -> None:
     command = [sys.executable, "-c", WRITER, str(REPOSITORY), project.root]
     environment = {**os.environ, "TZ": "UTC"}
     seen = 0
-    for _ in range(6):
+    for _ in every(3, range(6)):
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert writer.stdout is not None
         writer.stdout.readline()

@@ -14,6 +14,9 @@ from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import Digest
 from memkit.journal.files import MemoryDirectory
+from tests.ci import every
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 DAY = "2026-01-05"
 
@@ -67,7 +70,7 @@ def test_the_days_beside_are_read_once_a_batch(
     assert len(read) == len(set(read)) == 9  # two names for each of five days, but for its own
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", every(5, range(30)))
 def test_it_reads_as_if_it_were_read_anew_each_time(seed: int) -> None:
     chance = random.Random(seed)
     content = DayFile(f"# {DAY}\n\nBy hand.")

@@ -23,6 +23,8 @@ from memkit.stats.totals import gather
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
 
+pytestmark = pytest.mark.usefixtures("unsynced")
+
 DAY = "2026-03-04"
 
 
