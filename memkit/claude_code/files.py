@@ -13,7 +13,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -38,15 +37,11 @@ SESSION_PREFIX = "history-"
 _PASTED = re.compile(r"\[Pasted text #(\d+)[^\]\n]*\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """One session's transcript, before it is read.
 
-    Attributes:
-        size: in bytes.
-        modified: when it was last changed, in nanoseconds since the epoch.
-        cwd: where the session began; "" if its first entries do not say.
-        time: when the session began, in seconds since the epoch; 0 if unknown.
+    The session began at `time` (seconds since the epoch, 0 if unknown) in `cwd` ("" if unknown). The file
+    has `size` bytes and was last changed at `modified` (nanoseconds since the epoch).
     """
 
     path: Path
@@ -115,8 +110,7 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
     and the older one was last written earlier. Raise `NotFoundError`.
     """
     # Keep links: a live session's state has the path as Claude Code reports it.
-    found = (file for path in paths for file in transcripts_in(Path(os.path.abspath(path))))
-    files = dict.fromkeys(found)
+    files = {file for path in paths for file in transcripts_in(Path(os.path.abspath(path)))}
     return sorted(map(_source, files), key=lambda one: (one.time, one.modified, one.path))
 
 
@@ -130,10 +124,10 @@ def _source(path: Path) -> Source:
             began = began or (entry.time.timestamp() if entry.time else 0.0)
             if cwd and began:
                 break
+        return Source(path, status.st_size, status.st_mtime_ns, cwd, began)
     except (OSError, TranscriptError) as error:
         logger.warning("cannot look into %s: %s", path, error)
         return Source(path, 0, 0, "", 0.0)
-    return Source(path, status.st_size, status.st_mtime_ns, cwd, began)
 
 
 def project_of(cwd: str, home: Home) -> Project | None:

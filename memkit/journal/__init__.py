@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from pathlib import Path
 
 from memkit.errors import JournalError
-from memkit.files import inside, make_private_directory
+from memkit.files import inside
 from memkit.hook.own_entries import note_own, note_redacted
 from memkit.hook.project import Project
 from memkit.hook.session_facts import DAY_FILE
@@ -182,15 +182,12 @@ class Journal:
         Its additions count as written by this home if `own` contains it (see `own_entries`).
         """
         results: list[int] = []
-
-        def record(before: str, after: str) -> None:
-            if self._home is not None:
-                note_own(self._home, self.project.root, before, after, own)
-
-        path = self.path(self.day_for(day))
-        with self._files.locked():
-            self._change_day(path, lambda content: results.append(change(content)), record=record)
-            return results[-1]
+        self._change_day(
+            self.path(self.day_for(day)),
+            lambda content: results.append(change(content)),
+            record=lambda before, after: self._note_own(before, after, own),
+        )
+        return results[-1]
 
     def redact(
         self,
@@ -217,8 +214,7 @@ class Journal:
             if self._home is not None:
                 note_redacted(self._home, self.project.root, before, after)
 
-        with self._files.locked():
-            return self._change_day(self.path(day), change, record=record)
+        return self._change_day(self.path(day), change, record=record)
 
     def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
         """Insert the bullets of a segment above its turns; see `DayFile.summarize`.
@@ -227,12 +223,11 @@ class Journal:
         """
         if self.is_public(day):
             raise JournalError(f"git tracks {self.path(day)}, and memory.shared is off: it gets no bullets")
-        with self._files.locked():
-            return self._change_day(
-                self.path(day),
-                lambda content: content.summarize(turns, bullets),
-                record=self._note_own,
-            )
+        return self._change_day(
+            self.path(day),
+            lambda content: content.summarize(turns, bullets),
+            record=self._note_own,
+        )
 
     def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:
         """Change the facts in the file `name`; see `FactChange.apply`. Return whether that changed it.
@@ -247,25 +242,22 @@ class Journal:
             return after
 
         self._files.refuse_tracked(self.directory / name)
-        with self._files.locked():
-            return self._files.rewrite(self.directory / name, apply, record=self._note_own)
+        return self._files.rewrite(self.directory / name, apply, record=self._note_own)
 
     def add_note(self, note: Note) -> bool:
         """Write a note. Return False if it is already there."""
-        with self._files.locked():
-            return self._change_day(
-                self.path(self.day_for(note.day)),
-                lambda content: content.insert_note(note),
-                record=self._note_own,
-            )
+        return self._change_day(
+            self.path(self.day_for(note.day)),
+            lambda content: content.insert_note(note),
+            record=self._note_own,
+        )
 
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
         """Store a user's edit of a day that read `before`; see `merge` for changes made meanwhile."""
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
-        with self._files.locked():
-            self._files.rewrite(
-                self.path(day), lambda text: merge(old, new, text), record=self._note_own
-            )
+        self._files.rewrite(
+            self.path(day), lambda text: merge(old, new, text), record=self._note_own
+        )
 
     def take_over(self, name: str, data: bytes) -> None:
         """Write a whole file, as from a backup, in place of any that is at `name`.
@@ -275,8 +267,7 @@ class Journal:
         path = self.directory.joinpath(*name.split("/"))
         if DAY_FILE.match(name):
             path = self.path(self.day_for(path.stem))
-        with self._files.locked():
-            self._create(path, data, self._note_own)
+        self._create(path, data, self._note_own)
 
     def add_file(self, name: Path, data: bytes) -> bool:
         """Add a file that is not a day to the memory. Return False if it is already there.
@@ -301,7 +292,6 @@ class Journal:
         return path
 
     def _create(self, path: Path, data: bytes, record: Record | None = None) -> bool:
-        make_private_directory(str(self._files.real(path).parent))
         text = data.decode("utf-8", "surrogateescape")
         return self._files.rewrite(path, lambda before: text, create=True, record=record)
 
@@ -310,10 +300,9 @@ class Journal:
 
         Return whether anything was there.
         """
-        with self._files.locked():
-            return self._change_day(
-                self.path(day), lambda content: remove(content, removal), may_vanish=True
-            )
+        return self._change_day(
+            self.path(day), lambda content: remove(content, removal), may_vanish=True
+        )
 
     def remove_facts(self, path: Path, ids: Collection[str]) -> bool:
         """Remove the facts with these IDs, edited or not, from a file. Return whether one was there."""
@@ -322,18 +311,16 @@ class Journal:
             content = FactFile(text, path.name)
             return content.render() if content.forget(ids) else text
 
-        with self._files.locked():
-            return self._files.rewrite(path, apply)
+        return self._files.rewrite(path, apply)
 
     def remove_lines(self, path: Path, start: int, end: int) -> bool:
         """Remove the lines `start` to `end` (from 1, inclusive) from a file.
 
         Headings of sections and bullets stay.
         """
-        with self._files.locked():
-            return self._change_day(
-                path, lambda content: remove_lines(content, start, end), may_vanish=True
-            )
+        return self._change_day(
+            path, lambda content: remove_lines(content, start, end), may_vanish=True
+        )
 
     def remove_older(self, day: str) -> list[str]:
         """Delete the days before `day` (ISO) and return them."""
@@ -346,8 +333,7 @@ class Journal:
 
     def remove_file(self, path: Path) -> None:
         """Remove a file of the memory directory."""
-        with self._files.locked():
-            self._files.remove(path)
+        self._files.remove(path)
 
     def remove_left_behind(self) -> None:
         """Remove temporary files of killed writers."""
@@ -355,10 +341,10 @@ class Journal:
             for path in self._files.real(self.directory).glob(".*.tmp"):
                 path.unlink(missing_ok=True)
 
-    def _note_own(self, before: str, after: str) -> None:
+    def _note_own(self, before: str, after: str, among: Container[str] | None = None) -> None:
         """Record that this home wrote what `after` adds to `before`."""
         if self._home is not None:
-            note_own(self._home, self.project.root, before, after)
+            note_own(self._home, self.project.root, before, after, among)
 
     def _change_day(
         self,
@@ -371,7 +357,7 @@ class Journal:
         """Apply `change` to a day file. Return whether that changed it.
 
         Calls `change` again if someone else changed the file meanwhile. With `may_vanish`, an empty day is
-        removed. The caller holds the lock.
+        removed.
         """
 
         def apply(text: str) -> str | None:

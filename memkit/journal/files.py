@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,7 @@ class MemoryDirectory:
         self.project = project
         self.path = Path(project.memory)
         self.shared = shared
+        self._locked_by: int | None = None  # a thread
 
     def real(self, path: Path) -> Path:
         """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside the memory."""
@@ -104,6 +106,9 @@ class MemoryDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the journal lock. Raise `JournalError` for every OS error, also inside the block."""
+        if self._locked_by == threading.get_ident():
+            yield
+            return
         from filelock import FileLock, Timeout  # 0.05 s; only writers need it
 
         try:
@@ -114,7 +119,11 @@ class MemoryDirectory:
             with FileLock(lock, LOCK_SECONDS, mode=PRIVATE_FILE):
                 for left in stale_temporary_files(str(self.path), time.time() - LEFTOVER_SECONDS):
                     Path(left).unlink(missing_ok=True)
-                yield
+                self._locked_by = threading.get_ident()
+                try:
+                    yield
+                finally:
+                    self._locked_by = None
         except Timeout as error:
             raise JournalError(
                 f"the journal in {self.path} was busy for {LOCK_SECONDS:.0f} s; try again"
@@ -134,14 +143,21 @@ class MemoryDirectory:
         create: bool = False,
         record: Record | None = None,
     ) -> bool:
-        """Replace the text of a file with the result of `change`; None removes the file. Return whether it
-        changed.
+        """Replace the text of a file with the result of `change`; None removes the file.
 
-        With `create`, a missing file is created even if it stays empty. `record` gets the old and the new
-        text before the write. Calls `change` again if someone else changed the file meanwhile: the lock,
-        which the caller holds, stops memkit's processes but not editors.
+        Return whether that changed the file. With `create`, a missing file is created even if it stays
+        empty. `record` gets the old and the new text before the write. Calls `change` again if someone else
+        changed the file meanwhile: the lock stops memkit's processes but not editors. Raise `JournalError`.
         """
-        real = self.real(path)
+        with self.locked():
+            real = self.real(path)
+            if create:
+                make_private_directory(str(real.parent))
+            return self._rewrite(real, change, create, record)
+
+    def _rewrite(
+        self, real: Path, change: Callable[[str], str | None], create: bool, record: Record | None
+    ) -> bool:
         for _ in range(MOST_TRIES):
             stamp = _stamp(real)
             before = read_file(real)
@@ -153,19 +169,20 @@ class MemoryDirectory:
             if record is not None and after is not None:
                 record(before, after)
             if stamp is None:
-                self._hide_from_git(path)
+                self._hide_from_git(real)
             try:
                 self._put(real, after, stamp)
                 return True
             except _ChangedMeanwhile:
-                logger.info("%s was changed meanwhile; the change is applied again", path)
-        raise JournalError(f"{path} changes all the time; nothing was written, try again later")
+                logger.info("%s was changed meanwhile; the change is applied again", real)
+        raise JournalError(f"{real} changes all the time; nothing was written, try again later")
 
     def remove(self, path: Path) -> None:
-        """Remove a file, durably. The caller holds the lock. Raise `OSError`."""
-        self.real(path)
-        path.unlink(missing_ok=True)
-        sync_directory(str(path.parent))
+        """Remove a file, durably. Raise `JournalError`."""
+        with self.locked():
+            self.real(path)
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
         """Replace or remove the file if it still has this stamp. Raise `_ChangedMeanwhile` if it does not.
@@ -216,22 +233,21 @@ class MemoryDirectory:
             write_durably(str(ignore), wanted.encode())
         elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
             # A pull may have replaced the file that memkit wrote after days were created.
-            self._hide_from_git(self.path / "0000-00-00.md")
+            self._hide_from_git(self.real(self.path / "0000-00-00.md"))
 
     @property
     def _is_in_project(self) -> bool:
         """Whether this is not the user's own memory, which is in the memory home."""
         return self.path == Path(self.project.root, MEMORY_DIRECTORY)
 
-    def _hide_from_git(self, path: Path) -> None:
+    def _hide_from_git(self, real: Path) -> None:
         """Before a file is created, make sure that git ignores it, unless the memory is shared.
 
-        A repository's own patterns override git's list of excluded files, so only a deeper ignore file
-        helps.
+        A repository's own patterns override git's list of excluded files; only a deeper ignore file helps.
         """
         if self.shared or not self._is_in_project:
             return
-        root, real = self.project.root, self.real(path)
+        root = self.project.root
         if is_ignored(root, str(real)):  # git has no answer for a path through a symlink
             return
         if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
@@ -265,10 +281,9 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) -> Path | None:
-    """Keep `text`, the redacted content of file `name` until `day`. Return its path, or None for empty
-    text.
+    """Keep `text`, the redacted content of file `name` until `day`, once. Raise `ArchiveError`.
 
-    Keeps the same text of the same day once. Durable on return. Raise `ArchiveError`.
+    Return its path, or None for empty text. Durable on return.
     """
     if not text.strip():
         return None
