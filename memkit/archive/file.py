@@ -153,7 +153,6 @@ class ArchiveFile:
         self._content.end += len(frame)
 
     def _compact(self, session: str) -> None:
-        """Rewrite the file with only the last line of each turn."""
         last = {turn: line for turn, line, _ in self._lines(self._read())}
         self._replace(session, last.values())
 
@@ -323,7 +322,6 @@ def _json_line(value: dict[str, Any]) -> bytes:
 
 
 def _decode(line: bytes) -> dict[str, Any]:
-    """Return the JSON object in a line, or an empty one."""
     try:
         value = parse_json(line)
     except ValueError:

@@ -115,7 +115,6 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
 
 
 def _source(path: Path) -> Source:
-    """Look into a transcript. One that cannot be read is reported when it is imported."""
     cwd, began = "", 0.0
     try:
         status = path.stat()

@@ -132,7 +132,6 @@ def _installed() -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of Claude Code, empty if there is none."""
     try:
         value = parse_json(path.read_bytes())
     except FileNotFoundError:

@@ -320,7 +320,6 @@ def _common(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _agent(value: dict[str, Any]) -> str:
-    """Return the id of the sub-agent that a tool result reports on, or that wrote this line."""
     result = value.get("toolUseResult")
     given = value.get("agentId") or (result.get("agentId") if isinstance(result, dict) else None)
     return _string(given)

@@ -232,7 +232,6 @@ def _is_of_another(entry: TranscriptEntry, current: Turn) -> bool:
 
 
 def _says_something(entry: TranscriptEntry) -> bool:
-    """Return whether Claude itself speaks in `entry`."""
     is_noise = entry.is_sidechain or entry.is_api_error or entry.is_meta
     return entry.role == "assistant" and not is_noise and bool(entry.text.strip())
 
@@ -271,7 +270,6 @@ def _begin(entry: TranscriptEntry, text: str, path: Path) -> Turn:
 def _follow(
     turn: Turn, entry: TranscriptEntry, calls: dict[str, ToolCall], transcript: Transcript
 ) -> None:
-    """Add an entry after the prompt to the turn."""
     output = _COMMAND_OUTPUT.match(entry.text)
     if output and turn.prompt.startswith("/") and not turn.is_command and not turn.answer:
         turn.answer = output[1].strip()  # a skill that ran in a sub-agent answers like this

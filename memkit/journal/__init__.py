@@ -142,7 +142,6 @@ class Journal:
             ]
 
     def _renamed_turns(self) -> set[str]:
-        """Return the turns in files that are not named like days."""
         turns = set()
         for path in self._other_files():
             try:
@@ -283,7 +282,6 @@ class Journal:
         return self._place_for(name, data).exists()
 
     def _place_for(self, name: Path, data: bytes) -> Path:
-        """Return the path of the file with this content, or the first free one."""
         path = self.directory / name
         number = 1
         while path.exists() and self.data(path) != data:

@@ -73,7 +73,6 @@ class NearbyDays:
 
     @cached_property
     def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
-        """The name and text of each file, and the turns that the text mentions."""
         center = date.fromisoformat(self._day[:10])
         near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in ("", ".local")]
         found = []
@@ -197,7 +196,6 @@ def _title(section: Section) -> str:
 
 
 def _repeats(heading: Section, text: str) -> bool:
-    """Return whether a turn's text contains the title of `heading`."""
     title = _folded(_title(heading)).removesuffix("…").strip()
     return bool(title) and title in _folded(text)
 
@@ -233,7 +231,6 @@ def merge(before: str, edited: str, present: str) -> str:
 
 
 def _pieces(text: str) -> dict[_Key, str]:
-    """Return the text before the first section and each section, in order, by key."""
     content = DayFile(text)
     sections = content.sections
     first = sections[0].start if sections else len(content.lines)

@@ -103,7 +103,6 @@ class DayFile:
         return self._index
 
     def _put(self, start: int, end: int, lines: Iterable[str]) -> None:
-        """Replace the lines from `start` up to `end`."""
         before = self._sections if start == len(self.lines) else None
         self.lines[start:end] = lines
         if before is None:

@@ -241,7 +241,6 @@ class FactFile:
         return range(start, len(self.lines)) if start >= 0 else range(0)
 
     def _read(self, numbers: range) -> list[tuple[int, WrittenFact]]:
-        """Return the facts on these lines."""
         found = []
         for number in numbers:
             line = self.lines[number].rstrip()
@@ -279,7 +278,6 @@ class FactFile:
 
 
 def _parse(shown: str, pairs: Mapping[str, str]) -> Fact:
-    """Return the fact on a line, which the user may have rewritten."""
     keys = ("grips", "turns", "chunks")
     citations = Citations(*(tuple(filter(None, pairs.get(key, "").split(","))) for key in keys))
     match = _LINE.fullmatch(shown)
