@@ -28,8 +28,8 @@ from memkit.paths import Home
 if TYPE_CHECKING:
     from memkit.index import SyncReport
     from memkit.index.chunk import Chunk
-    from memkit.journal.journal import Journal
-    from memkit.journal.note import Note
+    from memkit.journal import Journal
+    from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
     from memkit.recall.results import Answer
@@ -151,7 +151,7 @@ class Memory:
         from datetime import datetime, timezone
 
         from memkit.ipc import unindexed
-        from memkit.journal.note import make_note
+        from memkit.journal.digest import make_note
         from memkit.privacy.redact import without_private
 
         if self.project.is_off:
@@ -197,7 +197,7 @@ class Memory:
     @functools.cached_property
     def journal(self) -> Journal:
         """The project's Markdown files."""
-        from memkit.journal.journal import Journal
+        from memkit.journal import Journal
 
         return Journal(self.project, shared=self.settings.memory.shared, home=self.home)
 

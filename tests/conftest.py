@@ -47,6 +47,14 @@ def utc() -> Iterator[None]:
     time.tzset()
 
 
+@pytest.fixture(scope="module")
+def unsynced() -> Iterator[None]:
+    """Skip `os.fsync` where no test is about durability."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     """A memory home and a project whose events are handled in this process."""

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,7 +41,7 @@ _READ_BYTES = 64 * 1024
 
 
 class _Line(NamedTuple):
-    """A turn's last line; `messages` is their number."""
+    """The last line of a turn, and the number of its messages."""
 
     fingerprint: bytes
     length: int
@@ -51,19 +52,22 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Content:
-    """The content of a file: `end`, the offset behind the last whole frame; the last line of each turn by
-    ID; the `length` of all lines in bytes; and `damaged`, the bytes before `end` that are in no whole
-    frame.
+    """The last line of each turn by ID, and where the frames are.
+
+    Attributes:
+        end: the offset behind the last whole frame.
+        damaged: the bytes before `end` that are in no whole frame.
+        length: of all lines, in bytes.
     """
 
-    end: int = 0
     lines: dict[str, _Line] = field(default_factory=dict)
-    length: int = 0
+    end: int = 0
     damaged: int = 0
+    length: int = 0
 
 
 class ArchiveFile:
-    """The file of one session. It need not exist.
+    """The file of one session, which need not exist. Its methods raise `ArchiveError`.
 
     Remembers its content from the last append while no other process writes to it.
     """
@@ -77,57 +81,50 @@ class ArchiveFile:
         """Append the turns that are new or changed. Return how many.
 
         A turn with fewer messages does not replace one with more: what a transcript has lost stays here.
-        Durable on return. Raise `ArchiveError`.
+        Durable on return.
         """
-        try:
+        with self._writing():
             make_private_directory(str(self.path.parent))
-            return self._append(session, turns)
+            if self._state != self._present_state():
+                self._content = self._scan(self._read())
+            content = self._content
+            self._state = None  # unknown until the write is complete
+            compressor = _compressor().compressobj()
+            frame = [] if content.end else [compressor.compress(_header(session))]
+            written = 0
+            for turn in turns:
+                known = content.lines.get(turn.id)
+                if known is not None:
+                    # Only live capture knows the commit. An import into a second project keeps the owner.
+                    project = known.project or turn.project
+                    turn = replace(turn, commit=turn.commit or known.commit, project=project)
+                line = _turn_line(turn)
+                count = len(turn.messages)
+                new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project)
+                if known is not None and (
+                    known.fingerprint == new.fingerprint or known.messages > new.messages
+                ):
+                    continue
+                frame.append(compressor.compress(line))
+                content.lines[turn.id] = new
+                content.length += new.length
+                written += 1
+            if written:
+                self._write(b"".join([*frame, compressor.flush()]))
+            if written and 2 * sum(line.length for line in content.lines.values()) < content.length:
+                self._compact(session)
+            else:
+                self._state = self._present_state()
+            return written
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise ArchiveError(
                 f"cannot write the archive {self.path}: {error.strerror or error}"
             ) from error
-
-    def _append(self, session: str, turns: Iterable[ArchivedTurn]) -> int:
-        if self._state != self._present_state():
-            self._content = self._scan(self._read())
-        content = self._content
-        self._state = None  # unknown until the write is complete
-        compressor = _compressor().compressobj()
-        frame = [] if content.end else [compressor.compress(_header(session))]
-        written = 0
-        for turn in turns:
-            known = content.lines.get(turn.id)
-            if known is not None:
-                # Only live capture knows the commit. An import into a second project keeps the owner.
-                project = known.project or turn.project
-                turn = replace(turn, commit=turn.commit or known.commit, project=project)
-            line = _turn_line(turn)
-            count = len(turn.messages)
-            new = _Line(_fingerprint(line), len(line), count, turn.commit, turn.project)
-            if known is not None and (
-                known.fingerprint == new.fingerprint or known.messages > new.messages
-            ):
-                continue
-            frame.append(compressor.compress(line))
-            content.lines[turn.id] = new
-            content.length += new.length
-            written += 1
-        if not written:
-            self._state = self._present_state()
-            return 0
-        frame.append(compressor.flush())
-        present = self._present_state()
-        if present and present[0] > content.end:
-            torn = present[0] - content.end
-            logger.warning("%s: cut off %d bytes of an unfinished write", self.path, torn)
-        made = b"".join(frame)
-        self._write(content.end, made)
-        content.end += len(made)
-        if 2 * sum(line.length for line in content.lines.values()) < content.length:
-            self._compact(session)
-        else:
-            self._state = self._present_state()
-        return written
 
     def _present_state(self) -> tuple[int, ...]:
         """Return size, modification time, and inode of the file; empty if there is none."""
@@ -137,21 +134,25 @@ class ArchiveFile:
             return ()
         return status.st_size, status.st_mtime_ns, status.st_ino
 
-    def _write(self, offset: int, data: bytes) -> None:
-        """Write `data` at `offset`, where the file then ends, durably."""
-        is_new = not self.path.exists()
+    def _write(self, frame: bytes) -> None:
+        """Write a frame behind the last whole one, durably."""
+        end = self._content.end
+        present = self._present_state()
+        if present and present[0] > end:
+            torn = present[0] - end
+            logger.warning("%s: cut off %d bytes of an unfinished write", self.path, torn)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
-            file.truncate(offset)
-            file.seek(offset)
-            file.write(data)
+            file.truncate(end)
+            file.seek(end)
+            file.write(frame)
             file.flush()
             os.fsync(file.fileno())
-        if is_new:
+        if not present:
             sync_directory(str(self.path.parent))
+        self._content.end += len(frame)
 
     def _compact(self, session: str) -> None:
-        """Rewrite the file with only the last line of each turn."""
         last = {turn: line for turn, line, _ in self._lines(self._read())}
         self._replace(session, last.values())
 
@@ -160,27 +161,22 @@ class ArchiveFile:
         write_durably(str(self.path), data)
 
     def turns(self) -> list[ArchivedTurn]:
-        """Return the latest version of each turn, in order of time. Raise `ArchiveError`."""
-        last: dict[str, ArchivedTurn] = {}
-        for turn, _, value in self._lines(self._read()):
-            try:
-                last[turn] = msgspec.convert(value, ArchivedTurn)
-            except msgspec.ValidationError as error:
-                logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
+        """Return the latest version of each turn, in order of time."""
+        last = {turn.id: turn for turn in self.versions()}
         return sorted(last.values(), key=lambda turn: turn.time.timestamp() if turn.time else 0.0)
 
     def versions(self) -> Iterator[ArchivedTurn]:
-        """Yield every line that is a turn, including replaced ones. Raise `ArchiveError`."""
-        for _, _, value in self._lines(self._read()):
+        """Yield every line that is a turn, including replaced ones."""
+        for turn, _, value in self._lines(self._read()):
             try:
                 yield msgspec.convert(value, ArchivedTurn)
-            except msgspec.ValidationError:  # `turns` logs it
-                continue
+            except msgspec.ValidationError as error:
+                logger.warning("%s: turn %s cannot be read: %s", self.path, turn, error)
 
     def damaged(self) -> int:
         """Return how many bytes are in no whole frame, including the end of the file.
 
-        While another process writes, the end of its write counts too. Raise `ArchiveError`.
+        While another process writes, the end of its write counts too.
         """
         data = self._read()
         content = self._scan(data)
@@ -191,34 +187,25 @@ class ArchiveFile:
         if not self._state or self._state != self._present_state():
             return  # another process wrote it, so its content is unknown
         if self._content.damaged or self._state[0] > self._content.end:
-            try:
+            with self._writing():
                 self._compact(session)
-            except OSError as error:
-                raise ArchiveError(
-                    f"cannot write the archive {self.path}: {error.strerror or error}"
-                ) from error
 
     def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
         """Rewrite the file with each turn as `change` returns it, without replaced lines.
 
-        A turn for which `change` returns None is dropped. The file goes with its last turn. Raise
-        `ArchiveError`; the file is then unchanged.
+        A turn for which `change` returns None is dropped. The file goes with its last turn. After an error,
+        the file is unchanged.
         """
         changed = [made for turn in self.turns() if (made := change(turn)) is not None]
-        try:
+        with self._writing():
             if changed:
-                lines = map(_turn_line, changed)
-                self._replace(self.session(), lines)
+                self._replace(self.session(), map(_turn_line, changed))
             else:
                 self.path.unlink(missing_ok=True)
                 sync_directory(str(self.path.parent))
-        except OSError as error:
-            raise ArchiveError(
-                f"cannot write the archive {self.path}: {error.strerror or error}"
-            ) from error
 
     def session(self) -> str:
-        """Return the session named in the first line. Raise `ArchiveError`."""
+        """Return the session named in the first line."""
         for _, _, text in _frames(self._read()):
             header = _decode(text.partition(b"\n")[0])
             if header.get("format") == _FORMAT:
@@ -230,10 +217,7 @@ class ArchiveFile:
         )
 
     def last_time(self) -> float | None:
-        """Return when the last turn ended, in seconds since the epoch, or None if no turn has a time.
-
-        Raise `ArchiveError`.
-        """
+        """Return when the last turn ended, in seconds since the epoch, or None if no turn has a time."""
         times = [
             said.timestamp()
             for _, _, value in self._lines(self._read())
@@ -252,8 +236,8 @@ class ArchiveFile:
     def _scan(self, data: bytes) -> _Content:
         content = _Content()
         for turn, line, value in self._lines(data, content):
-            count, commit = len(value["messages"]), str(value.get("commit", ""))
-            project = str(value.get("project", ""))
+            count = len(value["messages"])
+            commit, project = str(value.get("commit", "")), str(value.get("project", ""))
             content.lines[turn] = _Line(_fingerprint(line), len(line), count, commit, project)
             content.length += len(line)
         return content
@@ -311,8 +295,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
                 parts.append(frame.decompress(piece))
                 end += len(piece)
         except zstandard.ZstdError:
-            start += 1
-            continue
+            pass
         if not frame.eof:
             start += 1
             continue
@@ -339,7 +322,6 @@ def _json_line(value: dict[str, Any]) -> bytes:
 
 
 def _decode(line: bytes) -> dict[str, Any]:
-    """Return the JSON object in a line, or an empty one."""
     try:
         value = parse_json(line)
     except ValueError:

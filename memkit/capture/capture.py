@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import make_archived_turn
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Session, Sessions
@@ -32,9 +32,9 @@ from memkit.hook.own_entries import note_own, own_file
 from memkit.hook.project import Project, Registry
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
+from memkit.journal import Journal
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
-from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones

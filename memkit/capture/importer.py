@@ -14,11 +14,17 @@ from datetime import date, datetime, time
 from pathlib import Path
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture, CaptureOutcome
 from memkit.capture.sessions import Sessions
-from memkit.claude_code.files import Source, is_likely_project, project_of
-from memkit.claude_code.history import SESSION_PREFIX, TypedPrompt, read_history
+from memkit.claude_code.files import (
+    SESSION_PREFIX,
+    Source,
+    TypedPrompt,
+    is_likely_project,
+    project_of,
+    read_history,
+)
 from memkit.claude_code.turn import Turn
 from memkit.errors import ArchiveError, MemkitError
 from memkit.files import PRIVATE_FILE, make_private_directory

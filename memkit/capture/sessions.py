@@ -19,7 +19,7 @@ import msgspec
 
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory
-from memkit.journal.journal import Growing
+from memkit.journal.day_edits import Growing
 from memkit.paths import Home, is_plain_name
 from memkit.state import read_state_or_none, write_state
 

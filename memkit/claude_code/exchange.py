@@ -12,9 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memkit.claude_code.prompt import human_text
 from memkit.claude_code.transcript import MAX_DEPTH, Transcript, TranscriptEntry
-from memkit.claude_code.turn import Turn
+from memkit.claude_code.turn import Turn, human_text
 from memkit.privacy.redact import without_private, without_unopened
 
 

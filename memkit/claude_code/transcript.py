@@ -6,13 +6,12 @@ that it cannot use.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from typing import Any, Literal
 from memkit.errors import TranscriptError
 from memkit.files import open_regular
 from memkit.privacy.redact import without_private
+from memkit.state import parse_json
 from memkit.text import encodable
 
 logger = logging.getLogger(__name__)
@@ -32,19 +32,10 @@ MAX_DEPTH = 20
 
 _YEARS = (1970, 9000)  # outside, a time in another zone or the day before may not exist
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SALVAGE_BYTES = 16 * 1024 * 1024
 """Total bytes to read again in search of a whole object in a broken line."""
 
 _OBJECT = re.compile(rb'\{"(?:parentUuid|type|uuid|sessionId|isSidechain|timestamp|message)"')
-# The start of a prompt's line, up to the text.
-_HALF_PROMPT = re.compile(
-    rb'(\{[^{}\[\]]{0,2000}"type": ?"user"), ?"message": ?\{"role": ?"user", ?"content": ?'
-    rb'"([^"\\]*(?:\\.[^"\\]*)*)',
-    re.DOTALL,
-)
-_HALF_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{0,3}\Z")
-_NAMED = re.compile(rb'"(promptId|sessionId|cwd|gitBranch|timestamp)": ?"([^"\\]*)"')
 # Half a line of these kinds continues a turn and does not begin one.
 _CONTINUES = re.compile(
     rb'"(?:role|type)": ?"assistant"|"tool_use_id"|"type": ?"(?:attachment|system|progress)"'
@@ -56,6 +47,9 @@ _SILENT = frozenset(
     "permission-mode ai-title custom-title tag agent-name pr-link api-request api-request-blob "
     "api-request-shape atis-latch cost-state tools-used".split()
 )
+
+_TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
+"""The start of results that a user typed: answers to Claude's questions, and why a call was refused."""
 
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image"]
 
@@ -78,8 +72,9 @@ class TranscriptEntry:
 
     Attributes:
         start, end: byte offsets in the file; `end` is where the next line begins.
+        is_api_error: whether Claude Code wrote it in Claude's place, usually about an error.
         queued: whether the user typed it while Claude was still working.
-        lost_parent: the uuid of the entry that this one answers, if a broken line lost it.
+        gap: how many broken lines that may have been prompts came before it, since reading began.
     """
 
     role: Literal["user", "assistant"]
@@ -97,9 +92,8 @@ class TranscriptEntry:
     is_sidechain: bool = False
     is_compact_summary: bool = False
     is_api_error: bool = False
-    is_synthetic: bool = False
     queued: bool = False
-    lost_parent: str = ""
+    gap: int = field(default=0, compare=False)
 
     @property
     def text(self) -> str:
@@ -124,9 +118,7 @@ class Transcript:
         self.offset = offset
         self.end = offset
         self.counts: Counter[str] = Counter()
-        self._known: set[int] = set()  # hashes of uuids
-        self._lost: dict[int, str] = {}
-        self._has_lost_prompt = False
+        self._gap = 0
 
     def __iter__(self) -> Iterator[TranscriptEntry]:
         entries = self._entries()
@@ -135,22 +127,9 @@ class Transcript:
     def _entries(self) -> Iterator[TranscriptEntry]:
         for start, end, line in self._lines():
             for offset, value in self._decode(line):
-                lost_parent = self._follow(value)
                 entry = self._entry(value, start + offset, end)
                 if entry is not None:
-                    yield replace(entry, lost_parent=lost_parent) if lost_parent else entry
-
-    def _follow(self, value: dict[str, Any]) -> str:
-        """Track the chain of entries; return the uuid of the lost entry that this one follows, or ""."""
-        uuid, parent = _string(value.get("uuid")), _string(value.get("parentUuid"))
-        lost = self._lost.get(hash(parent), "") if parent else ""
-        if self._has_lost_prompt and parent and hash(parent) not in self._known:
-            lost = parent
-        if uuid:
-            self._known.add(hash(uuid))
-            if lost:
-                self._lost[hash(uuid)] = lost
-        return lost
+                    yield entry
 
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         try:
@@ -181,19 +160,16 @@ class Transcript:
         """Yield the objects in a line with their offsets: usually one; a power cut can join two."""
         try:
             value = _parsed(line)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             if not line.endswith(b"\n"):  # still being written
                 self.counts["unfinished"] += 1
                 return
             self.counts["broken"] += 1
             if self.counts["broken"] == 1:  # `counts` has the rest
-                logger.warning("%s: a line, or its start, is skipped: %s", self.path, _why(error))
+                logger.warning("%s: a line, or its start, is skipped: %s", self.path, error)
             start, rest = _object_at_end(line)
-            half = _half_prompt(line[:start], rest or {})
-            if half is not None:
-                yield 0, half
-            elif not _CONTINUES.search(line[:start]):
-                self._has_lost_prompt = True
+            if not _CONTINUES.search(line[:start]):
+                self._gap += 1
             if rest is not None:
                 yield start, rest
             return
@@ -219,20 +195,17 @@ class Transcript:
         if not isinstance(message, dict):
             self.counts["odd"] += 1
             return None
-        blocks = tuple(self._blocks(message.get("content")))
-        origin = value.get("origin")
-        by_machine = isinstance(origin, dict) and origin.get("kind", "human") != "human"
         return TranscriptEntry(
             role=kind,
-            blocks=blocks,
+            blocks=tuple(self._blocks(message.get("content"))),
             start=start,
             end=end,
-            is_meta=value.get("isMeta") is True or by_machine,
+            agent=_agent(value),
+            is_meta=value.get("isMeta") is True or _is_by_machine(value),
             is_sidechain=value.get("isSidechain") is True,
             is_compact_summary=value.get("isCompactSummary") is True,
-            is_api_error=value.get("isApiErrorMessage") is True,
-            is_synthetic=message.get("model") == "<synthetic>",
-            agent=_agent(value),
+            is_api_error=value.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>",
+            gap=self._gap,
             **_common(value),
         )
 
@@ -240,13 +213,11 @@ class Transcript:
         attachment = value.get("attachment")
         if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
             return None
-        origin = attachment.get("origin")
-        by_machine = isinstance(origin, dict) and origin.get("kind", "human") != "human"
-        if by_machine or attachment.get("commandMode", "prompt") != "prompt":
+        if _is_by_machine(attachment) or attachment.get("commandMode", "prompt") != "prompt":
             return None
         blocks = tuple(self._blocks(attachment.get("prompt")))
         return TranscriptEntry(
-            role="user", blocks=blocks, start=start, end=end, queued=True, **_common(value)
+            role="user", blocks=blocks, start=start, end=end, queued=True, gap=self._gap, **_common(value)
         )
 
     def _blocks(self, content: object) -> Iterator[Block]:
@@ -275,24 +246,25 @@ def _block(block: dict[str, Any]) -> Block | None:
             "tool_use",
             tool_id=_string(block.get("id")),
             tool_name=_string(block.get("name")),
-            tool_input=_shallow(given) if isinstance(given, dict) else {},
+            tool_input=_cleaned(given) if isinstance(given, dict) else {},
         )
     if kind == "tool_result":
         return Block(
             "tool_result",
-            _without_private_answers(_result_text(block.get("content"))),
+            _result_text(block.get("content")),
             tool_id=_string(block.get("tool_use_id")),
             is_error=block.get("is_error") is True,
         )
     return None
 
 
+def _is_by_machine(value: dict[str, Any]) -> bool:
+    origin = value.get("origin")
+    return isinstance(origin, dict) and origin.get("kind", "human") != "human"
+
+
 def _parsed(line: bytes) -> Any:
-    value = json.loads(line.decode("utf-8", "replace"))
-    if _SURROGATE.search(line):
-        # Legal in JSON, but not in UTF-8 files, and possible anywhere in the object.
-        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-    return value
+    return parse_json(line.decode("utf-8", "replace"))
 
 
 def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
@@ -307,66 +279,33 @@ def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
             break
         try:
             value = _parsed(line[match.start() :])
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
         if isinstance(value, dict) and isinstance(value.get("type"), str):
             return match.start(), value
     return len(line), None
 
 
-def _half_prompt(half: bytes, following: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the start of a prompt whose line was cut off; None if `half` is something else.
-
-    Take time and place from the line `following` it.
-    """
-    match = _HALF_PROMPT.match(half)
-    if match is None or parse_time(following.get("timestamp")) is None:
-        return None
-    text = _HALF_ESCAPE.sub(b"", match[2])
-    try:
-        said = json.loads(b'"%s"' % text, strict=False)
-    except ValueError:
-        return None
-    is_whole = half[match.end() : match.end() + 1] == b'"'
-    names = {key.decode(): value.decode("utf-8", "replace") for key, value in _NAMED.findall(match[1])}
-    place = {key: following.get(key) for key in ("sessionId", "cwd", "gitBranch", "timestamp")}
-    message = {"content": said if is_whole else f"{said} …"}
-    return {**place, **names, "type": "user", "message": message}
-
-
-def _why(error: Exception) -> str:
-    """Return the problem with a line, without any of its text."""
-    return "it is nested too deep" if isinstance(error, RecursionError) else type(error).__name__
-
-
-def _shallow(value: Any, depth: int = 0) -> Any:
-    """Return `value` down to `MAX_DEPTH`, so that later recursion does not run out of stack."""
+def _cleaned(value: Any, depth: int = 0) -> Any:
+    """Return `value` with clean text, down to `MAX_DEPTH`: later recursion must not run out of stack."""
+    if isinstance(value, str):
+        return clean(value)
     if not isinstance(value, (dict, list)):
         return value
     if depth == MAX_DEPTH:
         return "…"
     if isinstance(value, list):
-        return [_shallow(item, depth + 1) for item in value]
-    return {key: _shallow(item, depth + 1) for key, item in value.items()}
+        return [_cleaned(item, depth + 1) for item in value]
+    return {clean(key): _cleaned(item, depth + 1) for key, item in value.items()}
 
 
 def _result_text(content: object) -> str:
-    if isinstance(content, str):
-        return clean(content)
-    parts = content if isinstance(content, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    return clean("\n".join(text for text in texts if isinstance(text, str)))
-
-
-_TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
-"""The start of results that a user typed: answers to Claude's questions, and why a call was refused."""
-
-
-def _without_private_answers(result: str) -> str:
-    """Return a tool's result without the private parts of what a user typed into it."""
-    if "rivate" not in result.lower() or not _TYPED.match(result):
-        return result
-    return without_private(result)
+    """Return the text of a tool's result, without the private parts of what a user typed into it."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "\n".join(text for text in texts if isinstance(text, str))
+    result = _string(content)
+    return without_private(result) if _TYPED.match(result) else result
 
 
 def _common(value: dict[str, Any]) -> dict[str, Any]:
@@ -381,7 +320,6 @@ def _common(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _agent(value: dict[str, Any]) -> str:
-    """Return the id of the sub-agent that a tool result reports on, or that wrote this line."""
     result = value.get("toolUseResult")
     given = value.get("agentId") or (result.get("agentId") if isinstance(result, dict) else None)
     return _string(given)

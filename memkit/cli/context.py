@@ -23,7 +23,7 @@ from memkit.paths import Home
 if TYPE_CHECKING:
     from datetime import date
 
-    from memkit.journal.journal import Journal
+    from memkit.journal import Journal
     from memkit.memory import Memory
     from memkit.settings.load import Key, Settings
 
@@ -116,7 +116,7 @@ class Context:
 
     def journal(self) -> Journal:
         """Return the project's journal."""
-        from memkit.journal.journal import Journal
+        from memkit.journal import Journal
 
         return Journal(self.project, shared=self.settings().memory.shared, home=self.home)
 

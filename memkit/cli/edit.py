@@ -36,9 +36,9 @@ def edit_command(context: Context, day: str | None) -> None:
     chosen = iso_day_named(day) or today
     journal = context.journal()
     # memkit adds to the .local file of a day whose own file is in git, but users edit that one, too.
-    present = [name for name in (f"{chosen}.local", chosen) if journal.read(name)]
+    present = [name for name in (f"{chosen}.local", chosen) if journal.text(f"{name}.md")]
     name = present[0] if present else journal.day_for(chosen)
-    before = journal.read(name)
+    before = journal.data(f"{name}.md")
     if not before and chosen != today:
         raise NotFoundError(f"{context.project.root} has no memory of {chosen}")
     shown = before or f"# {chosen}\n".encode()

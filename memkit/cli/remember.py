@@ -30,7 +30,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
       memkit remember --user "I prefer tabs"
     """
     from memkit.ipc import unindexed
-    from memkit.journal.note import make_note
+    from memkit.journal.digest import make_note
     from memkit.privacy.redact import redact, without_private
 
     if os.environ.get(DISABLE_VARIABLE):

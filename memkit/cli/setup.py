@@ -135,7 +135,7 @@ def _model(context: Context, answers: Answers) -> SetupStep:
 
 
 def _claude(context: Context, answers: Answers) -> SetupStep:
-    from memkit.claude_code.commands import ClaudeCode
+    from memkit.claude_code.installation import ClaudeCode
 
     claude = ClaudeCode.find()
     if claude is None:
@@ -144,7 +144,7 @@ def _claude(context: Context, answers: Answers) -> SetupStep:
 
 
 def _plugin(context: Context, answers: Answers) -> SetupStep:
-    from memkit.claude_code.commands import PLUGIN, ClaudeCode, marketplace
+    from memkit.claude_code.installation import PLUGIN, ClaudeCode, marketplace
     from memkit.ipc.launch import REPOSITORY
 
     claude = ClaudeCode.find()

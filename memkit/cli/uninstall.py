@@ -32,7 +32,7 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     if keep_memory and everything:
         raise click.UsageError("give --keep-memory or --everything, not both")
     from memkit.capture.project_list import projects_with_memory
-    from memkit.claude_code.settings import installed_names
+    from memkit.claude_code.installation import installed_names
     from memkit.cli.log import stop_logging
     from memkit.maintenance.uninstall import check_home, find_owned_files, uninstall
 

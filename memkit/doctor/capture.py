@@ -11,9 +11,10 @@ from pathlib import Path
 
 import memkit
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.sessions import Session, Sessions
-from memkit.claude_code.settings import TranscriptFile, kept_days, session_transcripts
+from memkit.claude_code.files import TranscriptFile, session_transcripts
+from memkit.claude_code.installation import kept_days
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.doctor import FIX, Finding, Subject, make_finding, moment, split_advice

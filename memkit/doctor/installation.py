@@ -13,7 +13,7 @@ from pathlib import Path
 
 import memkit
 from memkit import environment
-from memkit.claude_code.settings import installed_plugins, plugin_version
+from memkit.claude_code.installation import installed_plugins, plugin_version
 from memkit.doctor import Finding, Subject, make_finding, split_advice
 from memkit.ipc.launch import REPOSITORY
 from memkit.processes import find_program, no_window

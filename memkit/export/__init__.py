@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memkit import anchors
 from memkit.hook.project import Project
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
-from memkit.journal.journal import Journal
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.embedding.models import space
@@ -27,8 +27,8 @@ from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.purge import delete_collection, erase_deleted
 from memkit.index.snapshot import remove_others
 from memkit.ipc import spool, unindexed
+from memkit.journal import Journal
 from memkit.journal.day_edits import Removal
-from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 from memkit.settings.load import Settings

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn, redact_again
 from memkit.capture.project_list import remembered_projects
 from memkit.capture.sessions import Sessions
@@ -26,8 +26,8 @@ from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import ChunkReader, open_current
 from memkit.index.chunker import decode
 from memkit.ipc import spool, unindexed
-from memkit.journal.journal import Journal
-from memkit.journal.old_versions import replaced_files
+from memkit.journal import Journal
+from memkit.journal.files import replaced_files
 from memkit.paths import Home
 from memkit.privacy.redact import MARK, redact, visible
 from memkit.settings.load import Settings
@@ -119,7 +119,7 @@ def _day(journal: Journal, day: str, home: Home) -> Place:
     def visit(finder: SecretFinder, fix: bool) -> None:
         redact = finder.lines_of("journal", str(journal.path(day)))
         if not fix:
-            journal.look_at(day, redact)
+            journal.day(day).redact(redact, {})
             return
         sessions = Sessions(home)
         root = journal.project.root

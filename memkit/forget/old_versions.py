@@ -15,15 +15,15 @@ from pathlib import Path
 
 import msgspec
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.errors import ArchiveError
 from memkit.forget.selection import Passage, read_facts
 from memkit.hook.project import Project
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import SHOWN_ID_CHARACTERS, Chunk, ChunkReader, open_current
+from memkit.journal import Journal
 from memkit.journal.facts import FactFile
-from memkit.journal.journal import Journal
-from memkit.journal.old_versions import original_name, replaced_files
+from memkit.journal.files import original_name, replaced_files
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.files import read_regular
@@ -21,9 +21,9 @@ from memkit.hook.project import Project, Registry
 from memkit.hook.session_facts import days
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.facts import FactFile, WrittenFact
-from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Period
 from memkit.settings.load import Settings

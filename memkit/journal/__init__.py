@@ -1,1 +1,369 @@
-"""The Markdown of the memory: day files, digests, notes, facts."""
+"""The journal: the daily Markdown of one project. Only this package writes memory files.
+
+A day file has a section for each session, and inside it a section for each turn:
+
+    # 2026-11-20
+
+    ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw -->
+
+    ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
+    **Asked** …
+
+Every write holds a lock against other memkit processes, replaces the file atomically, and is keyed by the
+turn's anchor: writing a turn twice changes nothing. What the user edited stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from memkit.errors import JournalError
+from memkit.files import inside
+from memkit.hook.own_entries import note_own, note_redacted
+from memkit.hook.project import Project
+from memkit.hook.session_facts import DAY_FILE
+from memkit.hook.session_facts import days as days_of
+from memkit.journal.day_edits import (
+    Growing,
+    NearbyDays,
+    Removal,
+    is_empty,
+    merge,
+    remove,
+    remove_lines,
+    write_turn,
+)
+from memkit.journal.day_file import DayFile, encoded
+from memkit.journal.digest import Digest, Note
+from memkit.journal.facts import FactChange, FactFile
+from memkit.journal.files import MemoryDirectory, Record
+from memkit.paths import Home
+
+logger = logging.getLogger(__name__)
+
+class Journal:
+    """The memory files of one project: turns, bullets, facts, and notes.
+
+    With `shared`, git may have the memory. A caller that adds text passes the memory `home` that writes it:
+    text without a record there is never quoted unasked (see `own_entries`). Writes are durable on return.
+    All methods raise `JournalError`.
+    """
+
+    def __init__(
+        self, project: Project, *, shared: bool = False, home: Home | None = None
+    ) -> None:
+        self.project = project
+        self.directory = Path(project.memory)
+        self._home = home
+        self._files = MemoryDirectory(project, shared=shared)
+
+    def days(self) -> list[str]:
+        """Return the days (ISO), oldest first."""
+        return days_of(self.project)
+
+    def markdown(self) -> list[Path]:
+        """Return all Markdown files of this memory, sorted. Symlinks are left out."""
+        try:
+            inside(str(self.directory), self.project.root)
+        except OSError as error:
+            logger.warning("%s is not read: %s", self.directory, error.strerror)
+            return []
+        found = self.directory.rglob("*.md")
+        return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+    def renamed_days(self) -> list[str]:
+        """Return the files that are not named like days but hold turns, notes, or bullets, without suffix,
+        sorted.
+
+        The user may rename a day or move it to a folder. All methods accept such a name as a day.
+        """
+        return [
+            path.relative_to(self.directory).as_posix().removesuffix(".md")
+            for path in self._other_files()
+            if re.search("turn:|note:|grip:", self._files.read_if_used(path))
+        ]
+
+    def _other_files(self) -> list[Path]:
+        days = {self.path(day) for day in self.days()}
+        return [path for path in self.markdown() if path not in days]
+
+    def path(self, day: str) -> Path:
+        """Return the file of a day."""
+        return self.directory / f"{day}.md"
+
+    def day_for(self, date: str) -> str:
+        """Return the day file to which entries of an ISO date go: `DATE.local` if git tracks the usual one.
+
+        Git would commit private turns. `MEMORY`, without suffix, works like a day. Raise `JournalError` if
+        git tracks both.
+        """
+        if not self.is_public(date):
+            return date
+        self._files.refuse_tracked(self.path(f"{date}.local"))
+        return f"{date}.local"
+
+    def is_public(self, day: str) -> bool:
+        """Return whether git tracks the file of a day although the memory is not shared."""
+        return self._files.is_tracked(self.path(day))
+
+    def day(self, day: str) -> DayFile:
+        """Read one day."""
+        return DayFile(self.text(f"{day}.md") or f"# {day[:10]}")
+
+    def text(self, name: str | Path) -> str:
+        """Read a file by its path or its name in the memory; "" if there is none."""
+        return self._files.read(self.directory / name)
+
+    def data(self, name: str | Path) -> bytes:
+        """Return the bytes of a file; see `text`."""
+        return encoded(self.text(name))
+
+    def write(
+        self, digests: Iterable[Digest], growing: Mapping[str, Growing] | None = None
+    ) -> list[Digest]:
+        """Write the turns that are missing. Return those that changed a file.
+
+        Replaces the section of a `growing` turn (by ID) if it still reads as it was written.
+        """
+        by_day: dict[str, list[Digest]] = {}
+        for digest in digests:
+            by_day.setdefault(self.day_for(digest.day), []).append(digest)
+        if not by_day:
+            return []
+        with self._files.locked():
+            renamed = self._renamed_turns()
+            return [
+                digest
+                for day, group in sorted(by_day.items())
+                for digest in self._write_day(day, group, growing or {}, renamed)
+            ]
+
+    def _renamed_turns(self) -> set[str]:
+        turns = set()
+        for path in self._other_files():
+            try:
+                text = self._files.read_if_used(path)
+            except JournalError as error:  # must not stop the capture of another file
+                logger.warning("%s", error)
+                continue
+            if "turn:" in text:
+                sections = DayFile(text).sections
+                turns |= {one.pairs["turn"] for one in sections if "turn" in one.pairs}
+        return turns
+
+    def _write_day(
+        self,
+        day: str,
+        group: list[Digest],
+        growing: Mapping[str, Growing],
+        renamed: Collection[str],
+    ) -> list[Digest]:
+        nearby = NearbyDays(self._files, day)
+        changed: list[Digest] = []
+
+        def change(content: DayFile) -> None:
+            changed[:] = [
+                digest
+                for digest in group
+                if (digest.turn not in renamed or content.find_turn(digest.turn) is not None)
+                and write_turn(content, digest, growing.get(digest.turn), nearby)
+            ]
+
+        self._change_day(self.path(day), change, record=self._note_own)
+        return changed
+
+    def change(self, day: str, change: Callable[[DayFile], int], own: Container[str]) -> int:
+        """Apply `change` to a day and return its result.
+
+        Its additions count as written by this home if `own` contains it (see `own_entries`).
+        """
+        results: list[int] = []
+        self._change_day(
+            self.path(self.day_for(day)),
+            lambda content: results.append(change(content)),
+            record=lambda before, after: self._note_own(before, after, own),
+        )
+        return results[-1]
+
+    def redact(
+        self,
+        day: str,
+        redact: Callable[[int, str], str],
+        growing: Mapping[str, Growing],
+        will_write: Callable[[str, str], None],
+    ) -> bool:
+        """Pass the text of a day through `redact`, piece by piece. Return whether the file changed.
+
+        Keeps anchors and everything that `redact` returns unchanged. An unedited `growing` section
+        stays one: `will_write` gets its turn and its new hash before the write.
+        """
+        known = {turn: one.hashes for turn, one in growing.items()}
+
+        def change(content: DayFile) -> None:
+            before = list(content.lines)
+            hashes = content.redact(redact, known)
+            if content.lines != before:
+                for turn, section in hashes.items():
+                    will_write(turn, section)
+
+        def record(before: str, after: str) -> None:
+            if self._home is not None:
+                note_redacted(self._home, self.project.root, before, after)
+
+        return self._change_day(self.path(day), change, record=record)
+
+    def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
+        """Insert the bullets of a segment above its turns; see `DayFile.summarize`.
+
+        Refuse a day that git tracks while the memory is not shared: bullets cannot go elsewhere.
+        """
+        if self.is_public(day):
+            raise JournalError(f"git tracks {self.path(day)}, and memory.shared is off: it gets no bullets")
+        return self._change_day(
+            self.path(day),
+            lambda content: content.summarize(turns, bullets),
+            record=self._note_own,
+        )
+
+    def change_facts(self, name: str, change: FactChange, keep: Callable[[str], object]) -> bool:
+        """Change the facts in the file `name`; see `FactChange.apply`. Return whether that changed it.
+
+        `keep` gets the text about to be replaced. If it raises, nothing is written.
+        """
+
+        def apply(before: str) -> str:
+            after = change.apply(before, name)
+            if after != before:
+                keep(before)
+            return after
+
+        self._files.refuse_tracked(self.directory / name)
+        return self._files.rewrite(self.directory / name, apply, record=self._note_own)
+
+    def add_note(self, note: Note) -> bool:
+        """Write a note. Return False if it is already there."""
+        return self._change_day(
+            self.path(self.day_for(note.day)),
+            lambda content: content.insert_note(note),
+            record=self._note_own,
+        )
+
+    def edit(self, day: str, before: bytes, edited: bytes) -> None:
+        """Store a user's edit of a day that read `before`; see `merge` for changes made meanwhile."""
+        old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
+        self._files.rewrite(
+            self.path(day), lambda text: merge(old, new, text), record=self._note_own
+        )
+
+    def take_over(self, name: str, data: bytes) -> None:
+        """Write a whole file, as from a backup, in place of any that is at `name`.
+
+        `name` is relative to the memory directory, with slashes.
+        """
+        path = self.directory.joinpath(*name.split("/"))
+        if DAY_FILE.match(name):
+            path = self.path(self.day_for(path.stem))
+        self._create(path, data, self._note_own)
+
+    def add_file(self, name: Path, data: bytes) -> bool:
+        """Add a file that is not a day to the memory. Return False if it is already there.
+
+        If another file has its name, the name gets a number.
+        """
+        with self._files.locked():
+            path = self._place_for(name, data)
+            return not path.exists() and self._create(path, data)
+
+    def holds_file(self, name: Path, data: bytes) -> bool:
+        """Return whether `add_file` would find the file already there."""
+        return self._place_for(name, data).exists()
+
+    def _place_for(self, name: Path, data: bytes) -> Path:
+        path = self.directory / name
+        number = 1
+        while path.exists() and self.data(path) != data:
+            number += 1
+            path = self.directory / name.with_name(f"{name.stem}-{number}{name.suffix}")
+        return path
+
+    def _create(self, path: Path, data: bytes, record: Record | None = None) -> bool:
+        text = data.decode("utf-8", "surrogateescape")
+        return self._files.rewrite(path, lambda before: text, create=True, record=record)
+
+    def remove(self, day: str, removal: Removal) -> bool:
+        """Remove what `removal` names from a day, and the file itself if nothing else is in it.
+
+        Return whether anything was there.
+        """
+        return self._change_day(
+            self.path(day), lambda content: remove(content, removal), may_vanish=True
+        )
+
+    def remove_facts(self, path: Path, ids: Collection[str]) -> bool:
+        """Remove the facts with these IDs, edited or not, from a file. Return whether one was there."""
+
+        def apply(text: str) -> str:
+            content = FactFile(text, path.name)
+            return content.render() if content.forget(ids) else text
+
+        return self._files.rewrite(path, apply)
+
+    def remove_lines(self, path: Path, start: int, end: int) -> bool:
+        """Remove the lines `start` to `end` (from 1, inclusive) from a file.
+
+        Headings of sections and bullets stay.
+        """
+        return self._change_day(
+            path, lambda content: remove_lines(content, start, end), may_vanish=True
+        )
+
+    def remove_older(self, day: str) -> list[str]:
+        """Delete the days before `day` (ISO) and return them."""
+        older = [known for known in self.days() if known < day]
+        if older:
+            with self._files.locked():
+                for known in older:
+                    self._files.remove(self.path(known))
+        return older
+
+    def remove_file(self, path: Path) -> None:
+        """Remove a file of the memory directory."""
+        self._files.remove(path)
+
+    def remove_left_behind(self) -> None:
+        """Remove temporary files of killed writers."""
+        with self._files.locked():
+            for path in self._files.real(self.directory).glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    def _note_own(self, before: str, after: str, among: Container[str] | None = None) -> None:
+        """Record that this home wrote what `after` adds to `before`."""
+        if self._home is not None:
+            note_own(self._home, self.project.root, before, after, among)
+
+    def _change_day(
+        self,
+        path: Path,
+        change: Callable[[DayFile], object],
+        *,
+        may_vanish: bool = False,
+        record: Record | None = None,
+    ) -> bool:
+        """Apply `change` to a day file. Return whether that changed it.
+
+        Calls `change` again if someone else changed the file meanwhile. With `may_vanish`, an empty day is
+        removed.
+        """
+
+        def apply(text: str) -> str | None:
+            content = DayFile(text or f"# {path.stem[:10]}")
+            before = list(content.lines)
+            change(content)
+            if content.lines == before:
+                return text
+            return None if may_vanish and is_empty(content) else content.render()
+
+        return self._files.rewrite(path, apply, record=record)

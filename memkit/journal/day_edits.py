@@ -1,4 +1,4 @@
-"""Change a day that the user may also edit: remove parts of it, or merge an edit with later writes.
+"""Change a day that the user may also edit: write turns, remove parts, or merge an edit with later writes.
 
 Every line that is not concerned stays as it is.
 """
@@ -7,22 +7,92 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, timedelta
+from functools import cached_property
+from typing import NamedTuple
 
 from memkit import anchors
 from memkit.journal.day_file import DayFile, Section
+from memkit.journal.digest import Digest
+from memkit.journal.files import MemoryDirectory
 
 FORGOTTEN_TITLE = "(forgotten)"
 """The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
+_TURN = re.compile(r"turn:(\S+) ")
 _TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
 _DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
 _INDENTED = re.compile(r"^[ \t]+\S")
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Growing(NamedTuple):
+    """A turn that may have been written before it was complete.
+
+    `hashes` are the hashes its section may have. `is_written` is set once it certainly was written.
+    """
+
+    hashes: tuple[str, ...]
+    is_written: bool
+
+
+def write_turn(
+    content: DayFile, digest: Digest, known: Growing | None, nearby: NearbyDays
+) -> bool:
+    """Insert the turn, or replace it if it grew. Return whether that changed the day."""
+    present = content.find_turn(digest.turn)
+    if present is None:
+        held = nearby.find(digest.turn)
+        if known is not None and known.is_written:
+            # Gone from the file: the user removed it, so it stays out. But if git began to track the file
+            # while the turn grew, the turn moves to the other file of the day.
+            if all(day[:10] != digest.day or text == digest.section.strip() for day, text in held):
+                return False
+        elif any(held):
+            return False
+        content.insert(digest)
+        return True
+    count = content.written_lines(present, known.hashes) if known else 0
+    section = digest.section.split("\n")
+    if not count or content.lines[present.start : present.start + count] == section:
+        return False
+    content.replace(present, count, digest.section)
+    return True
+
+
+class NearbyDays:
+    """Other files that may already hold a turn of a day. Read once, when first needed.
+
+    The machine's time zone may have changed since the turn was written (zones are up to 26 hours apart), or
+    git may track the day's file now.
+    """
+
+    def __init__(self, files: MemoryDirectory, day: str) -> None:
+        self._files = files
+        self._day = day
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, str, frozenset[str]]]:
+        center = date.fromisoformat(self._day[:10])
+        near = [f"{center + timedelta(n)}{kind}" for n in range(-2, 3) for kind in ("", ".local")]
+        found = []
+        for day in near:
+            if day != self._day:
+                text = self._files.read_if_used(self._files.path / f"{day}.md")
+                found.append((day, text, frozenset(_TURN.findall(text))))
+        return found
+
+    def find(self, turn: str) -> Iterator[tuple[str, str]]:
+        """Yield the days that have a section of the turn, and its text there."""
+        for day, text, turns in self._texts:
+            if turn in turns:
+                content = DayFile(text)
+                section = content.find_turn(turn)
+                if section is not None:
+                    yield day, content.text(section).strip()
+
+
+class Removal(NamedTuple):
     """Turns to remove with the bullets that rest on them, bullets by ID, and notes."""
 
     turns: Collection[str] = ()
@@ -37,41 +107,37 @@ def remove(content: DayFile, removal: Removal) -> bool:
     Afterwards `content` may be empty (see `is_empty`).
     """
     gone = set(_bullet_lines(content, removal))
-    sections = content.sections
-    kept: list[Section] = []  # turns that stay below the current heading
-    heading: Section | None = None
-    forgotten: list[Section] = []
     headings: dict[int, str] = {}
-    for section in sections:
-        if "turn" in section.pairs:
-            (forgotten if section.pairs["turn"] in removal.turns else kept).append(section)
+    for opening, turns in content.groups():
+        forgotten = [turn for turn in turns if turn.pairs["turn"] in removal.turns]
+        for turn in forgotten:
+            gone.update(range(turn.start, turn.end))
+        if opening is None:
             continue
-        if heading is not None:
-            _close(content, heading, kept, forgotten, gone, headings)
-        kept, forgotten, heading = [], [], None
-        if "session" in section.pairs:
-            heading = section
-        elif section.pairs.get("note") in removal.notes:
-            gone.update(range(section.start, section.end))
-    if heading is not None:
-        _close(content, heading, kept, forgotten, gone, headings)
-    else:  # turns that the user moved above every heading
-        gone.update(_lines_of(forgotten))
-    if not gone and not headings:
-        return False
-    content.keep(gone, headings)
-    return True
+        below = range(opening.start + 1, opening.end)
+        if "note" in opening.pairs:
+            if opening.pairs["note"] in removal.notes:
+                gone.update(range(opening.start, opening.end))
+        elif forgotten or any(number in gone for number in below):
+            kept = [turn for turn in turns if turn not in forgotten]
+            if kept or any(content.lines[n].strip() for n in below if n not in gone):
+                headings[opening.start] = _remaining_heading(content, opening, kept, forgotten)
+            else:
+                gone.update(range(opening.start, opening.end))
+    if gone:
+        content.keep(gone, headings)
+    return bool(gone)
 
 
 def remove_lines(content: DayFile, start: int, end: int) -> bool:
     """Remove the lines `start` to `end` (from 1, inclusive), except headings of sections and bullets."""
-    bounds = {section.start for section in content.sections}
-    gone = {
-        number
-        for number in range(start - 1, min(end, len(content.lines)))
-        if number not in bounds and "grip" not in anchors.parse(content.lines[number])
-        and not _DAY_TITLE.match(content.lines[number])
-    }  # fmt: skip
+    headings = {section.start for section in content.sections}
+    gone = set()
+    for number in range(start - 1, min(end, len(content.lines))):
+        line = content.lines[number]
+        is_bullet = "grip" in anchors.parse(line)
+        if number not in headings and not is_bullet and not _DAY_TITLE.match(line):
+            gone.add(number)
     if not any(content.lines[number].strip() for number in gone):
         return False
     content.keep(gone, {})
@@ -107,51 +173,22 @@ def _bullet_lines(content: DayFile, removal: Removal) -> Iterator[int]:
         yield from range(first, last)
 
 
-def _close(
-    content: DayFile,
-    heading: Section,
-    kept: Sequence[Section],
-    forgotten: Sequence[Section],
-    gone: set[int],
-    headings: dict[int, str],
-) -> None:
-    """Record what happens to a heading and the turns below it."""
-    gone.update(_lines_of(forgotten))
-    below = range(heading.start + 1, heading.end)
-    was_touched = bool(forgotten) or any(number in gone for number in below)
-    if not was_touched:
-        return
-    if not kept and not any(content.lines[n].strip() for n in below if n not in gone):
-        gone.update(range(heading.start, heading.end))
-        return
+def _remaining_heading(
+    content: DayFile, heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
+) -> str:
+    """Return a session's heading after the forgotten turns below it are removed."""
     line = heading.heading
     if any(_repeats(heading, content.text(turn)) for turn in forgotten):
         minute = f"{heading.minute} " if heading.minute else ""
         title = _title(kept[0]) if kept else FORGOTTEN_TITLE
         line = f"## {minute}{title} {anchors.render(**heading.pairs)}"
-    pairs = _pairs_without(heading, kept, forgotten)
-    if pairs != heading.pairs:
+    last = next((t for t in forgotten if t.pairs["turn"] == heading.pairs.get("summary")), None)
+    if last is not None:  # the bullets cover the turns up to the one before
+        before = [turn.pairs["turn"] for turn in kept if turn.start < last.start]
+        pairs = {name: value for name, value in heading.pairs.items() if name != "summary"}
+        pairs["summary"] = before[-1] if before else ""
         line = f"{anchors.strip(line).rstrip()} {anchors.render(**pairs)}"
-    if line != heading.heading:
-        headings[heading.start] = line
-
-
-def _pairs_without(
-    heading: Section, kept: Sequence[Section], forgotten: Sequence[Section]
-) -> dict[str, str]:
-    """Return the heading's pairs, with `summary` naming the last remaining turn that it covers."""
-    last = heading.pairs.get("summary")
-    marked = next((turn for turn in forgotten if turn.pairs["turn"] == last), None)
-    if marked is None:
-        return dict(heading.pairs)
-    before = [turn.pairs["turn"] for turn in kept if turn.start < marked.start]
-    rest = {name: value for name, value in heading.pairs.items() if name != "summary"}
-    return {**rest, "summary": before[-1]} if before else rest
-
-
-def _lines_of(sections: Iterable[Section]) -> Iterator[int]:
-    for section in sections:
-        yield from range(section.start, section.end)
+    return line
 
 
 def _title(section: Section) -> str:
@@ -159,7 +196,6 @@ def _title(section: Section) -> str:
 
 
 def _repeats(heading: Section, text: str) -> bool:
-    """Return whether a turn's text contains the title of `heading`."""
     title = _folded(_title(heading)).removesuffix("…").strip()
     return bool(title) and title in _folded(text)
 
@@ -195,7 +231,6 @@ def merge(before: str, edited: str, present: str) -> str:
 
 
 def _pieces(text: str) -> dict[_Key, str]:
-    """Return the text before the first section and each section, in order, by key."""
     content = DayFile(text)
     sections = content.sections
     first = sections[0].start if sections else len(content.lines)

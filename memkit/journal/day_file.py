@@ -1,6 +1,6 @@
 """One day of the journal as text: find sections by their anchors, and change one without touching the rest.
 
-`memkit.journal.journal` shows the format. A session has one section for each of its summaries:
+`memkit.journal` shows the format. A session has one section for each of its summaries:
 
     ## 14:02 Staging gateway port <!-- session:fd0aee29-… branch:feature/gw summary:77c1e09b -->
 
@@ -9,7 +9,7 @@
     ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 
 `summary` names the last turn that the bullets cover; later turns have no bullets yet. A note (see
-`memkit.journal.note`) is a section next to those of sessions.
+`memkit.journal.digest`) is a section next to those of sessions.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.journal.digest import Digest
-from memkit.journal.note import Note
+from memkit.journal.digest import Digest, Note
 
 _OPENING = frozenset({"session", "note"})
 """Keys of anchors on level-2 headings; each heading has one."""
@@ -68,7 +67,6 @@ class _Index:
         self.turns: dict[str, int] = {}
         self.headings: dict[str, list[int]] = {}  # by session
         self.openings: list[int] = []
-        self.latest: list[str] = []  # for each opening, the latest minute of the turns below it
         self._count = 0
         self.extend(sections)
 
@@ -80,18 +78,11 @@ class _Index:
                 self.headings.setdefault(section.pairs["session"], []).append(number)
             if section.is_opening:
                 self.openings.append(number)
-                self.latest.append("")
-            elif self.latest:
-                self.latest[-1] = max(self.latest[-1], section.minute)
             self._count = number + 1
 
 
 class DayFile:
-    """A day file as lines. A change touches only the lines it concerns.
-
-    Only headings with an anchor bound sections. A user's own headings, and headings inside code, belong to
-    the section around them.
-    """
+    """A day file as lines. Only headings with an anchor bound sections; the user's own do not."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.rstrip("\n").split("\n")
@@ -112,7 +103,6 @@ class DayFile:
         return self._index
 
     def _put(self, start: int, end: int, lines: Iterable[str]) -> None:
-        """Replace the lines from `start` up to `end`."""
         before = self._sections if start == len(self.lines) else None
         self.lines[start:end] = lines
         if before is None:
@@ -161,13 +151,11 @@ class DayFile:
     def redact(
         self, redact: Callable[[int, str], str], growing: Mapping[str, Iterable[str]]
     ) -> dict[str, str]:
-        """Pass all text through `redact`, piece by piece, with the number of each piece's first line, from
-        1.
+        """Pass all text through `redact`, piece by piece, with the number of its first line, from 1.
 
-        A piece is the text before the first section, a heading without its anchor, or the text below a
-        heading. In a section that may grow (`growing` maps its turn to hashes, see `written_lines`), the
-        lines that memkit wrote are a piece of their own. Return the new hashes of growing sections that
-        are unedited, by turn.
+        A piece is the text before the first section, a heading without its anchor, or the text below it. In
+        a section that may grow (`growing` maps its turn to hashes), the lines that memkit wrote are a piece
+        of their own. Return the new hashes of growing sections that are unedited, by turn.
         """
         hashes = {}
         for section in reversed(self.sections):
@@ -201,27 +189,24 @@ class DayFile:
         self._put(section.start, section.start + count, text.split("\n"))
 
     def insert(self, digest: Digest) -> None:
-        """Insert the turn into its session's section, in order of time. Create that section if it is
-        missing.
-        """
+        """Insert the turn below its session's heading, in order of time. Create a missing heading."""
         sections, places = self.sections, self._places
         own = places.headings.get(digest.session)
         text = digest.section
-        if not own:
+        if own:
+            before = [n for n in own if sections[n].minute <= digest.minute]
+            heading = before[-1] if before else own[0]
+            # The turns below a heading end at the next heading. Most often, the new one is the last.
+            following = bisect_right(places.openings, heading)
+            place = [*places.openings[following : following + 1], len(sections)][0]
+            while place > heading + 1 and sections[place - 1].minute > digest.minute:
+                place -= 1
+            later = sections[place] if place < len(sections) else None
+        else:
             anchor = anchors.render(session=digest.session, branch=digest.branch)
             text = f"## {digest.minute} {digest.title} {anchor}\n\n{text}"
             openings = (sections[n] for n in places.openings)
             later = next((s for s in openings if s.minute > digest.minute), None)
-        else:
-            before = [n for n in own if sections[n].minute <= digest.minute]
-            heading = (before or own[:1])[-1]
-            # The turns below a heading end at the next heading.
-            following = bisect_right(places.openings, heading)
-            end = [*places.openings[following : following + 1], len(sections)][0]
-            later = sections[end] if end < len(sections) else None
-            if places.latest[following - 1] > digest.minute:
-                turns = sections[heading + 1 : end]
-                later = next((s for s in turns if s.minute > digest.minute), later)
         self.insert_before(later, text)
 
     def insert_note(self, note: Note) -> bool:
@@ -293,19 +278,21 @@ class DayFile:
             return True
         return False
 
-    def _headings(self) -> Iterator[tuple[Section, list[Section]]]:
-        """Yield each session heading with the turns below it."""
-        heading: Section | None = None
+    def groups(self) -> Iterator[tuple[Section | None, list[Section]]]:
+        """Yield each session heading or note with the turns below it; None for turns above them all."""
+        opening: Section | None = None
         turns: list[Section] = []
         for section in self.sections:
             if "turn" in section.pairs:
                 turns.append(section)
                 continue
-            if heading is not None:
-                yield heading, turns
-            heading, turns = (section if "session" in section.pairs else None), []
-        if heading is not None:
-            yield heading, turns
+            yield opening, turns
+            opening, turns = section, []
+        yield opening, turns
+
+    def _headings(self) -> list[tuple[Section, list[Section]]]:
+        """Return each session heading with the turns below it."""
+        return [(one, turns) for one, turns in self.groups() if one and "session" in one.pairs]
 
     def insert_before(self, section: Section | None, text: str) -> None:
         """Insert `text` before a section, or at the end."""

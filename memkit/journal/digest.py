@@ -1,13 +1,21 @@
-"""Render a turn as Markdown, without a model. The same turn always gives the same text.
+"""Render a turn or a user's note as Markdown, without a model. The same turn always gives the same text.
 
 ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
 **Asked** Which port does the staging gateway use?
 **Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed
 **Answered** 7443, because …
+
+A note that the user had memkit write is a section of its own in the day file:
+
+## 14:30 Note: The gateway moves to 7444 on Monday <!-- note:ab12cd34 -->
+The gateway moves to 7444 on Monday.
+
+Tags: gateway, deploy
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -17,6 +25,7 @@ from typing import NamedTuple
 
 from memkit import anchors
 from memkit.claude_code.turn import ToolCall, Turn
+from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block
 
 PROMPT_CHARACTERS = 2000
@@ -25,6 +34,8 @@ MAX_TOOLS = 30
 TITLE_CHARACTERS = 80
 INPUT_CHARACTERS = 120
 OUTCOME_CHARACTERS = 100
+NOTE_CHARACTERS = 20_000
+TAG_CHARACTERS = 60
 INLINE_CHARACTERS = 200
 """Tool calls longer than this together become a list."""
 
@@ -97,6 +108,45 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note ready for the journal.
+
+    The same text in the same minute has the same `id`. `day` is the local date (ISO). `minute` is the local
+    time (`HH:MM`) that begins its heading. `section` is the Markdown from the heading on.
+    """
+
+    id: str
+    day: str
+    minute: str
+    section: str
+
+
+def make_note(
+    text: str, tags: Sequence[str], now: datetime, redact: Callable[[str], str]
+) -> Note:
+    """Return a note of `text`, redacted. Raise `MemkitError` if the text is empty or too long."""
+    if len(text) > NOTE_CHARACTERS:
+        raise MemkitError(
+            f"a note has at most {NOTE_CHARACTERS:,} characters; put this into a markdown file of its own "
+            "and `memkit index` that"
+        )
+    block = _safe(redact(text), redact)
+    title = redact(one_line(block, TITLE_CHARACTERS))
+    if not title:
+        raise MemkitError("there is no text to remember")
+    named = [redact(one_line(redact(tag), TAG_CHARACTERS)) for tag in tags]
+    named = list(dict.fromkeys(filter(None, named)))
+    when = local_time(now)
+    day, minute = when.date().isoformat(), when.strftime("%H:%M")
+    key = "\0".join([day, minute, block, *named])
+    name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    lines = [f"## {minute} Note: {title} {anchors.render(note=name)}", block]
+    if named:
+        lines += ["", f"Tags: {', '.join(named)}"]
+    return Note(name, day, minute, "\n".join(lines))
+
+
 def local_time(time: datetime | None) -> datetime:
     """Return `time` in this machine's time zone. A turn without a time gets the epoch."""
     return (time or datetime.fromtimestamp(0).astimezone()).astimezone()
@@ -114,7 +164,7 @@ def _prose(
 
 
 def _safe(text: str, redact: Callable[[str], str]) -> str:
-    safe = safe_block(text)
+    safe = safe_block(text)  # escaping can join what was separate
     redacted = redact(safe)
     return safe if redacted == safe else safe_block(redacted)
 
@@ -173,9 +223,8 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     return one_line(lines[0 if call.name in _AGENTS else -1], OUTCOME_CHARACTERS)
 
 
-_EDITING = FILE_TOOLS - {"Read", "LS"}
 _SAID = ("\n**Asked**", "\n**Answered**", "\n**Interrupted**")
-_DID = "\n**Did**"
+_DID = re.compile(r"\n\*\*Did\*\*(?P<inline> .*)?(?:\n(?P<list>(?:\n- .*)+))?")
 
 
 class FileCall(NamedTuple):
@@ -194,48 +243,22 @@ class DigestText(NamedTuple):
 
 def read_turn(section: str) -> DigestText:
     """Read the section of a turn, including its heading."""
-    start = section.find("\n")
-    if start < 0:
-        return DigestText(0, [])
-    did = section.find(_DID, start)
-    if did < 0:
-        return DigestText(_word_count(section[start:]), [])
-    end, lines = _tool_lines(section, did + len(_DID))
-    words = _word_count(section[start:did]) + _word_count(section[end:])
+    _, newline, text = section.partition("\n")
+    text = newline + text
+    did = _DID.search(text)
+    said = text if did is None else text[: did.start()] + text[did.end() :]
+    words = len(said.split()) - sum(map(said.count, _SAID))
+    if did is None:
+        return DigestText(words, [])
+    inline = (did["inline"] or "").strip()
+    lines = inline.split(" · ") if inline else (did["list"] or "").split("\n- ")
     return DigestText(words, [call for line in lines if (call := _file_call(line)) is not None])
-
-
-def _word_count(text: str) -> int:
-    """Count the words in whole lines, without the labels that begin them."""
-    return len(text.split()) - sum(map(text.count, _SAID))
-
-
-def _tool_lines(section: str, start: int) -> tuple[int, list[str]]:
-    """Return the end of the list of tools that begins at `start`, behind the label, and its entries."""
-    end = _line_end(section, start)
-    inline = section[start:end].strip()
-    if inline:
-        return end, inline.split(" · ")
-    lines = []
-    if section.startswith("\n\n- ", start):
-        end = start + 1
-        while section.startswith("\n- ", end):
-            begin, end = end + 3, _line_end(section, end + 1)
-            lines.append(section[begin:end])
-    return end, lines
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
 
 
 def _file_call(line: str) -> FileCall | None:
     name, _, rest = line.removeprefix("↳ ").partition(" ")
-    if name not in FILE_TOOLS:
-        return None
     path, outcome, _ = rest.partition(" → ")
-    if not path or path.startswith("→ "):
+    if name not in FILE_TOOLS or not path or path.startswith("→ "):
         return None
     # The digest shows no outcome for a file call that succeeded.
-    return FileCall(path, name in _EDITING and not outcome)
+    return FileCall(path, name not in ("Read", "LS") and not outcome)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
@@ -54,41 +55,41 @@ class Citations:
         return bool(self.grips or self.turns or self.chunks)
 
     @property
+    def values(self) -> dict[str, str]:
+        """The IDs as values of an anchor, by key."""
+        lists = {"grips": self.grips, "turns": self.turns, "chunks": self.chunks}
+        return {key: ",".join(ids) for key, ids in lists.items()}
+
+    @property
     def is_full(self) -> bool:
         """Whether the anchor may have had no room for another ID."""
         room = anchors.VALUE_CHARACTERS - ID_CHARACTERS - 1
-        return any(len(",".join(ids)) > room for ids in (self.grips, self.turns, self.chunks))
+        return any(len(value) > room for value in self.values.values())
 
     @classmethod
     def joined(cls, parts: Iterable[Citations]) -> Citations:
         """Combine citations, each ID once, as many as fit into an anchor."""
         known = list(parts)
         return cls(
-            _fitting(name for one in known for name in one.grips),
-            _fitting(name for one in known for name in one.turns),
-            _fitting(name for one in known for name in one.chunks),
+            _fitting(one.grips for one in known),
+            _fitting(one.turns for one in known),
+            _fitting(one.chunks for one in known),
         )
 
 
-def _fitting(names: Iterable[str]) -> tuple[str, ...]:
-    kept: list[str] = []
-    for name in dict.fromkeys(names):
-        if len(",".join([*kept, name])) > anchors.VALUE_CHARACTERS:
-            break
-        kept.append(name)
-    return tuple(kept)
+def _fitting(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    names = list(dict.fromkeys(chain.from_iterable(groups)))
+    while len(",".join(names)) > anchors.VALUE_CHARACTERS:
+        names.pop()
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact, on one line.
+    """One fact. Its `text` is without label, date, and mark; its `kind` is one of `LABELS`.
 
-    Attributes:
-        text: without label, date, and mark.
-        kind: one of `LABELS`.
-        citations: what it rests on.
-        date: the newest date of these (ISO), or "".
-        is_verified: whether every identifier, number, path, and quotation in it appears in them.
+    `date` is the newest date (ISO) of its citations, or "". A fact is verified if every identifier, number,
+    path, and quotation in it appears in them.
     """
 
     text: str
@@ -100,8 +101,7 @@ class Fact:
     @property
     def id(self) -> str:
         """A hash of the line and its citations."""
-        cited = self.citations
-        return _id(self.shown, ",".join(cited.grips), ",".join(cited.turns), ",".join(cited.chunks))
+        return _id(self.shown, *self.citations.values.values())
 
     @property
     def shown(self) -> str:
@@ -113,14 +113,8 @@ class Fact:
     @property
     def line(self) -> str:
         """The line as written to the file."""
-        anchor = anchors.render(
-            fact=self.id,
-            grips=",".join(self.citations.grips),
-            turns=",".join(self.citations.turns),
-            chunks=",".join(self.citations.chunks),
-            check="" if self.is_verified else UNVERIFIED,
-        )
-        return f"{self.shown} {anchor}"
+        check = "" if self.is_verified else UNVERIFIED
+        return f"{self.shown} {anchors.render(fact=self.id, **self.citations.values, check=check)}"
 
 
 def _id(*parts: str) -> str:
@@ -128,8 +122,7 @@ def _id(*parts: str) -> str:
     return hashlib.sha256(key).hexdigest()[:ID_CHARACTERS]
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFact:
+class WrittenFact(NamedTuple):
     """A fact read from a file, with the ID in its anchor. `is_own` means that the user has edited it."""
 
     fact: Fact
@@ -156,13 +149,14 @@ class FactChange:
         of another file.
         """
         content = FactFile(text, name)
+        before = list(content.lines)
         present = {one.id for one in content.facts()}
         added = [fact for fact in self.added if fact.id not in present]
         content.remove(self.removed)
         content.add([fact for fact in added if fact.kind != SUPERSEDED], is_superseded=False)
         content.add([fact for fact in added if fact.kind == SUPERSEDED], is_superseded=True)
         content.note_day(self.compacted)
-        return content.render() if content.lines != FactFile(text, name).lines else text
+        return content.render() if content.lines != before else text
 
 
 class FactFile:
@@ -175,57 +169,50 @@ class FactFile:
     @property
     def compacted(self) -> str:
         """The last day (ISO) condensed here, or "" if unknown."""
-        start, _ = self._bounds()
-        day = anchors.parse(self.lines[start])["compacted"] if start >= 0 else _NO_DAY
+        section = self._section()
+        day = anchors.parse(self.lines[section.start])["compacted"] if section else _NO_DAY
         return "" if day == _NO_DAY else day
 
     def facts(self) -> list[WrittenFact]:
         """Return the facts of the section, in order."""
-        return [found for number in self._numbers() if (found := self._read(number)) is not None]
+        return [found for _, found in self._read(self._section())]
 
     def everywhere(self) -> list[tuple[int, WrittenFact]]:
         """Return all facts of the file, with line numbers from 1. Includes facts that the user moved."""
-        found = ((number, self._read(number)) for number in self._anchored(range(len(self.lines))))
-        return [(number + 1, fact) for number, fact in found if fact is not None]
+        return [(number + 1, found) for number, found in self._read(range(len(self.lines)))]
 
     def forget(self, ids: Collection[str]) -> bool:
         """Remove the facts with these IDs wherever they are, edited or not. Return whether there was one."""
         before = len(self.lines)
-        for number in reversed(self._anchored(range(before))):
-            if anchors.parse(self.lines[number])["fact"] in ids:
+        for number in reversed(range(before)):
+            if anchors.parse(self.lines[number]).get("fact") in ids:
                 start = number
                 while start and self.lines[start][:1] in (" ", "\t"):
                     start -= 1
-                del self.lines[start : self._end_of_item(number, len(self.lines))]
+                del self.lines[start : self._end_of_item(number)]
         return len(self.lines) < before
 
-    def remove(self, ids: Iterable[str]) -> None:
-        """Remove the facts with these IDs, except those the user has edited."""
-        wanted = set(ids)
-        for number in reversed(self._numbers()):
-            found = self._read(number)
-            if found is not None and found.id in wanted and not found.is_own:
+    def remove(self, ids: Collection[str]) -> None:
+        """Remove the facts with these IDs from the section, except those the user has edited."""
+        for number, found in reversed(self._read(self._section())):
+            if found.id in ids and not found.is_own:
                 del self.lines[number]
 
     def add(self, facts: Sequence[Fact], *, is_superseded: bool) -> None:
         """Append facts. Facts that hold go above superseded ones."""
         if not facts:
             return
-        start, end = self._bounds()
-        if start < 0:
-            self._make_section()
-            start, end = self._bounds()
+        section = self._section() or self._make_section()
         place = 0
-        for number in self._numbers():
-            found = self._read(number)
-            if found is not None and found.fact.kind == SUPERSEDED and not is_superseded:
+        for number, found in self._read(section):
+            if found.fact.kind == SUPERSEDED and not is_superseded:
                 place = place or number
                 break
-            place = self._end_of_item(number, end)
+            place = min(self._end_of_item(number), section.stop)
         lines = [fact.line for fact in facts]
         if not place:
-            place = end
-            while place > start + 1 and not self.lines[place - 1].strip():
+            place = section.stop
+            while place > section.start + 1 and not self.lines[place - 1].strip():
                 place -= 1
             lines.insert(0, "")
             if place < len(self.lines) and self.lines[place].strip():
@@ -234,66 +221,48 @@ class FactFile:
 
     def note_day(self, day: str) -> None:
         """Record in the section's heading up to which day (ISO) the memory is condensed."""
-        start, _ = self._bounds()
-        if start >= 0 and day:
-            title = anchors.strip(self.lines[start]).rstrip()
-            self.lines[start] = f"{title} {anchors.render(compacted=day)}"
+        section = self._section()
+        if section and day:
+            title = anchors.strip(self.lines[section.start]).rstrip()
+            self.lines[section.start] = f"{title} {anchors.render(compacted=day)}"
 
     def render(self) -> str:
         """Return the whole file."""
         return "\n".join(self.lines) + "\n"
 
-    def _bounds(self) -> tuple[int, int]:
-        """Return the section's first line, including its heading, and its end, or (-1, -1) if there is
-        none.
-        """
+    def _section(self) -> range:
+        """Return the line numbers of the section, including its heading; empty if there is none."""
         start = -1
         for number, line in enumerate(self.lines):
             if start >= 0 and _HEADING_END.match(line):
-                return start, number
+                return range(start, number)
             if start < 0 and line.startswith("## ") and "compacted" in anchors.parse(line):
                 start = number
-        return start, len(self.lines) if start >= 0 else -1
+        return range(start, len(self.lines)) if start >= 0 else range(0)
 
-    def _numbers(self) -> list[int]:
-        """Return the numbers of the lines that hold a fact."""
-        start, end = self._bounds()
-        return self._anchored(range(start + 1, end))
-
-    def _anchored(self, numbers: Iterable[int]) -> list[int]:
-        lines = ((number, self.lines[number]) for number in numbers)
-        return [number for number, line in lines if "<!--" in line and "fact" in anchors.parse(line)]
-
-    def _read(self, number: int) -> WrittenFact | None:
-        line = self.lines[number].rstrip()
-        pairs = anchors.parse(line)
-        shown = anchors.strip(line)
-        cited = [pairs.get(name, "") for name in ("grips", "turns", "chunks")]
-        citations = Citations(*(tuple(filter(None, names.split(","))) for names in cited))
-        match = _LINE.fullmatch(shown)
-        is_own = match is None or pairs["fact"] != _id(shown, *cited) or self._goes_on(number)
-        if match is None:
-            text = shown.strip().removeprefix("- ")
-            if not text:
-                return None
-            fact = Fact(text, "fact", citations)
-        else:
-            fact = Fact(
-                match["text"], _KINDS[match["label"]], citations, match["date"] or "", not match["mark"]
-            )
-        return WrittenFact(fact, pairs["fact"], is_own)
+    def _read(self, numbers: range) -> list[tuple[int, WrittenFact]]:
+        found = []
+        for number in numbers:
+            line = self.lines[number].rstrip()
+            pairs = anchors.parse(line) if "<!--" in line else {}
+            text = anchors.strip(line)
+            if "fact" in pairs and text.strip().removeprefix("- "):
+                fact = _parse(text, pairs)
+                is_own = fact.shown != text or fact.id != pairs["fact"] or self._goes_on(number)
+                found.append((number, WrittenFact(fact, pairs["fact"], is_own)))
+        return found
 
     def _goes_on(self, number: int) -> bool:
         """Return whether the line below belongs to the same item, because the user wrote it there."""
         following = self.lines[number + 1] if number + 1 < len(self.lines) else ""
         return bool(following.strip()) and not following.startswith(("- ", "#"))
 
-    def _end_of_item(self, number: int, end: int) -> int:
-        while number + 1 < end and self._goes_on(number):
+    def _end_of_item(self, number: int) -> int:
+        while self._goes_on(number):
             number += 1
         return number + 1
 
-    def _make_section(self) -> None:
+    def _make_section(self) -> range:
         heading = f"{_NEW_HEADING} {anchors.render(compacted=_NO_DAY)}"
         stem = self.name.removesuffix(".md").removesuffix(".local")
         is_memory = f"{stem}.md" == MEMORY_FILE
@@ -302,20 +271,30 @@ class FactFile:
         sections = [] if is_memory else DayFile("\n".join(self.lines)).sections
         if sections:
             # Below a session it would become part of its last turn.
-            place = sections[0].start
-            self.lines[place:place] = [heading, ""]
+            self.lines[sections[0].start : sections[0].start] = [heading, ""]
         else:
             self.lines += ["", heading]
+        return self._section()
+
+
+def _parse(shown: str, pairs: Mapping[str, str]) -> Fact:
+    keys = ("grips", "turns", "chunks")
+    citations = Citations(*(tuple(filter(None, pairs.get(key, "").split(","))) for key in keys))
+    match = _LINE.fullmatch(shown)
+    if match is None:
+        return Fact(shown.strip().removeprefix("- "), "fact", citations)
+    kind = _KINDS[match["label"]]
+    return Fact(match["text"], kind, citations, match["date"] or "", not match["mark"])
 
 
 def remembered_text(text: str, name: str, forgotten: Forgotten) -> str:
     """Return the text of the file `name` without forgotten facts."""
     file = FactFile(text, name)
-    gone = set()
-    for _, one in file.everywhere():
-        cited = one.fact.citations
-        if forgotten.covers_fact(one.id, cited.turns, cited.grips):
-            gone.add(one.id)
+    gone = {
+        one.id
+        for _, one in file.everywhere()
+        if forgotten.covers_fact(one.id, one.fact.citations.turns, one.fact.citations.grips)
+    }
     return file.render() if file.forget(gone) else text
 
 
@@ -331,7 +310,7 @@ def taken_facts(own: str, other: str, name: str) -> tuple[FactChange, str]:
     present = {one.id for _, one in target.everywhere()}
     days = [target.compacted, file.compacted]
     added = tuple(fact for fact in facts if fact.id not in present)
-    file.remove(fact.id for fact in facts)
+    file.remove({fact.id for fact in facts})
     if not file.facts():
         file.lines = [line for line in file.lines if "compacted" not in anchors.parse(line)]
     says_something = any(line.strip() and not line.startswith("# ") for line in file.lines)

@@ -1,17 +1,22 @@
-"""The files of a memory: find, read, replace, and remove them."""
+"""The memory directory of one project: safe reads, locked and atomic writes, and its place outside of git.
+
+Also the old versions of memory files that a compaction replaced. They are next to the archive.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import re
 import stat
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from memkit.errors import JournalError
+from memkit.errors import ArchiveError, JournalError
 from memkit.files import (
     PRIVATE_FILE,
     RefusedFileError,
@@ -22,12 +27,8 @@ from memkit.files import (
     sync_directory,
     write_durably,
 )
-from memkit.hook.own_entries import note_own
 from memkit.hook.project import Project
-from memkit.hook.session_facts import DAY_FILE
-from memkit.hook.session_facts import days as days_of
-from memkit.journal.day_edits import is_empty
-from memkit.journal.day_file import DayFile, encoded
+from memkit.journal.day_file import encoded
 from memkit.paths import MEMORY_DIRECTORY, Home
 from memkit.projects.git import is_ignored, is_tracked, keep_out_of_git
 
@@ -45,282 +46,96 @@ LOCK_SECONDS = 30.0
 _PRIVATE_IGNORE = "*\n"
 _SHARED_IGNORE = "*\n!.gitignore\n!memory/\n!memory/**\n"
 
+_UNTIL = re.compile(r"-until-\d{4}-\d\d-\d\d-[0-9a-f]{8}$")
+_UNSAFE = re.compile(r"[^\w.-]+")
 
 Record = Callable[[str, str], None]
 """Gets the text of a file before and after a change."""
 
-
-class _Stamp(NamedTuple):
-    """Changes when someone edits or replaces a file."""
-
-    inode: int
-    size: int
-    modified: int
+_Stamp = tuple[int, int, int]
+"""Inode, size, and modification time: they change when someone edits or replaces a file."""
 
 
 class _ChangedMeanwhile(Exception):
     """The file changed since it was read."""
 
 
-class MemoryFiles:
-    """The memory directory of one project.
+class MemoryDirectory:
+    """The files of one memory. With `shared`, `.memkit/.gitignore` lets git have them."""
 
-    With `shared`, `.memkit/.gitignore` lets git have the memory. A caller that adds text passes the memory
-    `home` that writes it: text without a record there is never quoted unasked (see `own_entries`).
-    """
-
-    def __init__(
-        self, project: Project, *, shared: bool = False, home: Home | None = None
-    ) -> None:
+    def __init__(self, project: Project, *, shared: bool) -> None:
         self.project = project
-        self.home = home
-        self.directory = Path(project.memory)
+        self.path = Path(project.memory)
         self.shared = shared
+        self._locked_by: int | None = None  # a thread
 
-    def days(self) -> list[str]:
-        """Return the days (ISO), oldest first."""
-        return days_of(self.project)
+    def real(self, path: Path) -> Path:
+        """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside the memory."""
+        memory = inside(str(self.path), self.project.root)
+        return Path(inside(str(path), memory))
 
-    def markdown(self) -> list[Path]:
-        """Return all Markdown files of this memory, sorted. Symlinks are left out."""
+    def read(self, path: Path) -> str:
+        """Read a file of the memory, "" if there is none. Raise `JournalError`."""
         try:
-            inside(str(self.directory), self.project.root)
-        except OSError as error:
-            logger.warning("%s is not read: %s", self.directory, error.strerror)
-            return []
-        found = self.directory.rglob("*.md")
-        return sorted(path for path in found if path.is_file() and not path.is_symlink())
-
-    def path(self, day: str) -> Path:
-        """Return the file of a day."""
-        return self.directory / f"{day}.md"
-
-    def day_for(self, date: str) -> str:
-        """Return the day file to which entries of an ISO date go: `DATE.local` if git tracks the usual one.
-
-        Git would commit private turns. `MEMORY`, without suffix, works like a day. Raise `JournalError` if
-        git tracks both.
-        """
-        if not self.is_public(date):
-            return date
-        self._refuse_tracked(self.path(f"{date}.local"))
-        return f"{date}.local"
-
-    def is_public(self, day: str) -> bool:
-        """Return whether git tracks the file of a day although the memory is not shared."""
-        return self._is_tracked(self.path(day))
-
-    def _is_tracked(self, path: Path) -> bool:
-        """Return whether git would commit private text in the file, directly or through a symlinked
-        directory.
-        """
-        if self.shared:
-            return False
-        root = self.project.root
-        places = {str(path), os.path.realpath(path)}
-        return any(is_tracked(root, place) for place in places)
-
-    def _refuse_tracked(self, path: Path) -> None:
-        if self._is_tracked(path):
-            raise JournalError(
-                f"nothing private is written to {path}, because git tracks it; run `git rm --cached` on it"
-            )
-
-    def day(self, day: str) -> DayFile:
-        """Read one day. Raise `JournalError`."""
-        return DayFile(self.text_at(self.path(day)) or f"# {day[:10]}")
-
-    def text(self, name: str) -> str:
-        """Read a memory file by name, "" if there is none. Raise `JournalError`."""
-        return self.text_at(self.directory / name)
-
-    def read(self, day: str) -> bytes:
-        """Read the bytes of a day, empty if there is none. Raise `JournalError`."""
-        return encoded(self.text_at(self.path(day)))
-
-    def text_at(self, path: Path) -> str:
-        """Read a file of the memory directory, "" if there is none. Raise `JournalError`."""
-        try:
-            return read_file(self._real(path))
+            return read_file(self.real(path))
         except OSError as error:
             raise JournalError(f"cannot read {path}: {error.strerror or error}") from error
 
-    def text_if_used(self, name: str) -> str:
-        """Read as `text` does, but return "" for a file that memkit refuses to use."""
+    def read_if_used(self, path: Path) -> str:
+        """Read as `read` does, but return "" for a file that memkit refuses to use."""
         try:
-            return self.text(name)
+            return self.read(path)
         except JournalError as error:
             if isinstance(error.__cause__, RefusedFileError):
                 return ""
             raise
 
-    def bytes_at(self, path: Path) -> bytes:
-        """Read the bytes of a file of the memory directory. Raise `JournalError`."""
-        return encoded(self.text_at(path))
+    def is_tracked(self, path: Path) -> bool:
+        """Return whether git would commit private text in the file, directly or through a symlink."""
+        if self.shared:
+            return False
+        return any(is_tracked(self.project.root, one) for one in {str(path), os.path.realpath(path)})
 
-    def _real(self, path: Path) -> Path:
-        """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside the memory."""
-        memory = inside(str(self.directory), self.project.root)
-        return Path(inside(str(path), memory))
-
-    def prepare(self) -> None:
-        """Create the memory directory, and the ignore file that keeps it out of git unless shared."""
-        # Check first, so that no directory is created behind a symlink.
-        inside(str(self.directory), self.project.root)
-        make_private_directory(str(self.directory))
-        if self.directory != Path(self.project.root, MEMORY_DIRECTORY):
-            return  # the user's own memory is in the memory home, which is no project
-        try:
-            keep_out_of_git(self.project.root, is_wanted=not self.shared)
-        except OSError as error:  # one of several safeguards; the doctor reports whether git sees the memory
-            logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
-        deeper = self._real(self.directory / ".gitignore")
-        patterns = read_file(deeper)
-        if self.shared and patterns.endswith(_PRIVATE_IGNORE):
-            kept = patterns[: -len(_PRIVATE_IGNORE)]
-            if kept:
-                write_durably(str(deeper), encoded(kept))
-            else:
-                deeper.unlink()
-        ignore = Path(inside(str(self.directory.parent / ".gitignore"), self.project.root))
-        wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
-        present = read_file(ignore)
-        # Any other text belongs to the user and stays.
-        if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
-            write_durably(str(ignore), wanted.encode())
-        elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
-            # A pull may have replaced the file that memkit wrote after days were created.
-            self._hide_from_git(self.directory / "0000-00-00.md")
-
-    def take_over(self, name: str, data: bytes) -> None:
-        """Write a whole file, as from a backup, in place of any that is at `name`.
-
-        `name` is relative to the memory directory, with slashes. Durable on return. Raise `JournalError`,
-        also for a name that leads out of the memory.
-        """
-        path = self.directory.joinpath(*name.split("/"))
-        if DAY_FILE.match(name):
-            path = self.path(self.day_for(path.stem))
-        with self._locked():
-            try:
-                real = self._real(path)
-            except RefusedFileError as error:
-                raise JournalError(f"{path} is not inside the memory {self.directory}") from error
-            if real == Path(os.path.realpath(self.directory)):
-                raise JournalError(f"{path} is not inside the memory {self.directory}")
-            make_private_directory(str(real.parent))
-            text = data.decode("utf-8", "surrogateescape")
-            self._rewrite(path, lambda before: text, create=True, record=self._note_own)
-
-    def add_file(self, name: Path, data: bytes) -> bool:
-        """Add a file that is not a day to the memory. Return False if it is already there.
-
-        If another file has its name, the name gets a number. Durable on return. Raise `JournalError`.
-        """
-        with self._locked():
-            path = self._place_for(name, data)
-            if path.exists():
-                return False
-            make_private_directory(str(self._real(path).parent))
-            text = data.decode("utf-8", "surrogateescape")
-            return self._rewrite(path, lambda before: text, create=True)
-
-    def holds_file(self, name: Path, data: bytes) -> bool:
-        """Return whether `add_file` would find the file already there."""
-        return self._place_for(name, data).exists()
-
-    def _place_for(self, name: Path, data: bytes) -> Path:
-        """Return the path of the file with this content, or the first free one."""
-        path = self.directory / name
-        number = 1
-        while path.exists() and self.bytes_at(path) != data:
-            number += 1
-            path = self.directory / name.with_name(f"{name.stem}-{number}{name.suffix}")
-        return path
-
-    def remove_older(self, day: str) -> list[str]:
-        """Delete the days before `day` (ISO) and return them. Raise `JournalError`."""
-        older = [known for known in self.days() if known < day]
-        if older:
-            with self._locked():
-                for known in older:
-                    self._real(self.path(known))
-                    self.path(known).unlink(missing_ok=True)
-                sync_directory(str(self.directory))
-        return older
-
-    def remove_file(self, path: Path) -> None:
-        """Remove a file of the memory directory. Raise `JournalError`."""
-        with self._locked():
-            self._real(path)
-            path.unlink(missing_ok=True)
-            sync_directory(str(path.parent))
-
-    def remove_left_behind(self) -> None:
-        """Remove temporary files of killed writers. Raise `JournalError`."""
-        with self._locked():
-            for path in self._real(self.directory).glob(".*.tmp"):
-                path.unlink(missing_ok=True)
-
-    def _remove_temporary(self, before: float) -> None:
-        """Remove temporary files last changed before `before`. The caller holds the lock."""
-        for path in stale_temporary_files(str(self.directory), before):
-            Path(path).unlink(missing_ok=True)
+    def refuse_tracked(self, path: Path) -> None:
+        """Raise `JournalError` if git would commit private text in the file."""
+        if self.is_tracked(path):
+            raise JournalError(
+                f"nothing private is written to {path}, because git tracks it; run `git rm --cached` on it"
+            )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the journal lock. Raise `JournalError` for every OS error, also inside the block."""
+        if self._locked_by == threading.get_ident():
+            yield
+            return
         from filelock import FileLock, Timeout  # 0.05 s; only writers need it
 
         try:
             self.prepare()
-            lock = self.directory.parent / "journal.lock"
+            lock = self.path.parent / "journal.lock"
             if os.path.lexists(lock) and not stat.S_ISREG(lock.lstat().st_mode):
                 raise RefusedFileError(str(lock), "journal.lock is no regular file")
             with FileLock(lock, LOCK_SECONDS, mode=PRIVATE_FILE):
-                self._remove_temporary(time.time() - LEFTOVER_SECONDS)
-                yield
+                for left in stale_temporary_files(str(self.path), time.time() - LEFTOVER_SECONDS):
+                    Path(left).unlink(missing_ok=True)
+                self._locked_by = threading.get_ident()
+                try:
+                    yield
+                finally:
+                    self._locked_by = None
         except Timeout as error:
             raise JournalError(
-                f"the journal in {self.directory} was busy for {LOCK_SECONDS:.0f} s; try again"
+                f"the journal in {self.path} was busy for {LOCK_SECONDS:.0f} s; try again"
             ) from error
         except RefusedFileError as error:
             raise JournalError(f"cannot use {error.filename}: {error.strerror}") from error
         except OSError as error:
             raise JournalError(
-                f"cannot write memory in {self.directory}: {error.strerror or error}"
+                f"cannot write memory in {self.path}: {error.strerror or error}"
             ) from error
 
-    def _note_own(self, before: str, after: str) -> None:
-        """Record that this home wrote what `after` adds to `before`."""
-        if self.home is not None:
-            note_own(self.home, self.project.root, before, after)
-
-    def _change_day(
-        self,
-        path: Path,
-        change: Callable[[DayFile], object],
-        *,
-        may_vanish: bool = False,
-        record: Record | None = None,
-    ) -> bool:
-        """Apply `change` to a day file. Return whether that changed it.
-
-        Calls `change` again if someone else changed the file meanwhile. With `may_vanish`, an empty day is
-        removed. The caller holds the lock.
-        """
-
-        def apply(text: str) -> str | None:
-            content = DayFile(text or f"# {path.stem[:10]}")
-            before = list(content.lines)
-            change(content)
-            if content.lines == before:
-                return text
-            return None if may_vanish and is_empty(content) else content.render()
-
-        return self._rewrite(path, apply, record=record)
-
-    def _rewrite(
+    def rewrite(
         self,
         path: Path,
         change: Callable[[str], str | None],
@@ -328,14 +143,21 @@ class MemoryFiles:
         create: bool = False,
         record: Record | None = None,
     ) -> bool:
-        """Replace the text of a file with the result of `change`; None removes the file. Return whether it
-        changed.
+        """Replace the text of a file with the result of `change`; None removes the file.
 
-        With `create`, a missing file is created even if it stays empty. `record` gets the old and the new
-        text before the write. Calls `change` again if someone else changed the file meanwhile: the lock,
-        which the caller holds, stops memkit's processes but not editors.
+        Return whether that changed the file. With `create`, a missing file is created even if it stays
+        empty. `record` gets the old and the new text before the write. Calls `change` again if someone else
+        changed the file meanwhile: the lock stops memkit's processes but not editors. Raise `JournalError`.
         """
-        real = self._real(path)
+        with self.locked():
+            real = self.real(path)
+            if create:
+                make_private_directory(str(real.parent))
+            return self._rewrite(real, change, create, record)
+
+    def _rewrite(
+        self, real: Path, change: Callable[[str], str | None], create: bool, record: Record | None
+    ) -> bool:
         for _ in range(MOST_TRIES):
             stamp = _stamp(real)
             before = read_file(real)
@@ -347,34 +169,20 @@ class MemoryFiles:
             if record is not None and after is not None:
                 record(before, after)
             if stamp is None:
-                self._hide_from_git(path)
+                self._hide_from_git(real)
             try:
                 self._put(real, after, stamp)
                 return True
             except _ChangedMeanwhile:
-                logger.info("%s was changed meanwhile; the change is applied again", path)
-        raise JournalError(f"{path} changes all the time; nothing was written, try again later")
+                logger.info("%s was changed meanwhile; the change is applied again", real)
+        raise JournalError(f"{real} changes all the time; nothing was written, try again later")
 
-    def _hide_from_git(self, path: Path) -> None:
-        """Before a file is created, make sure that git ignores it, unless the memory is shared.
-
-        A repository's own patterns override git's list of excluded files, so only a deeper ignore file
-        helps.
-        """
-        if self.shared or self.directory != Path(self.project.root, MEMORY_DIRECTORY):
-            return
-        root, real = self.project.root, self._real(path)
-        if is_ignored(root, str(real)):  # git has no answer for a path through a symlink
-            return
-        if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
-            raise RefusedFileError(
-                str(self.directory), "it is a link to files that git takes, and memory.shared is off"
-            )
-        ignore = self._real(self.directory / ".gitignore")
-        present = read_file(ignore)  # the user's patterns stay; the last match decides
-        if not present.endswith(_PRIVATE_IGNORE):
-            text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
-            write_durably(str(ignore), encoded(text))
+    def remove(self, path: Path) -> None:
+        """Remove a file, durably. Raise `JournalError`."""
+        with self.locked():
+            self.real(path)
+            path.unlink(missing_ok=True)
+            sync_directory(str(path.parent))
 
     def _put(self, real: Path, text: str | None, stamp: _Stamp | None) -> None:
         """Replace or remove the file if it still has this stamp. Raise `_ChangedMeanwhile` if it does not.
@@ -390,14 +198,67 @@ class MemoryFiles:
 
         if text is None:
             check()
-            real.unlink(missing_ok=True)
-            sync_directory(str(real.parent))
+            self.remove(real)
             return
         mode = PRIVATE_FILE
         if stamp is not None:
             mode = stat.S_IMODE(real.stat().st_mode)
             mode = mode if self.shared else mode & PRIVATE_FILE
         write_durably(str(real), encoded(text), mode, check)
+
+    def prepare(self) -> None:
+        """Create the directory, and the ignore file that keeps it out of git unless shared."""
+        # Check first, so that no directory is created behind a symlink.
+        inside(str(self.path), self.project.root)
+        make_private_directory(str(self.path))
+        if not self._is_in_project:
+            return
+        try:
+            keep_out_of_git(self.project.root, is_wanted=not self.shared)
+        except OSError as error:  # one of several safeguards; the doctor reports whether git sees the memory
+            logger.warning("cannot change what git excludes in %s: %s", self.project.root, error)
+        deeper = self.real(self.path / ".gitignore")
+        patterns = read_file(deeper)
+        if self.shared and patterns.endswith(_PRIVATE_IGNORE):
+            kept = patterns[: -len(_PRIVATE_IGNORE)]
+            if kept:
+                write_durably(str(deeper), encoded(kept))
+            else:
+                deeper.unlink()
+        ignore = Path(inside(str(self.path.parent / ".gitignore"), self.project.root))
+        wanted = _SHARED_IGNORE if self.shared else _PRIVATE_IGNORE
+        present = read_file(ignore)
+        # Any other text belongs to the user and stays.
+        if present != wanted and present in ("", _PRIVATE_IGNORE, _SHARED_IGNORE):
+            write_durably(str(ignore), wanted.encode())
+        elif present != wanted and read_file(deeper) != _PRIVATE_IGNORE:
+            # A pull may have replaced the file that memkit wrote after days were created.
+            self._hide_from_git(self.real(self.path / "0000-00-00.md"))
+
+    @property
+    def _is_in_project(self) -> bool:
+        """Whether this is not the user's own memory, which is in the memory home."""
+        return self.path == Path(self.project.root, MEMORY_DIRECTORY)
+
+    def _hide_from_git(self, real: Path) -> None:
+        """Before a file is created, make sure that git ignores it, unless the memory is shared.
+
+        A repository's own patterns override git's list of excluded files; only a deeper ignore file helps.
+        """
+        if self.shared or not self._is_in_project:
+            return
+        root = self.project.root
+        if is_ignored(root, str(real)):  # git has no answer for a path through a symlink
+            return
+        if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
+            raise RefusedFileError(
+                str(self.path), "it is a link to files that git takes, and memory.shared is off"
+            )
+        ignore = self.real(self.path / ".gitignore")
+        present = read_file(ignore)  # the user's patterns stay; the last match decides
+        if not present.endswith(_PRIVATE_IGNORE):
+            text = present + "\n" * (not present.endswith("\n") and bool(present)) + _PRIVATE_IGNORE
+            write_durably(str(ignore), encoded(text))
 
 
 def read_file(path: Path) -> str:
@@ -416,4 +277,41 @@ def _stamp(path: Path) -> _Stamp | None:
         status = path.lstat()
     except FileNotFoundError:
         return None
-    return _Stamp(status.st_ino, status.st_size, status.st_mtime_ns)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) -> Path | None:
+    """Keep `text`, the redacted content of file `name` until `day`, once. Raise `ArchiveError`.
+
+    Return its path, or None for empty text. Durable on return.
+    """
+    if not text.strip():
+        return None
+    data = encoded(text)
+    directory = _directory_of_replaced(home, project.root)
+    own = name.removesuffix(".md")
+    path = directory / f"{own}-until-{day}-{hashlib.sha256(data).hexdigest()[:8]}.md"
+    try:
+        make_private_directory(str(directory))
+        write_durably(str(path), data)
+    except OSError as error:
+        raise ArchiveError(f"cannot keep the old text as {path}: {error.strerror}") from error
+    return path
+
+
+def replaced_files(home: Home, roots: Collection[str] | None) -> list[Path]:
+    """Return the old versions kept for the projects at `roots`, or for all projects if None."""
+    above = [Path(home.replaced)]
+    if roots is not None:
+        above = [_directory_of_replaced(home, root) for root in roots]
+    return sorted(path for directory in above for path in directory.rglob("*.md"))
+
+
+def original_name(path: Path) -> str:
+    """Return the name of the file whose old version is at `path`."""
+    return _UNTIL.sub("", path.stem) + ".md"
+
+
+def _directory_of_replaced(home: Home, root: str) -> Path:
+    owner = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return Path(home.replaced, f"{_UNSAFE.sub('-', Path(root).name)[:40]}-{owner}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
@@ -21,10 +21,10 @@ from memkit.hook.session_facts import days as days_of
 from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed
+from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, Section, encoded
 from memkit.journal.facts import MEMORY_FILE, holds_lines, remembered_text, taken_facts
-from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
 
@@ -65,7 +65,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
         if str(name) == MEMORY_FILE:
             merged.files += _merge_memory_file(journal, other, forgotten)
         elif str(name) not in days:
-            merged.files += journal.add_file(name, other.bytes_at(file))
+            merged.files += journal.add_file(name, other.data(file))
     move_paths(home, source.root, target)
     merged.sessions = _move_sessions(source, target, home)
     return merged
@@ -229,7 +229,7 @@ def remove_merged(source: Project, target: Project, home: Home) -> int:
                 is_held = holds_lines(own, rest) or journal.holds_file(name, encoded(rest))
             is_held &= not change.added
         else:
-            is_held = journal.holds_file(name, other.bytes_at(file))
+            is_held = journal.holds_file(name, other.data(file))
         if is_held:
             file.unlink()
             removed += 1

@@ -31,7 +31,7 @@ from memkit.forget.selection import ForgetSelection
 from memkit.hook.project import Project, is_bare_place
 from memkit.index.memory_files import move_paths
 from memkit.ipc import unindexed
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten

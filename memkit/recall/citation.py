@@ -16,8 +16,8 @@ from memkit import anchors
 from memkit.claude_code.exchange import Message
 from memkit.errors import AmbiguousIdError, NotFoundError
 from memkit.hook.project import Project
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
-from memkit.journal.journal import Journal
 from memkit.paths import Home
 from memkit.recall.transcript import find_original, is_recorded
 

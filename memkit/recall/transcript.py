@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import Message, message_of, redacted_again

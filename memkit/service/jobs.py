@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions

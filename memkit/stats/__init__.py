@@ -19,9 +19,9 @@ from memkit.environment import install_command
 from memkit.errors import JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.index import known_projects
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import read_turn
-from memkit.journal.journal import Journal
 from memkit.llm.ledger import Ledger, Total, total
 from memkit.paths import Home
 from memkit.recall.usage import RecallUsage, usage

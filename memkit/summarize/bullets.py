@@ -12,10 +12,10 @@ from typing import Any
 
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.errors import ConfigError
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.journal.markup import one_line
 from memkit.llm import Task, UnusableReplyError
 from memkit.settings import SummarizeSettings

@@ -16,9 +16,9 @@ from memkit.errors import MemkitError
 from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import unindexed
+from memkit.journal import Journal
 from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
-from memkit.journal.journal import Journal
-from memkit.journal.old_versions import keep_replaced
+from memkit.journal.files import keep_replaced
 from memkit.llm import Provider
 from memkit.llm.calls import (
     ANSWER_SHARE,

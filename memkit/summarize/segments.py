@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from memkit import anchors
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import Attempt, QueuedSession
 from memkit.errors import ArchiveError
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
-from memkit.journal.journal import Journal
 from memkit.journal.markup import cut_middle
 from memkit.llm.calls import CALL_TOKENS
 from memkit.settings import SummarizeSettings

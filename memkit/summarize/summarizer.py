@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.live_sessions import LiveSessions
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.llm import ModelError, Provider
 from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.paths import Home

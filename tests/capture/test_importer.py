@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.import_preview import preview_import
 from memkit.capture.importer import Importer, ImportReport, ImportSelection

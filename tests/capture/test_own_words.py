@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.omitted import asks_memory
 from memkit.hook.session_facts import prompt_hint, session_facts

@@ -15,7 +15,9 @@ from memkit.claude_code.turn import Turn, read_turns
 from memkit.recall.transcript import read_messages
 from tests.builders import SESSION
 from tests.capture.stage import Stage, prompt_id
-from tests.ci import every, examples
+from tests.ci import IN_CI, every
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 
 def uuid(number: int) -> str:
@@ -65,7 +67,7 @@ def torn(stage: Stage, number: int, kept: int, *, newline: bool = False) -> list
 @pytest.mark.parametrize("newline", [False, True])
 @pytest.mark.parametrize("number", range(len(WHOLE) - 1))
 def test_no_answer_goes_to_the_turn_before(stage: Stage, number: int, newline: bool) -> None:
-    for kept in every(7, range(1, len(WHOLE[number].encode()))):
+    for kept in every(31, range(1, len(WHOLE[number].encode()))):
         turns = torn(stage, number, kept, newline=newline)
         answers = {turn.prompt: turn.answer for turn in turns}
         assert answers.get("First?", "") in ("", "One."), kept
@@ -81,17 +83,6 @@ def test_no_answer_goes_to_the_turn_before(stage: Stage, number: int, newline: b
         assert "Three." in messages
 
 
-def test_what_is_left_of_a_prompt_is_kept(stage: Stage) -> None:
-    begin = WHOLE[2].index("Where")
-    for kept in every(7, range(begin + 5, len(WHOLE[2].encode()))):
-        (_, second, _) = torn(stage, 2, kept)
-        assert second.answer == "Two."
-        assert second.prompt == QUESTION or QUESTION.startswith(second.prompt.removesuffix(" …"))
-        assert len(second.prompt) >= 4
-        assert second.prompt_id == prompt_id(2)
-        assert second.time is not None
-
-
 def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
     stage.transcript.write_text("\n".join(WHOLE[:2]) + "\n")
     stage.handle("Stop", prompt_id=prompt_id(1), late=True)
@@ -105,7 +96,7 @@ def test_a_live_session_gets_the_answer_once(stage: Stage) -> None:
     assert not any("One." in said and "Two." in said for said in answers)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=60 if IN_CI else 6, deadline=None)
 @given(count=st.integers(1, 3_000), piece=st.sampled_from(['{"type":', '{"type":"x"', '{"uuid":"', '{"type":{']))
 def test_looking_for_an_object_is_bounded(count: int, piece: str) -> None:
     looked = []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.transcript import MAX_DEPTH, Transcript
 from memkit.claude_code.turn import read_turns
@@ -20,7 +20,9 @@ from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
-from tests.ci import examples
+from tests.ci import IN_CI
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 DEPTHS = [1, MAX_DEPTH, 100, 300, 480, 600, 900, 990, 5_000, 100_000]
 
@@ -66,7 +68,7 @@ bad_lines = st.builds(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=150 if IN_CI else 8, deadline=None)
 @given(lines=st.lists(bad_lines, min_size=1, max_size=3))
 @example(lines=[TEMPLATES[1].replace("@", nested(480, "object"))])
 @example(lines=[TEMPLATES[5].replace("@", json.dumps("a" * 300))])

@@ -13,7 +13,7 @@ from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from tests.builders import Lines
 from tests.capture.places import RECORDED
-from tests.ci import examples
+from tests.ci import IN_CI
 
 
 def turns_of(path: Path, offset: int = 0) -> list[Turn]:
@@ -169,7 +169,7 @@ def test_a_sub_agent_can_hold_anything(tmp_path: Path) -> None:
 pieces = st.sampled_from(["prompt", "queued", "answer", "call", "result", "interrupt", "meta", "error"])
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=100 if IN_CI else 10, deadline=None)
 @given(steps=st.lists(pieces, max_size=16), cuts=st.lists(st.floats(0, 1), max_size=4))
 def test_reading_in_any_steps_is_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], cuts: list[float]

@@ -18,7 +18,7 @@ from memkit.journal.digest import make_digest
 from memkit.privacy.redact import redact
 from tests.builders import Lines
 from tests.capture.places import RECORDED
-from tests.ci import examples
+from tests.ci import IN_CI, every
 
 recorded = pytest.mark.parametrize(
     "path", sorted(RECORDED.glob("*.jsonl")), ids=lambda path: path.stem
@@ -49,7 +49,7 @@ lines = st.lists(
 ).map(b"\n".join)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=150 if IN_CI else 15, deadline=None)
 @given(data=lines, ends_with_newline=st.booleans())
 @example(data=b'{"type":"user","message":{"content":"whole, but no line end"}}', ends_with_newline=False)
 def test_reading_on_from_any_entry_is_the_same(
@@ -88,7 +88,7 @@ def test_no_line_of_the_client_is_unknown(path: Path) -> None:
 def test_a_half_written_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     whole = Lines().prompt("One").answer("1").text.encode()
     path = tmp_path / "s.jsonl"
-    for size in range(len(whole) + 1):
+    for size in every(17, range(len(whole) + 1)):
         path.write_bytes(whole[:size])
         first = Transcript(path)
         before = list(first)
@@ -149,18 +149,18 @@ def test_what_is_no_file_is_said_in_one_line(tmp_path: Path) -> None:
 
 def test_a_large_file_is_never_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    output = "x" * 100_000
+    output, count = "x" * 100_000, 300 if IN_CI else 60
     with path.open("w") as file:
-        for number in range(300):
+        for number in range(count):
             lines = Lines(f"{number:08d}")
             lines.prompt(f"prompt {number}").call("Bash", "t", command="make")
             file.write(lines.result("t", output).answer("done").text)
-    assert path.stat().st_size > 30_000_000
+    assert path.stat().st_size > 100_000 * count
     tracemalloc.start()
     try:
         turns = sum(1 for _ in read_turns(Transcript(path)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert turns == 300
+    assert turns == count
     assert peak < 3_000_000

@@ -15,7 +15,7 @@ from memkit.claude_code.files import transcripts_in
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from tests.builders import Lines
-from tests.ci import examples
+from tests.ci import IN_CI
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
 
@@ -108,7 +108,6 @@ def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
         ("Read", "port: 443", False),
         ("Edit", "String not found", True),
     ]
-    assert first.files == []
     assert (first.branch, first.cwd, first.prompt_id) == ("main", "/home/shop", "p1")
     assert first.end == second.start
     assert second.end == path.stat().st_size
@@ -299,7 +298,7 @@ entries = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=150 if IN_CI else 12, deadline=None)
 @given(lines=st.lists(entries | json_values, max_size=8))
 def test_no_line_is_fatal(tmp_path_factory: pytest.TempPathFactory, lines: list[Any]) -> None:
     path = tmp_path_factory.mktemp("t") / "s.jsonl"
@@ -314,7 +313,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=120 if IN_CI else 12, deadline=None)
 @given(steps=steps, cut=st.floats(0, 1))
 def test_reading_in_two_goes_is_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], cut: float

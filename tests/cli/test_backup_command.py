@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.sessions import Session, Sessions
 from memkit.claude_code.files import transcripts_directory
@@ -24,7 +24,7 @@ from memkit.errors import MemkitError
 from memkit.hook.project import Project, Registry, registry_path
 from memkit.index.memory_files import added_paths
 from memkit.journal import files as memory_files
-from memkit.journal.old_versions import keep_replaced, replaced_files
+from memkit.journal.files import keep_replaced, replaced_files
 from memkit.maintenance import restore
 from memkit.maintenance.backup import BackedUpProject, Header, back_up, create
 from memkit.maintenance.restore import open_backup
@@ -183,7 +183,7 @@ def test_a_restore_follows_no_link_out_of_the_memory(
     shutil.rmtree(memory.path("notes"))
     (tmp_path / "outside").mkdir()
     memory.path("notes").symlink_to(tmp_path / "outside")
-    assert "is not inside the memory" in run_lexical(memory, "restore", backup, "--yes", "--json").errors
+    assert "it leads out of" in run_lexical(memory, "restore", backup, "--yes", "--json").errors
     assert [*(tmp_path / "outside").iterdir()] == []
 
 

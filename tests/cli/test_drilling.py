@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.hook.own_entries import note_own
 from memkit.paths import Home
 from tests.cli.conftest import Run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.claude_code.exchange import Message, ToolUse
 from tests.cli.conftest import Run

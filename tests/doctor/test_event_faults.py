@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.sessions import Sessions
 from memkit.doctor.capture import last_events
 from memkit.hook.events import log_failure

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.paths import Home
 from tests.ci import IN_CI
 from tests.faults.stage import REPOSITORY, Stage, entries, session_id, wait_for

@@ -13,7 +13,7 @@ from memkit.forget import forget
 from memkit.forget.locations import Locations, find_locations
 from memkit.forget.selection import ForgetSelection, SelectionFinder
 from memkit.index import index_lock, sync_project
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id

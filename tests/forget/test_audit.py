@@ -230,8 +230,8 @@ def test_the_next_fix_finishes_a_killed_one(
 ) -> None:
     heard.add_pattern()
     where = {
-        "journal": "memkit.journal.journal.Journal._put",
-        "archive": "memkit.archive.archive.Archive.rewrite",
+        "journal": "memkit.journal.files.MemoryDirectory._put",
+        "archive": "memkit.archive.Archive.rewrite",
         "index": "memkit.forget.erase_deleted",
     }
 

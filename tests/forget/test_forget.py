@@ -17,7 +17,7 @@ from memkit.errors import DamagedFileError, MemkitError, NewerFileError, NotFoun
 from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_session
 from memkit.index import open_chunks
 from memkit.ipc import spool
-from memkit.journal.note import make_note
+from memkit.journal.digest import make_note
 from memkit.privacy.tombstones import VERSION, Tombstones
 from memkit.recall.transcript import find_original
 from memkit.settings.load import Settings
@@ -270,8 +270,8 @@ def test_the_index_of_a_deleted_project_is_erased(remembered: Remembered) -> Non
 
 STEPS = {
     "tombstone": "memkit.privacy.tombstones.write_state",
-    "journal": "memkit.journal.journal.Journal._put",
-    "archive": "memkit.archive.archive.Archive.rewrite",
+    "journal": "memkit.journal.files.MemoryDirectory._put",
+    "archive": "memkit.archive.Archive.rewrite",
     "states and events": "memkit.forget._Eraser._old_text",
     "sync": "memkit.forget.sync_project",
     "erase": "memkit.forget.erase_deleted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memkit.capture.capture import Capture
-from memkit.claude_code.history import TypedPrompt
+from memkit.claude_code.files import TypedPrompt
 from memkit.claude_code.transcript import parse_time
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from tests.forget.remembered import WORD, Remembered

@@ -13,8 +13,8 @@ from memkit.claude_code.turn import ToolCall, Turn
 from memkit.hook.own_entries import ANSWER_CHARACTERS
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, prompt_hint, session_facts
+from memkit.journal import Journal
 from memkit.journal.digest import make_digest
-from memkit.journal.journal import Journal
 from tests.ci import examples
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit import anchors
 from memkit.journal.day_edits import Removal, is_empty, merge, remove
 from memkit.journal.day_file import DayFile
+from tests.ci import IN_CI
 
 TEXTS = st.lists(
     st.sampled_from(["", "said", "  indented", "- item", "```", "### a heading", "# 1", "\ttab", "é \u2028 x"]),
@@ -45,6 +46,7 @@ def texts(content: DayFile) -> dict[str, str]:
     }
 
 
+@settings(max_examples=100 if IN_CI else 15, deadline=None)
 @given(days(), st.data())
 def test_the_others_stay(day: tuple[str, list[str], list[str]], data: st.DataObject) -> None:
     text, turns, notes = day
@@ -100,6 +102,7 @@ def test_broken_bullets_go_whole_and_headings_point_on() -> None:
     )
 
 
+@settings(max_examples=100 if IN_CI else 15, deadline=None)
 @given(days(), st.data())
 def test_an_edit_and_what_came_meanwhile_are_both_kept(
     day: tuple[str, list[str], list[str]], data: st.DataObject

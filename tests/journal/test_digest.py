@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.claude_code.turn import ToolCall
 from memkit.journal.digest import FILE_TOOLS, DigestText, FileCall, make_digest, read_turn
 from tests.builders import turn_of
+from tests.ci import IN_CI
 
 WORDS = st.lists(st.sampled_from(["port", "größe", "7443", "a.py", "→", "so"]), max_size=20)
 PATHS = st.text("abcß_./-", min_size=1, max_size=30).filter(lambda path: path[0].isalpha())
@@ -26,6 +27,7 @@ def read(prompt: str, answer: str, *calls: ToolCall) -> DigestText:
     return read_turn(make_digest(turn_of(prompt, answer, *calls), "", str).section)
 
 
+@settings(max_examples=100 if IN_CI else 15, deadline=None)
 @given(WORDS, WORDS, st.lists(CALLS, max_size=12))
 def test_as_it_was_written(asked: list[str], answered: list[str], calls: list[ToolCall]) -> None:
     found = read(" ".join(asked), "\n\n".join(answered), *calls)

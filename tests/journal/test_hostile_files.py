@@ -20,14 +20,16 @@ from memkit.hook.git import worktree_root
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.index import read_files
-from memkit.journal.files import MOST_TRIES
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
+from memkit.journal.files import MOST_TRIES, MemoryDirectory
 from memkit.maintenance import remove_old_days
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
 from memkit.settings.load import Settings, load
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 DAY = "2026-03-04"
 PRIVATE = "### 10:00 private diary <!-- turn:a1a1a1a1 -->\n**Answered** nobody's business\n"
@@ -273,11 +275,11 @@ def test_what_a_person_appends_during_a_write_is_kept(
     """The person saves after the file was read and before it is replaced, twice in each write."""
     capture_one(stage)
     day = Path(stage.project.memory, f"{DAY}.md")
-    put = Journal._put
+    put = MemoryDirectory._put
     lines: list[str] = []
     saves: list[str] = []
 
-    def save_first(journal: Journal, *arguments: object) -> None:
+    def save_first(journal: MemoryDirectory, *arguments: object) -> None:
         if saves:
             lines.append(f"by hand {len(lines)}")
             text = day.read_text() + lines[-1] + "\n"
@@ -290,7 +292,7 @@ def test_what_a_person_appends_during_a_write_is_kept(
                 copy.replace(day)
         put(journal, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Journal, "_put", save_first)
+    monkeypatch.setattr(MemoryDirectory, "_put", save_first)
     for number in range(2, 12):
         saves += ["append", "replace"]
         stage.write(Lines().prompt(f"Q{number}", prompt_id(number)).answer("yes."))
@@ -306,14 +308,14 @@ def test_a_file_that_never_rests_is_left_and_said(
 ) -> None:
     capture_one(stage)
     day = Path(stage.project.memory, f"{DAY}.md")
-    put = Journal._put
+    put = MemoryDirectory._put
 
-    def save_first(journal: Journal, *arguments: object) -> None:
+    def save_first(journal: MemoryDirectory, *arguments: object) -> None:
         with day.open("a") as file:
             file.write("by hand\n")
         put(journal, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Journal, "_put", save_first)
+    monkeypatch.setattr(MemoryDirectory, "_put", save_first)
     stage.write(Lines().prompt("Q2", prompt_id(2)).answer("yes."))
     with pytest.raises(JournalError, match="changes all the time"):
         stage.handle("Stop", prompt_id=prompt_id(2), message="yes.", late=True)

@@ -22,12 +22,14 @@ from memkit.capture.sessions import Growing
 from memkit.claude_code.turn import Turn
 from memkit.errors import JournalError
 from memkit.hook.project import Project
+from memkit.journal import Journal
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
-from memkit.journal.journal import Journal
 from tests.builders import day
 from tests.capture.places import REPOSITORY
-from tests.ci import examples
+from tests.ci import every, examples
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=timezone.utc)
 
@@ -175,7 +177,7 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from datetime import datetime, timedelta, timezone
 from memkit.journal.digest import make_digest
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.claude_code.turn import Turn
 from memkit.hook.project import Project
 journal = Journal(Project(sys.argv[2]))
@@ -192,7 +194,7 @@ def test_killed_at_any_moment_and_run_again(project: Project) -> None:
     command = [sys.executable, "-c", WRITER, str(REPOSITORY), project.root]
     environment = {**os.environ, "TZ": "UTC"}
     seen = 0
-    for _ in range(6):
+    for _ in every(3, range(6)):
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert writer.stdout is not None
         writer.stdout.readline()

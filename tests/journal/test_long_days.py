@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.project import Project
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import Digest
-from memkit.journal.journal import Journal
+from memkit.journal.files import MemoryDirectory
+from tests.ci import every
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 DAY = "2026-01-05"
 
@@ -54,19 +58,19 @@ def test_the_days_beside_are_read_once_a_batch(
     other = dataclasses.replace(digest_of(7), day=beside)
     assert journal.write([other]) == [other]
     read: list[str] = []
-    real = Journal.text_if_used
+    real = MemoryDirectory.read_if_used
 
-    def noting(self: Journal, name: str) -> str:
-        read.append(name)
-        return real(self, name)
+    def noting(self: MemoryDirectory, path: Path) -> str:
+        read.append(path.name)
+        return real(self, path)
 
-    monkeypatch.setattr(Journal, "text_if_used", noting)
+    monkeypatch.setattr(MemoryDirectory, "read_if_used", noting)
     written = journal.write([digest_of(number) for number in range(50)])
     assert [one.turn for one in written] == [f"{n:08x}" for n in range(50) if n != 7]
     assert len(read) == len(set(read)) == 9  # two names for each of five days, but for its own
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", every(5, range(30)))
 def test_it_reads_as_if_it_were_read_anew_each_time(seed: int) -> None:
     chance = random.Random(seed)
     content = DayFile(f"# {DAY}\n\nBy hand.")

@@ -16,7 +16,7 @@ from memkit.journal.digest import PROMPT_CHARACTERS, TITLE_CHARACTERS, make_dige
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block
 from memkit.privacy.redact import redact
 from tests.builders import turn_of
-from tests.ci import examples
+from tests.ci import IN_CI, every, examples
 
 READERS = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
 
@@ -52,7 +52,7 @@ def assert_forges_nothing(section: str) -> None:
         ]
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=400 if IN_CI else 30, deadline=None)
 @given(prompt=texts, answer=texts, name=texts, command=texts, output=texts, error=st.booleans())
 @example("***\n---", "a|b\n-|-\nx\n===", "", "", "", False)
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
@@ -72,12 +72,12 @@ def test_longer_random_texts_forge_nothing() -> None:
     choice = random.Random(5)
     parts = ["# a", "===", "---", "```", "~~~", "    x", "<div>", "<script>", "- a", "  - b", "> q", "1. x",
              "<!-- turn:deadbeef -->", "a | b", "- | -", "", "", "word " * 30, "  ```", "\t", "<!--", "|"]  # fmt: skip
-    for _ in range(150):
+    for _ in every(5, range(150)):
         prompt, answer = ("\n".join(choice.choices(parts, k=choice.randint(1, 120))) for _ in range(2))
         assert_forges_nothing(digest_of(prompt, answer))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=200 if IN_CI else 20, deadline=None)
 @given(text=texts)
 def test_safe_text_is_left_alone(text: str) -> None:
     once = safe_block(text)

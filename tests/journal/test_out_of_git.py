@@ -13,14 +13,17 @@ from memkit.errors import JournalError
 from memkit.export import Days
 from memkit.hook.project import Project
 from memkit.hook.session_facts import days, newest_entries, session_facts
+from memkit.journal import Journal
+from memkit.journal.digest import Note
 from memkit.journal.facts import FactChange
-from memkit.journal.journal import Journal
-from memkit.journal.note import Note
+from memkit.journal.files import MemoryDirectory
 from memkit.maintenance.merge import merge
 from memkit.projects.git import EXCLUDED, is_ignored, remote_of
 from memkit.stats import gather
 from tests.builders import Lines
 from tests.capture.stage import Stage, prompt_id
+
+pytestmark = pytest.mark.usefixtures("unsynced")
 
 DAY = "2026-03-04"
 
@@ -180,7 +183,7 @@ def test_a_forged_git_file_has_nothing_written_elsewhere(stage: Stage, kind: str
             (forged / ".git" / "info" / "exclude").unlink()
             (forged / ".git" / "info" / "exclude").symlink_to(exclude)
     try:
-        Journal(Project(str(forged))).prepare()
+        MemoryDirectory(Project(str(forged)), shared=False).prepare()
     except OSError as error:
         assert kind == "exclude", error
     assert exclude.read_text() == before

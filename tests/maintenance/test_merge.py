@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.hook.project import Project
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import unindexed
+from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile
-from memkit.journal.journal import Journal
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
 from memkit.projects.registry import changing
@@ -185,7 +185,7 @@ def test_only_what_is_held_is_removed(stage: Stage, other: Project) -> None:
 KILLED = """
 import os, sys
 from memkit import files as memkit_files
-from memkit.journal import files, journal
+from memkit.journal import Journal, files
 from memkit.maintenance.merge import merge
 from memkit.paths import Home
 from memkit.hook.project import Project
@@ -198,7 +198,7 @@ def write(*arguments, real=memkit_files.write_durably):
     real(*arguments)
 files.write_durably = write
 target = Project(sys.argv[2])
-merge(Project(sys.argv[1]), target, Home(sys.argv[3]), journal.Journal(target))
+merge(Project(sys.argv[1]), target, Home(sys.argv[3]), Journal(target))
 """
 
 

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 import memkit
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture
 from memkit.capture.importer import ImportRecord
@@ -28,7 +28,7 @@ from memkit.index import open_snapshot
 from memkit.index.catalog import identity
 from memkit.index.memory_files import added_paths, change_paths
 from memkit.ipc import spool, unindexed
-from memkit.journal.journal import Journal
+from memkit.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from memkit.archive.archive import Archive
+from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.exchange import redacted
 from memkit.forget.audit import SecretFinder

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memkit.files import MOST_BYTES
 from memkit.hook.project import Project
 from memkit.journal.day_file import DayFile
-from memkit.journal.note import make_note
+from memkit.journal.digest import make_note
 from memkit.paths import Home
 from memkit.stats import FileCount, Tally, gather
 

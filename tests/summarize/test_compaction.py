@@ -16,7 +16,7 @@ from memkit import anchors, llm
 from memkit.errors import ArchiveError, JournalError
 from memkit.forget.audit import SecretFinder, places_in_home, search_places
 from memkit.index.chunker import chunk_markdown
-from memkit.journal import old_versions as replaced
+from memkit.journal import files as journal_files
 from memkit.journal.facts import Citations, Fact, FactChange, FactFile
 from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
@@ -147,7 +147,7 @@ def test_bullets_replace_their_turns_and_give_their_grips(stage: SummaryStage) -
 
 def test_other_text_is_cited_by_its_chunk(stage: SummaryStage) -> None:
     note = Path(stage.project.memory) / "notes.md"
-    stage.journal.prepare()
+    stage.journal.directory.mkdir(parents=True)
     note.write_text("# Rules\n\nReleases go out on Tuesdays, never later in the week, as agreed with everybody.\n")
     stage.provider.answer = said("Tuesdays", "Releases go out on Tuesdays.", "preference")
     (added,) = compact(stage).added
@@ -305,7 +305,7 @@ def test_an_instruction_in_the_memory_is_data(stage: SummaryStage) -> None:
 
 def test_secrets_in_an_answer_and_in_the_old_text_are_hidden(stage: SummaryStage) -> None:
     key = "sk-ant-api03-" + "Q9w8E7r6" * 11 + "-AA"
-    stage.journal.prepare()
+    stage.journal.directory.mkdir(parents=True)
     (stage.journal.directory / MEMORY).write_text(f"# Memory\n\nMine: {key}\n")
     stage.add_turn(0, "What?", "A key is used.")
     stage.provider.answer = answers(fact(f"A key is used: {key}", [1]))
@@ -472,14 +472,21 @@ def test_a_full_disk_changes_nothing(
     one, change = prepared(stage)
     before = memory(stage)
 
-    def full(*arguments: Any) -> None:
-        raise OSError(28, "No space left on device")
+    real = journal_files.write_durably
+
+    def full(directory: str) -> Any:
+        def write(path: str, *arguments: Any) -> None:
+            if directory in path:
+                raise OSError(28, "No space left on device")
+            real(path, *arguments)
+
+        return write
 
     with monkeypatch.context() as patch, pytest.raises(ArchiveError, match="No space"):
-        patch.setattr(replaced, "write_durably", full)
+        patch.setattr(journal_files, "write_durably", full(stage.home.replaced))
         one.write(change)
     with monkeypatch.context() as patch, pytest.raises(JournalError, match="No space"):
-        patch.setattr("memkit.journal.files.write_durably", full)
+        patch.setattr(journal_files, "write_durably", full(stage.project.memory))
         one.write(change)
     assert memory(stage) == before
 

@@ -1,14 +1,21 @@
-"""Run Claude Code's own commands: its version, and memkit as its plugin."""
+"""Claude Code as it is installed here: its settings, its own commands, and memkit as its plugin."""
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+from memkit.claude_code.files import claude_directory
 from memkit.errors import MemkitError
 from memkit.processes import find_program, no_window
 from memkit.state import parse_json
 from memkit.text import one_line
+
+logger = logging.getLogger(__name__)
 
 PLUGIN = "memkit@memkit"
 """Plugin and marketplace."""
@@ -18,6 +25,9 @@ PUBLISHED = "memkit/memkit"
 
 SECONDS = 180.0
 """The time limit for one command; adding the marketplace clones a repository."""
+
+DEFAULT_KEPT_DAYS = 30
+"""Claude Code deletes a transcript after this many days, unless its setting `cleanupPeriodDays` differs."""
 
 
 class ClaudeCodeError(MemkitError):
@@ -87,3 +97,46 @@ def marketplace(repository_root: str) -> str:
     """Return the marketplace with the plugin: the clone that memkit runs from, or the published one."""
     own = os.path.join(repository_root, ".claude-plugin", "marketplace.json")
     return repository_root if os.path.exists(own) else PUBLISHED
+
+
+def kept_days() -> float:
+    """Return how many days Claude Code keeps a transcript."""
+    value = _read(claude_directory() / "settings.json").get("cleanupPeriodDays")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        return DEFAULT_KEPT_DAYS
+    return float(value)
+
+
+def installed_names() -> list[str]:
+    """Return the names (`memkit@MARKETPLACE`) under which memkit's plugin is installed."""
+    return list(_installed())
+
+
+def installed_plugins() -> Iterator[Path]:
+    """Yield the directories of all installed versions of memkit's plugin."""
+    for entries in _installed().values():
+        for entry in entries if isinstance(entries, list) else [entries]:
+            if isinstance(entry, dict) and isinstance(entry.get("installPath"), str):
+                yield Path(entry["installPath"])
+
+
+def plugin_version(directory: Path) -> str:
+    """Return the version of the plugin in `directory`, or "" if it states none."""
+    return str(_read(directory / ".claude-plugin" / "plugin.json").get("version") or "")
+
+
+def _installed() -> dict[str, Any]:
+    plugins = _read(claude_directory() / "plugins" / "installed_plugins.json").get("plugins")
+    found = plugins if isinstance(plugins, dict) else {}
+    return {name: entries for name, entries in found.items() if name.partition("@")[0] == "memkit"}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        logger.info("cannot read %s: %s", path, error)
+        return {}
+    return value if isinstance(value, dict) else {}
