@@ -20,15 +20,14 @@ from typing import Any
 from memkit import anchors
 from memkit.archive.archive import Archive
 from memkit.archive.turn import make_archived_turn
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Session, Sessions
+from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.omitted import Hidden
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns, turn_id
 from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
-from memkit.hook.own_entries import note_own, own_file
+from memkit.hook.entries import note_own, own_file
 from memkit.hook.project import Project, Registry
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
@@ -379,7 +378,7 @@ class Capture:
     def _adopt(self, project: Project) -> None:
         """Count as this home's own what the archive knows of a project's memory; once for each project.
 
-        The record of own entries is newer than some memories; see `memkit.hook.own_entries`.
+        The record of own entries is newer than some memories; see `memkit.hook.entries`.
         """
         marker = Path(own_file(self.home, project.root)).with_suffix(".adopted")
         if marker.exists():

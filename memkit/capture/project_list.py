@@ -10,8 +10,8 @@ from typing import Any
 
 from memkit.capture.sessions import Sessions
 from memkit.files import MOST_BYTES
+from memkit.hook.entries import days, newest_entries
 from memkit.hook.project import Project, Registry
-from memkit.hook.session_facts import days, newest_entries
 from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from memkit import anchors
 from memkit.archive.archive import Archive
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Session, Sessions
+from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.claude_code.settings import TranscriptFile, kept_days, session_transcripts
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns

@@ -17,10 +17,10 @@ from memkit.capture.sessions import Sessions
 from memkit.claude_code.exchange import redacted
 from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
-from memkit.forget.erasing import OLD_TEXT_FIELDS, purge_index, remove_old_text
+from memkit.forget.erasing import OLD_TEXT_FIELDS, purge_index, remove_all_old_text, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, FileKind, find_files
+from memkit.hook.entries import days
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk_reader import ChunkReader, open_current
@@ -322,8 +322,7 @@ class Audit:
         `IndexStoreError`, `EmbeddingError`.
         """
         spool.recover(self._home)
-        spool.drop_text(self._home)
-        Sessions(self._home).drop_text()
+        remove_all_old_text(self._home)
         report = AuditReport()
         for project, _ in self._projects:
             if Path(project.root).is_dir():

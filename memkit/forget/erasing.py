@@ -188,6 +188,21 @@ def _kept_turn(
     return replace(turn, project=owners[turn.id]) if turn.id in owners else turn
 
 
+def remove_all_old_text(home: Home) -> None:
+    """Remove the conversation text that an older memkit kept in session states and spooled events.
+
+    The caller holds the index lock. Leave damaged files alone. Raise `OSError`.
+    """
+    for kind in OLD_TEXT_FILES:
+        for path in map(Path, find_files(home.root, kind)):
+            try:
+                value = parse_json(path.read_bytes())
+            except ValueError:
+                continue
+            if isinstance(value, dict) and any(name in value for name in OLD_TEXT_FIELDS if name != "error"):
+                remove_old_text(path)
+
+
 def remove_old_text(path: Path) -> None:
     """Remove the text from a session state or spooled event; remove a damaged file. Raise `OSError`."""
     try:

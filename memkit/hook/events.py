@@ -18,7 +18,7 @@ from memkit.errors import unwritable
 from memkit.files import make_private_directory
 from memkit.hook.git import head
 from memkit.hook.project import Project
-from memkit.hook.session_variables import heed_user_only, shell_is_users
+from memkit.hook.trust import heed_user_only, shell_is_users
 from memkit.paths import Home
 from memkit.state import parse_json
 
@@ -165,8 +165,7 @@ def _answer_start(
 ) -> dict[str, Any]:
     """Return what a session starts with; `problem` says why its event could not be spooled."""
     from memkit.hook import notices
-    from memkit.hook.own_entries import HOOK_BYTES, OwnEntries
-    from memkit.hook.session_facts import session_facts
+    from memkit.hook.entries import HOOK_BYTES, OwnEntries, session_facts
 
     limit = int(settings["session_characters"])
     answer: dict[str, Any] = {}
@@ -194,7 +193,7 @@ def _answer_prompt(
     afterwards: list[Callable[[], None]],
 ) -> dict[str, Any]:
     """Return pointers for a prompt, or a hint if the service does not answer in time."""
-    from memkit.hook.session_facts import prompt_hint
+    from memkit.hook.entries import prompt_hint
 
     prompt = _text(data.get("prompt"))
     if settings["inject"] == "off" or prompt.startswith(MACHINE_PROMPT):
@@ -247,7 +246,7 @@ def _allow_recall(data: dict[str, Any]) -> dict[str, Any]:
     Check the command itself, never the name of a skill: a repository can define skills and commands of
     the same names.
     """
-    from memkit.hook.recall_command import is_recall_command
+    from memkit.hook.trust import is_recall_command
 
     if data.get("tool_name") != "Bash" or not is_recall_command(data.get("tool_input")):
         return {}

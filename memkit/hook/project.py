@@ -62,7 +62,10 @@ class Registry:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split())
-            registry.problem = f"{path} cannot be read ({reason}); delete it to start over"
+            registry.problem = (
+                f"{path} cannot be read ({reason}); restore it from a backup, or move it away: "
+                "links and names of projects are then lost, no memory is"
+            )
         else:
             registry.__dict__.update(tables)
         return registry

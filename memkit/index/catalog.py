@@ -19,8 +19,8 @@ from memkit.index.chunk import digest
 from memkit.index.chunk_reader import ChunkReader, open_current, root_of
 from memkit.index.purge import COLLECTION_PREFIX
 from memkit.paths import Home
+from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of
-from memkit.projects.registry import changing
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import parse_json
 

@@ -34,8 +34,6 @@ LEFTOVER_SECONDS = 3600.0
 """After this long, no hook is still writing a file in `tmp/`."""
 
 _FOLDERS = ("tmp", "new", "claimed", "failed")
-_TEXT_FIELDS = ("prompt", "message")
-"""Conversation text that an older memkit put into events; nothing reads it, and `drop_text` removes it."""
 
 
 class Item(NamedTuple):
@@ -96,20 +94,6 @@ def recover(home: Home) -> int:
         else:
             os.rename(path, _path(home, "new", name))
     return len(names)
-
-
-def drop_text(home: Home) -> None:
-    """Remove conversation text from events that an older memkit spooled.
-
-    The caller holds the index lock. Raise `OSError`.
-    """
-    for folder in ("new", "failed"):
-        for name, record in _items(home, folder):
-            if any(field in record for field in _TEXT_FIELDS):
-                kept = {field: record[field] for field in record if field not in _TEXT_FIELDS}
-                if "error" in kept:  # it may quote the text
-                    kept["error"] = "it failed in an older memkit"
-                _write(home, folder, name, kept)
 
 
 def claim(home: Home, name: str, now: float) -> Item | None:

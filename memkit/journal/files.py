@@ -22,10 +22,9 @@ from memkit.files import (
     sync_directory,
     write_durably,
 )
-from memkit.hook.own_entries import note_own
+from memkit.hook.entries import DAY_FILE, note_own
+from memkit.hook.entries import days as days_of
 from memkit.hook.project import Project
-from memkit.hook.session_facts import DAY_FILE
-from memkit.hook.session_facts import days as days_of
 from memkit.journal.day_edits import is_empty
 from memkit.journal.day_file import DayFile, encoded
 from memkit.paths import MEMORY_DIRECTORY, Home
@@ -66,7 +65,7 @@ class MemoryFiles:
     """The memory directory of one project.
 
     With `shared`, `.memkit/.gitignore` lets git have the memory. A caller that adds text passes the memory
-    `home` that writes it: text without a record there is never quoted unasked (see `own_entries`).
+    `home` that writes it: text without a record there is never quoted unasked (see `OwnEntries`).
     """
 
     def __init__(

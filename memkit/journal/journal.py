@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memkit.errors import JournalError
-from memkit.hook.own_entries import note_own, note_redacted
+from memkit.hook.entries import note_own, note_redacted
 from memkit.journal.day_edits import Removal, is_empty, merge, remove, remove_lines
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import Digest
@@ -75,7 +75,7 @@ class Journal(MemoryFiles):
     ) -> int:
         """Apply `change` to a day and return its result. Durable on return. Raise `JournalError`.
 
-        Its additions count as written by this home if `own` contains it (see `own_entries`).
+        Its additions count as written by this home if `own` contains it (see `OwnEntries`).
         """
         results: list[int] = []
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions
 from memkit.doctor import checks
 from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.doctor.finding import Finding, Subject, open_subject
