@@ -208,7 +208,7 @@ def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPre
                 progress(read + turn.end)
         except MemkitError as error:
             found.problems.append(str(error))
-        found.skipped.add(CaptureOutcome(skipped=dict(transcript.counts)))
+        found.skipped.add(CaptureOutcome(skipped=Counter(transcript.counts)))
         if turns:
             found.sessions += 1
             found.archive_bytes += int(ARCHIVE_SHARE * source.size)

@@ -229,7 +229,7 @@ def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str)
     Path(registry_path(home)).write_text(content)
     assert remembered(one, home) == str(one)
     assert "restore it from a backup" in Registry.read(home).problem
-    with pytest.raises(MemkitError, match="delete it"), changing(home):
+    with pytest.raises(MemkitError, match="restore it from a backup"), changing(home):
         pass
     assert Path(registry_path(home)).read_text() == content
 
