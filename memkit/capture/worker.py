@@ -39,7 +39,7 @@ class WorkReport:
 
 
 Index = Callable[[Project, "Settings"], SyncReport]
-"""Updates the index of a project; called under the index lock."""
+"""Updates the index of a project, under the index lock."""
 
 
 def work(
@@ -170,16 +170,14 @@ def _index(
     roots = unindexed.roots(home)
     if not roots:
         return failed
-    if index is None:
-        from memkit.index import sync_project
-
-        def index(project: Project, settings: Settings) -> SyncReport:
-            return sync_project(project, home, settings)
+    from memkit.index import sync_project
 
     for root in roots:
         try:
             project = Project(root)
-            report.indexed.append(index(project, settings_of(project)))
+            settings = settings_of(project)
+            done = index(project, settings) if index else sync_project(project, home, settings)
+            report.indexed.append(done)
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {one_line(str(error))}")

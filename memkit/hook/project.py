@@ -1,6 +1,4 @@
 """Find the project of a directory, and read the registry of projects.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -250,7 +248,7 @@ def _bare_places() -> frozenset[str]:
 
 
 def _kept_place(root: str, home: Home) -> str:
-    """Return where to keep the memory of a project whose directory is gone or must not be written."""
+    """Return where to keep a memory whose project is gone or must not be written."""
     name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
     return os.path.join(home.projects, f"{name}-{digest16(root)[:8]}")
 

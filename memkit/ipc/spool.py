@@ -3,8 +3,6 @@
 Write a file to `tmp/`, sync it, and rename it into `new/`. A worker claims it by renaming it into
 `claimed/`, and deletes it when its effect is durable. Names sort by time. After a kill at any instant, an
 event is either still in the spool or done.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ def work(home: Home) -> list[str]:
 
 
 def failed(home: Home) -> list[Item]:
-    """Return the failed events, oldest first, each with its `error`."""
+    """Return the failed events, oldest first; most have an `error`."""
     return _items(home, "failed")
 
 
@@ -158,19 +156,16 @@ def retry_failed(home: Home, since: float = 0.0) -> int:
 
     Skip those that happened before `since`, in seconds since the epoch.
     """
-    items = [
-        item for item in failed(home) if "event" in item.record and time_of(item.record) >= since
-    ]
-    for name, record in items:
-        kept = {
-            field: record[field]
-            for field in record
-            if field not in ("attempts", "not_before", "error")
-        }
-        # Change it in place, then move it, so that a worker never sees it in two folders.
-        _write(home, "failed", name, kept)
-        os.rename(_path(home, "failed", name), _path(home, "new", name))
-    return len(items)
+    count = 0
+    for name, record in failed(home):
+        if "event" in record and time_of(record) >= since:
+            for field in ("attempts", "not_before", "error"):
+                record.pop(field, None)
+            # Change it in place, then move it, so that a worker never sees it in two folders.
+            _write(home, "failed", name, record)
+            os.rename(_path(home, "failed", name), _path(home, "new", name))
+            count += 1
+    return count
 
 
 def not_before(record: dict[str, Any]) -> float:
@@ -183,8 +178,8 @@ def not_before(record: dict[str, Any]) -> float:
 
 def time_of(record: dict[str, Any]) -> float:
     """Return when the event happened, in seconds since the epoch; 0 if unknown."""
-    time_of_event = record.get("time")
-    return float(time_of_event) if isinstance(time_of_event, (int, float)) else 0.0
+    found = record.get("time")
+    return float(found) if isinstance(found, (int, float)) else 0.0
 
 
 def time_in(name: str) -> float:
@@ -209,20 +204,16 @@ def _write(home: Home, folder: str, name: str, record: dict[str, Any]) -> None:
             os.fsync(file.fileno())
         rename_over(temporary, _path(home, folder, name))
     except BaseException:
-        _remove(temporary)
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
         raise
     sync_directory(os.path.join(home.spool, folder))
 
 
 def _path(home: Home, folder: str, name: str) -> str:
     return os.path.join(home.spool, folder, name)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 def _names(home: Home, folder: str) -> list[str]:
@@ -255,10 +246,9 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _remove_leftovers(home: Home) -> None:
-    """Delete what killed hooks left half-written."""
     for name in _names(home, "tmp"):
         try:
             if time.time() - os.path.getmtime(_path(home, "tmp", name)) > LEFTOVER_SECONDS:
-                _remove(_path(home, "tmp", name))
+                os.unlink(_path(home, "tmp", name))
         except FileNotFoundError:  # finished since the listing
             pass
