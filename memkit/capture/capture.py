@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -102,7 +101,7 @@ class Capture:
 
         Raise `TranscriptBehind` while the transcript lacks the answer, `MemkitError` or `OSError` on failure.
         """
-        if self._is_left_out(project, str(record.get("cwd", "")), None):
+        if project.is_off or self._hidden.excludes(str(record.get("cwd", "")), project.root):
             return
         transcript = str(record.get("transcript", ""))
         session = self.sessions.load(Path(transcript).stem or str(record["session"]))
@@ -266,13 +265,14 @@ class Capture:
         outcome = CaptureOutcome()
         digests: list[Digest] = []
         kept: list[tuple[Turn, str]] = []
+        off = project.off_periods()
         for turn in wanted:
             if self._is_forgotten(turn, project):
                 outcome.left_out += turn.is_memory
             elif not turn.is_memory:
                 if turn.is_compacted:  # a segment ends here
                     kept.append((turn, project.root))
-            elif self._is_left_out(project, turn.cwd, turn.time):
+            elif self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
                 outcome.left_out += 1
             else:
                 digest = make_digest(turn, project.root, self._redact)
@@ -310,12 +310,6 @@ class Capture:
             ended = session.growing_in(project.root).keys() - {turns[-1].id}
             session.have_ended(ended, project.root)
         return outcome
-
-    def _is_left_out(self, project: Project, directory: str, time: datetime | None) -> bool:
-        """Return whether memkit is off in the project, was at that time, or the place is excluded."""
-        if project.is_off or (time is not None and project.was_off(time.timestamp())):
-            return True
-        return self._hidden.excludes(directory, project.root)
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:
@@ -422,6 +416,11 @@ def _is_known_answer(digest: Digest, project: Project) -> bool:
     return bool(answer) and any(
         _answer_in(content.text(one)) == answer for one in others if one.pairs["turn"] != digest.turn
     )
+
+
+def _is_within(turn: Turn, periods: list[tuple[float, float]]) -> bool:
+    began = turn.time.timestamp() if turn.time else 0.0
+    return any(start <= began < end for start, end in periods)
 
 
 def _answer_in(section: str) -> str:

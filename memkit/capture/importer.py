@@ -173,7 +173,7 @@ class ImportPreview:
     days: Counter[tuple[str, str]] = field(default_factory=Counter)
     memory_bytes: int = 0
     archive_bytes: int = 0
-    skipped: CaptureOutcome = field(default_factory=CaptureOutcome)
+    skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -208,7 +208,7 @@ def preview_import(selection: ImportSelection, progress: BytesRead) -> ImportPre
                 progress(read + turn.end)
         except MemkitError as error:
             found.problems.append(str(error))
-        found.skipped.add(CaptureOutcome(skipped=Counter(transcript.counts)))
+        found.skipped += Counter(transcript.counts)
         if turns:
             found.sessions += 1
             found.archive_bytes += int(ARCHIVE_SHARE * source.size)

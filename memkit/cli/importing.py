@@ -180,7 +180,7 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
         "projects": found.projects,
         "bytes": disk,
         "summaries": {"tokens": summaries.tokens, "usd": summaries.usd} if summaries else None,
-        "skipped": found.skipped.skipped,
+        "skipped": found.skipped,
         "problems": found.problems,
     }
     if context.as_json:

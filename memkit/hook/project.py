@@ -202,14 +202,13 @@ class Project:
         write_durably(times, (_read(times) + line).encode("ascii", "replace"))
         os.unlink(marker)
 
-    def was_off(self, time: float) -> bool:
-        """Return whether memkit was off here at `time`, in seconds since the epoch, and is on again."""
-        for line in _read(os.path.join(self.root, OFF_TIMES)).splitlines():
-            words = line.split()
-            is_whole = len(words) == 2 and all(map(_NUMBER.match, words))
-            if is_whole and float(words[0]) <= time < float(words[1]):
-                return True
-        return False
+    def off_periods(self) -> list[tuple[float, float]]:
+        """Return when memkit was off here, in seconds since the epoch; all time if it is off now."""
+        if self.is_off:
+            return [(float("-inf"), float("inf"))]
+        lines = map(str.split, _read(os.path.join(self.root, OFF_TIMES)).splitlines())
+        whole = [words for words in lines if len(words) == 2 and all(map(_NUMBER.match, words))]
+        return [(float(start), float(end)) for start, end in whole]
 
 
 def _read(path: str) -> str:

@@ -49,7 +49,7 @@ def run(root: Path, die_at: int) -> int:
 def test_killed_at_each_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     step, statuses = 0, []
     while 0 not in statuses:
-        step += 1 if IN_CI else 9
+        step += 1 if IN_CI else 13
         stage = SummaryStage(tmp_path / str(step))
         for number, minutes in enumerate((0, 5, 60, 130)):
             stage.add_turn(minutes, f"Question {number}")
