@@ -167,17 +167,16 @@ def _index(
 ) -> set[str]:
     """Update the index of every changed project; return the roots where that failed."""
     failed: set[str] = set()
-    roots = unindexed.roots(home)
-    if not roots:
-        return failed
-    from memkit.index import sync_project
 
-    for root in roots:
+    def sync(project: Project, settings: Settings) -> SyncReport:
+        from memkit.index import sync_project
+
+        return sync_project(project, home, settings)
+
+    for root in unindexed.roots(home):
         try:
             project = Project(root)
-            settings = settings_of(project)
-            done = index(project, settings) if index else sync_project(project, home, settings)
-            report.indexed.append(done)
+            report.indexed.append((index or sync)(project, settings_of(project)))
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {one_line(str(error))}")
