@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkit.hook.entries import session_facts
 from memkit.hook.project import Project
-from memkit.hook.session_facts import session_facts
 from memkit.recall.pointers import Pointer, _pointer
 from memkit.recall.pointers import lay_out as lay_out_pointers
 from memkit.recall.results import lay_out

@@ -14,7 +14,7 @@ import pytest
 
 from memkit import processes
 from memkit.environment import environment_directory
-from memkit.hook.session_variables import WITHHELD, in_session, of_user
+from memkit.hook.trust import WITHHELD, in_session, of_user
 from memkit.index import damage
 from memkit.paths import Home
 from tests.hook.conftest import Stage, stage  # noqa: F401

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Sessions
+from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.environment import failure_file, last_failure
 from memkit.errors import MemkitError

@@ -10,25 +10,24 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from memkit import anchors
 from memkit.archive import Archive
-from memkit.archive.turn import make_archived_turn
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Session, Sessions
+from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.omitted import Hidden
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns, turn_id
-from memkit.errors import ArchiveError, MemkitError, NewerFileError, TranscriptError
+from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
-from memkit.hook.own_entries import note_own, own_file
+from memkit.hook.entries import note_own, own_file
 from memkit.hook.project import Project, Registry
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
@@ -48,9 +47,6 @@ PATIENCE_SECONDS = 2.0
 BATCH_TURNS = 50
 """Turns held in memory and written at once."""
 
-ReadBytes = Callable[[int], None]
-"""Reports up to which byte a transcript is done."""
-
 
 class TranscriptBehind(Exception):
     """The transcript lacks the answer of the event's turn; try again shortly."""
@@ -65,13 +61,13 @@ class CaptureOutcome:
         written: how many of them are new or have grown.
         left_out: how many are excluded, forgotten, or from when memkit was off.
         skipped: how many lines could not be read, by kind.
-        projects: the roots of the projects that the turns belong to.
+        projects: the roots of the projects with remembered turns.
     """
 
     turns: int = 0
     written: int = 0
     left_out: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
     projects: set[str] = field(default_factory=set)
 
     def add(self, other: CaptureOutcome) -> None:
@@ -80,8 +76,7 @@ class CaptureOutcome:
         self.written += other.written
         self.left_out += other.left_out
         self.projects |= other.projects
-        for kind, count in other.skipped.items():
-            self.skipped[kind] = self.skipped.get(kind, 0) + count
+        self.skipped += other.skipped
 
 
 def project_of_event(record: dict[str, Any], home: Home) -> Project:
@@ -97,7 +92,7 @@ class Capture:
         self.settings = settings
         self.sessions = Sessions(home)
         self._archive = Archive(home)
-        self._patterns = settings.capture.compiled_patterns()
+        self._redact = partial(redact, patterns=settings.capture.compiled_patterns())
         self._hidden = Hidden(settings.capture.exclude)
         self._other_roots: dict[tuple[str, str], set[str]] = {}
 
@@ -106,7 +101,7 @@ class Capture:
 
         Raise `TranscriptBehind` while the transcript lacks the answer, `MemkitError` or `OSError` on failure.
         """
-        if self._is_left_out(project, str(record.get("cwd", "")), None):
+        if project.is_off or self._hidden.excludes(str(record.get("cwd", "")), project.root):
             return
         transcript = str(record.get("transcript", ""))
         session = self.sessions.load(Path(transcript).stem or str(record["session"]))
@@ -116,8 +111,13 @@ class Capture:
             session.transcript = transcript
             session.read_again()
         event = record["event"]
+        live = LiveSessions(self.home)
         if event == "SessionStart":
-            self._start(session, project, record)
+            self.sessions.save(session)
+            adopt_memory(project, self.home)
+            if isinstance(record.get("client"), int):
+                live.begin(str(record["session"]), project.root, record["client"])
+            self.catch_up({session.id, *(one.session for one in live)})
         elif event in ("Stop", "StopFailure"):
             self._end_turn(session, project, record, now)
         elif event in ("PreCompact", "SessionEnd"):
@@ -125,15 +125,7 @@ class Capture:
             session.under_way = turns[-1].prompt_id if turns and event == "PreCompact" else ""
             self._write_all(session, project, turns)
         if event == "SessionEnd":
-            LiveSessions(self.home).end(str(record["session"]))
-
-    def _start(self, session: Session, project: Project, record: dict[str, Any]) -> None:
-        self.sessions.save(session)
-        self._adopt(project)
-        process = record.get("client")
-        if isinstance(process, int):
-            LiveSessions(self.home).begin(str(record["session"]), project.root, process)
-        self.catch_up({session.id, *(one.session for one in LiveSessions(self.home))})
+            live.end(str(record["session"]))
 
     def _end_turn(
         self, session: Session, project: Project, record: dict[str, Any], now: float
@@ -172,7 +164,7 @@ class Capture:
 
     def _write_all(self, session: Session, project: Project, turns: list[Turn]) -> None:
         for batch in _batches(turns):
-            self._write(session, project, batch, is_live=True)
+            self._write(session, project, batch, batch, is_live=True)
         self.sessions.save(session)
 
     def catch_up(self, live: Collection[str]) -> int:
@@ -200,9 +192,9 @@ class Capture:
         path: Path,
         project: Project,
         is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        progress: ReadBytes | None = None,
+        progress: Callable[[int], None] = lambda end: None,
     ) -> CaptureOutcome:
-        """Remember the wanted turns of a transcript, from its start.
+        """Remember the wanted turns of a transcript, from its start; report each byte reached to `progress`.
 
         A live session of another project keeps its checkpoint: what is read for one project is not read
         for the other.
@@ -224,7 +216,7 @@ class Capture:
         """Remember turns that have no transcript."""
         outcome = CaptureOutcome()
         for batch in _batches(turns):
-            outcome.add(self._write(Session("", ""), project, batch))
+            outcome.add(self._write(Session(""), project, batch, batch, is_live=False))
         return outcome
 
     def _read(
@@ -232,7 +224,7 @@ class Capture:
         session: Session,
         project: Project,
         is_wanted: Callable[[Turn], bool] = lambda turn: True,
-        progress: ReadBytes | None = None,
+        progress: Callable[[int], None] = lambda end: None,
         *,
         is_live: bool = False,
         moves: bool = True,
@@ -242,18 +234,14 @@ class Capture:
         Without `moves`, read from the start and leave the checkpoint. Turns of a session that `is_live`
         are queued for summaries.
         """
-        if moves:
-            transcript = self._transcript(session)
-        else:
-            transcript = Transcript(Path(session.transcript), 0, self._hidden)
+        path = Path(session.transcript)
+        transcript = self._transcript(session) if moves else Transcript(path, 0, self._hidden)
         outcome = CaptureOutcome()
         for batch in _batches(read_turns(transcript)):
-            outcome.add(
-                self._write(session, project, batch, is_wanted, is_live=is_live, moves=moves)
-            )
-            if progress is not None:
-                progress(batch[-1].end)
-        outcome.skipped = dict(transcript.counts)
+            wanted = list(filter(is_wanted, batch))
+            outcome.add(self._write(session, project, batch, wanted, is_live=is_live, moves=moves))
+            progress(batch[-1].end)
+        outcome.skipped = Counter(transcript.counts)
         if moves:
             session.size = max(session.size, transcript.end)
         if session.id:
@@ -265,30 +253,33 @@ class Capture:
         session: Session,
         project: Project,
         turns: list[Turn],
-        is_wanted: Callable[[Turn], bool] = lambda turn: True,
+        wanted: list[Turn],
         *,
-        is_live: bool = False,
+        is_live: bool,
         moves: bool = True,
     ) -> CaptureOutcome:
-        """Journal and archive one batch of turns. Record in `session` how far it was read, if it `moves`.
+        """Journal and archive the `wanted` turns of one batch. Record in `session` how far it was read.
 
         The caller saves the session at the end.
         """
         outcome = CaptureOutcome()
         digests: list[Digest] = []
         kept: list[tuple[Turn, str]] = []
-        for turn in filter(is_wanted, turns):
+        off = project.off_periods()
+        for turn in wanted:
             if self._is_forgotten(turn, project):
                 outcome.left_out += turn.is_memory
             elif not turn.is_memory:
                 if turn.is_compacted:  # a segment ends here
                     kept.append((turn, project.root))
-            elif self._is_left_out(project, turn.cwd, turn.time):
+            elif self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
                 outcome.left_out += 1
-            elif not turn.prompt and self._is_repeated(turn, project, Path(session.transcript)):
-                logger.info("session %s: skipped a known answer that lost its prompt", session.id)
             else:
-                digests.append(make_digest(turn, project.root, self.redact))
+                digest = make_digest(turn, project.root, self._redact)
+                if not turn.prompt and _is_known_answer(digest, project):
+                    logger.info("session %s: skipped a known answer that lost its prompt", session.id)
+                    continue
+                digests.append(digest)
                 kept.append((turn, project.root))
                 outcome.turns += 1
         # Before a turn is written that has grown, or may still grow, record what its section will be: after a
@@ -302,14 +293,14 @@ class Capture:
             self.sessions.save(session)
         if digests:
             unindexed.mark(self.home, project.root)
-            self._adopt(project)
+            adopt_memory(project, self.home)
             journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
             outcome.written = len(journal.write(digests, session.growing_in(project.root)))
             outcome.projects.add(project.root)
             if is_live and self.settings.summarize.is_on:
                 self._queue_summary(journal, digests)
         if kept and self.settings.archive.enabled:
-            self._archive.keep(kept, Path(session.transcript), self.redact, self._hidden)
+            self._archive.keep(kept, Path(session.transcript), self._redact, self._hidden)
         for digest in growing:
             session.has_written(digest.turn, project.root, section_hash(digest.section))
         if moves:
@@ -319,12 +310,6 @@ class Capture:
             ended = session.growing_in(project.root).keys() - {turns[-1].id}
             session.have_ended(ended, project.root)
         return outcome
-
-    def _is_left_out(self, project: Project, directory: str, time: datetime | None) -> bool:
-        """Return whether memkit is off in the project, was at that time, or the place is excluded."""
-        if project.is_off or (time is not None and project.was_off(time.timestamp())):
-            return True
-        return self._hidden.excludes(directory, project.root)
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:
@@ -356,53 +341,6 @@ class Capture:
             )
         return self._other_roots[key]
 
-    def _is_repeated(self, turn: Turn, project: Project, transcript: Path) -> bool:
-        """Return whether a turn without a prompt is the end of a known one: the transcript lost its start."""
-        made = make_archived_turn(turn, project.root, transcript, self.redact, self._hidden)
-        messages = {(message.role, message.time, message.text) for message in made.messages}
-        try:
-            archived = self._archive.turns(anchors.safe(turn.session))
-        except ArchiveError as error:
-            logger.warning("%s", error)
-            archived = []
-        for one in archived:
-            if one.id != turn.id and messages <= {(m.role, m.time, m.text) for m in one.messages}:
-                return True
-        digest = make_digest(turn, project.root, self.redact)
-        answer = _answer_in(digest.section)
-        content = Journal(project).day(digest.day)
-        others = [one.section for one in content.turns_of(digest.session)]
-        return bool(answer) and any(
-            _answer_in(content.text(one)) == answer for one in others if one.pairs["turn"] != turn.id
-        )
-
-    def _adopt(self, project: Project) -> None:
-        """Count as this home's own what the archive knows of a project's memory; once for each project.
-
-        The record of own entries is newer than some memories; see `memkit.hook.own_entries`.
-        """
-        marker = Path(own_file(self.home, project.root)).with_suffix(".adopted")
-        if marker.exists():
-            return
-        texts: list[str] = []
-        journal = Journal(project)
-        try:
-            for day in journal.days():
-                content = journal.day(day)
-                for session in content.sessions():
-                    archived = self._archive.turns(session)
-                    turns = {turn.id for turn in archived if turn.project == project.root}
-                    for section in content.sections:
-                        is_session = bool(turns) and section.pairs.get("session") == session
-                        if is_session or section.pairs.get("turn") in turns:
-                            texts.append(content.text(section))
-        except MemkitError as error:  # then less of the memory is quoted; the next turn tries again
-            logger.warning("cannot tell which entries of %s are own: %s", project.root, error)
-            return
-        note_own(self.home, project.root, "", "\n".join(texts))
-        make_private_directory(self.home.projects)
-        create_private(str(marker)).close()
-
     def _queue_summary(self, journal: Journal, digests: list[Digest]) -> None:
         queue = SummaryQueue(self.home)
         for session in {digest.session for digest in digests}:
@@ -432,10 +370,6 @@ class Capture:
         name = first.session or path.stem
         return turn_id(name, first.prompt_id, first.uuid, "") == session.recent[-1]
 
-    def redact(self, text: str) -> str:
-        """Return `text` without secrets and without what the user's own patterns match."""
-        return redact(text, self._patterns)
-
 
 def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
     """Return the last turn with that prompt id; a bare `/clear` before the prompt can have the same."""
@@ -443,6 +377,50 @@ def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
         if prompt_id and prompt_id in (turn.prompt_id, *turn.other_prompt_ids):
             return turn
     return None
+
+
+def adopt_memory(project: Project, home: Home) -> None:
+    """Count as this home's own the sections of a memory whose turns are archived; once for each project.
+
+    The memory may be older than the record of own entries (see `memkit.hook.entries`), or restored.
+    """
+    marker = Path(own_file(home, project.root)).with_suffix(".adopted")
+    if marker.exists():
+        return
+    archive, journal = Archive(home), Journal(project)
+    texts: list[str] = []
+    try:
+        for day in journal.days():
+            content = journal.day(day)
+            for session in content.sessions():
+                turns = {turn.id for turn in archive.turns(session) if turn.project == project.root}
+                for section in content.sections if turns else ():
+                    if section.pairs.get("session") == session or section.pairs.get("turn") in turns:
+                        texts.append(content.text(section))
+    except MemkitError as error:  # then less of the memory is quoted; the next turn tries again
+        logger.warning("cannot tell which entries of %s are own: %s", project.root, error)
+        return
+    note_own(home, project.root, "", "\n".join(texts))
+    make_private_directory(home.projects)
+    create_private(str(marker)).close()
+
+
+def _is_known_answer(digest: Digest, project: Project) -> bool:
+    """Return whether another turn of that session and day has the same answer.
+
+    A turn without a prompt may be the end of one that is known: Claude Code cut the transcript's start off.
+    """
+    answer = _answer_in(digest.section)
+    content = Journal(project).day(digest.day)
+    others = (one.section for one in content.turns_of(digest.session))
+    return bool(answer) and any(
+        _answer_in(content.text(one)) == answer for one in others if one.pairs["turn"] != digest.turn
+    )
+
+
+def _is_within(turn: Turn, periods: list[tuple[float, float]]) -> bool:
+    began = turn.time.timestamp() if turn.time else 0.0
+    return any(start <= began < end for start, end in periods)
 
 
 def _answer_in(section: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from memkit.capture.sessions import Sessions
 from memkit.files import MOST_BYTES
+from memkit.hook.entries import days, newest_entries
 from memkit.hook.project import Project, Registry
-from memkit.hook.session_facts import days, newest_entries
 from memkit.index.catalog import known_roots, project_names, recorded_roots
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of
@@ -36,27 +36,16 @@ class ListedProject:
     last: str
     remote: str
     exists: bool
-    linked: tuple[str, ...] = ()
-
-    @property
-    def identity(self) -> str:
-        """The source of the index's name: `remote` or `path`."""
-        return "remote" if self.remote else "path"
+    linked: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the project as `memkit projects --json` prints it."""
-        return {
-            "root": self.root,
-            "name": self.name,
-            "memory": self.memory,
-            "days": self.days,
-            "turns": self.turns,
-            "last": self.last or None,
-            "identity": self.identity,
-            "remote": self.remote or None,
-            "exists": self.exists,
-            "linked": list(self.linked),
-        }
+        """Return the project as `memkit projects --json` prints it.
+
+        `identity` is what the name of the index comes from.
+        """
+        identity = "remote" if self.remote else "path"
+        empty = {"last": self.last or None, "remote": self.remote or None}
+        return {**asdict(self), **empty, "identity": identity}
 
 
 def list_projects(home: Home) -> list[ListedProject]:
@@ -81,7 +70,7 @@ def list_projects(home: Home) -> list[ListedProject]:
                 last=remembered[-1][:10] if remembered else "",
                 remote=normalize_remote(remote) if remote else "",
                 exists=Path(root).is_dir(),
-                linked=tuple(sorted(linked.get(root, ()))),
+                linked=sorted(linked.get(root, [])),
             )
         )
     return sorted(found, key=lambda one: (one.last, one.root), reverse=True)

@@ -1,13 +1,14 @@
-"""State of each session: where its transcript is and how far it was read. No conversation text.
+"""State of each session: where its transcript is, how far it was read, and whether it is live.
 
-One small file for each session under `MEMKIT_HOME/sessions`. Losing them loses nothing: memkit reads the
-transcripts again from the start, and the journal's anchors keep every turn single.
+One small file for each session under `MEMKIT_HOME/sessions`, without conversation text. Losing them loses
+nothing: memkit reads the transcripts again from the start, and the journal's anchors keep every turn single.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
@@ -18,10 +19,10 @@ from typing import Any
 import msgspec
 
 from memkit.errors import NewerFileError
-from memkit.files import make_private_directory
+from memkit.files import make_private_directory, write_durably
 from memkit.journal.day_edits import Growing
 from memkit.paths import Home, is_plain_name
-from memkit.state import read_state_or_none, write_state
+from memkit.state import parse_json, read_state_or_none, write_state
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +32,8 @@ VERSION = 1
 MAX_RECENT = 50
 """Ids of turns kept to recognize an event that comes after its turn was read."""
 
-_TEXT_FIELDS = (b'"prompts"', b'"answers"')
-"""Conversation text that an older memkit kept here; nothing reads it."""
+SAME_SECONDS = 2.0
+"""Tolerance for a process's creation time: the clock may be set in between."""
 
 
 @dataclass(slots=True)
@@ -170,15 +171,6 @@ class Sessions:
                 continue
         return removed
 
-    def drop_text(self) -> None:
-        """Rewrite states in which an older memkit kept conversation text. Raise `OSError`."""
-        for path in self.directory.glob("*.json"):
-            data = path.read_bytes()
-            if any(field in data for field in _TEXT_FIELDS):
-                session = _read(path)
-                if session is not None:
-                    self.save(session)
-
     def __iter__(self) -> Iterator[Session]:
         for path in sorted(self.directory.glob("*.json")):
             try:
@@ -191,20 +183,89 @@ class Sessions:
 
     def path(self, session: str) -> Path:
         """Return the file of a session."""
-        # Session ids come from outside: hash one that is not a plain name.
-        if is_plain_name(session):
-            return self.directory / f"{session}.json"
-        return self.directory / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
+        return self.directory / _file_name(session)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSession:
+    """A live session: its project's root, and its Claude Code process by id and creation time."""
+
+    session: str
+    root: str
+    client: int
+    created: float
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process exists; the system reuses ids, but not creation times."""
+        created = _created(self.client)
+        return created is not None and abs(created - self.created) < SAME_SECONDS
+
+
+class LiveSessions:
+    """The sessions between SessionStart and SessionEnd, while their Claude Code process exists.
+
+    Claude Code fires no SessionEnd after a crash or with `-p`. One small file for each in `run/live`.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.directory = Path(home.live)
+
+    def begin(self, session: str, root: str, process: int) -> None:
+        """Record that a session has started, unless its process is gone. Raise `OSError`."""
+        created = _created(process)
+        if created is not None:
+            make_private_directory(str(self.directory))
+            value = dataclasses.asdict(LiveSession(session, root, process, created))
+            write_durably(str(self._path(session)), json.dumps(value).encode("ascii"))
+
+    def end(self, session: str) -> None:
+        """Record that a session has ended."""
+        self._path(session).unlink(missing_ok=True)
+
+    def __iter__(self) -> Iterator[LiveSession]:
+        for path in sorted(self.directory.glob("*.json")):
+            try:
+                found = LiveSession(**parse_json(path.read_bytes()))
+                is_alive = found.is_alive
+            except FileNotFoundError:  # ended since the listing
+                continue
+            except (OSError, ValueError, TypeError) as error:
+                logger.warning("%s is damaged and removed: %s", path, error)
+                is_alive = False
+            if is_alive:
+                yield found
+            else:
+                path.unlink(missing_ok=True)
+
+    def _path(self, session: str) -> Path:
+        return self.directory / _file_name(session)
+
+
+def _file_name(session: str) -> str:
+    # Session ids come from outside: hash one that is not a plain name.
+    if is_plain_name(session):
+        return f"{session}.json"
+    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32] + ".json"
+
+
+def _created(process: int) -> float | None:
+    """Return when a process was created, in seconds since the epoch; None if it does not exist."""
+    import psutil  # slow, and most users of this module do not need it
+
+    try:
+        found = psutil.Process(process)
+        return None if found.status() == psutil.STATUS_ZOMBIE else found.create_time()
+    except (psutil.Error, ValueError, OverflowError):
+        return None
 
 
 def _is_gone(path: str) -> bool:
     """Return whether there certainly is no file: one on a disk that is not mounted may come back."""
-    if not path:
-        return False
     try:
         os.lstat(path)
     except FileNotFoundError:
-        return True
+        return bool(path)
     except (OSError, ValueError):
         return False
     return False
@@ -216,10 +277,7 @@ def _read(path: Path) -> Session | None:
 
 def _converted(value: dict[str, Any]) -> Session:
     value.setdefault("last_event", value.get("told", 0.0))  # its name in an older memkit
-    try:
-        session = msgspec.convert(value, Session)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
+    session = msgspec.convert(value, Session)
     if not session.id:
         raise ValueError("it names no session")
     return session

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -128,7 +127,4 @@ def _write(path: Path, queued: QueuedSession) -> None:
 
 
 def _read(path: Path) -> QueuedSession | None:
-    def convert(value: dict[str, Any]) -> QueuedSession:
-        return msgspec.convert(value, QueuedSession)
-
-    return read_state_or_none(path, VERSION, convert)
+    return read_state_or_none(path, VERSION, lambda value: msgspec.convert(value, QueuedSession))

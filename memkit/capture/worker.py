@@ -7,14 +7,12 @@ happen under the lock: of several workers started at once, all but one leave imm
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memkit.errors import IndexBusyError, MemkitError
-from memkit.files import stale_temporary_files
 from memkit.hook.project import Project
 from memkit.index import SyncReport, index_lock
 from memkit.ipc import launch, spool, unindexed
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
-
-LEFTOVER_SECONDS = 3600.0
-"""Age at which no writer still uses a temporary file; not all writers hold the index lock."""
 
 POLL_SECONDS = 0.05
 """Interval between looks at a transcript that lacks the answer of an event's turn."""
@@ -44,7 +39,7 @@ class WorkReport:
 
 
 Index = Callable[[Project, "Settings"], SyncReport]
-"""Updates the index of a project; called under the index lock."""
+"""Updates the index of a project, under the index lock."""
 
 
 def work(
@@ -95,9 +90,6 @@ def work_once(
 
     load.publish_hook_settings(home)
     spool.recover(home)
-    if home.root not in _cleaned:
-        _cleaned.add(home.root)
-        _clean(home)
     return _handle_events(home, settings_of, report) | _index(home, settings_of, report, index)
 
 
@@ -106,25 +98,6 @@ def take_in(home: Home, settings_of: Callable[[Project], Settings], wait_seconds
     with index_lock(home, wait_seconds):
         spool.recover(home)
         _handle_events(home, settings_of, WorkReport())
-
-
-_cleaned: set[str] = set()
-"""The homes that this process has cleaned."""
-
-
-def _clean(home: Home) -> None:
-    """Remove temporary files of killed writers, and conversation text that an older memkit spooled."""
-    from memkit.capture.sessions import Sessions
-
-    directories = (home.root, home.sessions, home.summaries, home.archive, home.projects, home.run)
-    try:
-        for directory in directories:
-            for path in stale_temporary_files(directory, time.time() - LEFTOVER_SECONDS):
-                os.unlink(path)
-        spool.drop_text(home)
-        Sessions(home).drop_text()
-    except OSError as error:  # costs space
-        logger.warning("cannot clean %s: %s", home.root, error)
 
 
 def rest(home: Home) -> set[str]:
@@ -194,19 +167,16 @@ def _index(
 ) -> set[str]:
     """Update the index of every changed project; return the roots where that failed."""
     failed: set[str] = set()
-    roots = unindexed.roots(home)
-    if not roots:
-        return failed
-    if index is None:
+
+    def sync(project: Project, settings: Settings) -> SyncReport:
         from memkit.index import sync_project
 
-        def index(project: Project, settings: Settings) -> SyncReport:
-            return sync_project(project, home, settings)
+        return sync_project(project, home, settings)
 
-    for root in roots:
+    for root in unindexed.roots(home):
         try:
             project = Project(root)
-            report.indexed.append(index(project, settings_of(project)))
+            report.indexed.append((index or sync)(project, settings_of(project)))
         except Exception as error:
             logger.exception("indexing %s failed", root)
             report.failures.append(f"indexing {root}: {one_line(str(error))}")

@@ -17,7 +17,7 @@ import click
 
 import memkit
 from memkit.errors import MemkitError, unwritable
-from memkit.hook.session_variables import heed_user_only
+from memkit.hook.trust import heed_user_only
 from memkit.text import one_line
 
 if TYPE_CHECKING:

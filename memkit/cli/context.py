@@ -17,7 +17,7 @@ from memkit.cli.output import (
 )
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.project import Project
-from memkit.hook.session_variables import in_session
+from memkit.hook.trust import in_session
 from memkit.paths import Home
 
 if TYPE_CHECKING:

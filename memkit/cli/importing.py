@@ -18,8 +18,7 @@ from memkit.hook.project import Project
 
 if TYPE_CHECKING:
     from memkit.capture.capture import CaptureOutcome
-    from memkit.capture.import_preview import ImportPreview
-    from memkit.capture.importer import ImportReport, ImportSelection
+    from memkit.capture.importer import ImportPreview, ImportReport, ImportSelection
     from memkit.llm.calls import Plan
 
 LOCK_SECONDS = 600.0
@@ -152,7 +151,7 @@ def run_import(context: Context, selection: ImportSelection) -> tuple[ImportRepo
 
 
 def _preview(context: Context, selection: ImportSelection) -> ImportPreview:
-    from memkit.capture.import_preview import preview_import
+    from memkit.capture.importer import preview_import
     from memkit.cli.output import reading
 
     with reading(context, "reading sessions", selection.size) as progress:
@@ -181,7 +180,7 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
         "projects": found.projects,
         "bytes": disk,
         "summaries": {"tokens": summaries.tokens, "usd": summaries.usd} if summaries else None,
-        "skipped": found.skipped.skipped,
+        "skipped": found.skipped,
         "problems": found.problems,
     }
     if context.as_json:

@@ -86,7 +86,7 @@ def _show(project: ListedProject) -> None:
 
 
 def _link(context: Context, path: str) -> None:
-    from memkit.projects.registry import changing
+    from memkit.projects import changing
 
     own = Project.containing(context.directory).root
     if not os.path.isdir(path):
@@ -106,7 +106,7 @@ def _link(context: Context, path: str) -> None:
 
 
 def _unlink(context: Context) -> None:
-    from memkit.projects.registry import changing
+    from memkit.projects import changing
 
     own = Project.containing(context.directory).root
     with changing(context.home) as registry:
@@ -116,7 +116,7 @@ def _unlink(context: Context) -> None:
 
 
 def _rename(context: Context, name: str) -> None:
-    from memkit.projects.registry import changing
+    from memkit.projects import changing
 
     name = one_line(plain(name))
     if not name:
@@ -161,7 +161,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
 
 def _record_moves(context: Context, roots: set[str], target: Project) -> None:
     """Record that what belongs to those of `roots` that are gone belongs to `target` now."""
-    from memkit.projects.registry import changing
+    from memkit.projects import changing
 
     kept = context.home.projects
     gone = {root for root in roots if not os.path.isdir(root) or os.path.dirname(root) == kept}

@@ -48,7 +48,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
 
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
-    from memkit.hook.session_facts import session_facts
+    from memkit.hook.entries import session_facts
     from memkit.recall.results import lay_out
 
     context.stay_in_project()

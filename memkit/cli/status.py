@@ -87,7 +87,7 @@ def _service_line(value: dict[str, Any]) -> str:
 
 def _status(context: Context) -> dict[str, Any]:
     from memkit.archive import Archive
-    from memkit.hook.session_facts import days, newest_entries
+    from memkit.hook.entries import days, newest_entries
     from memkit.index import is_up_to_date, open_chunks, read_files
     from memkit.ipc import launch, spool
     from memkit.recall import usage as events

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions
 from memkit.doctor import (
     Finding,
     Subject,

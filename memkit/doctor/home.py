@@ -17,8 +17,8 @@ from memkit.capture.sessions import Sessions
 from memkit.doctor import FIX, Finding, Subject, make_finding, moment, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
+from memkit.hook.entries import days
 from memkit.hook.project import Project, Registry
-from memkit.hook.session_facts import days
 from memkit.ipc import spool
 from memkit.paths import OFF_TIMES, Home
 from memkit.projects.git import is_ignored, tracked_below

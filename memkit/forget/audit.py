@@ -19,8 +19,8 @@ from memkit.errors import MemkitError
 from memkit.files import read_regular, write_durably
 from memkit.forget import OLD_TEXT_FIELDS, purge_index, remove_old_text
 from memkit.home_files import HOME_FILES, TEMPORARY, find_files
+from memkit.hook.entries import days
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days
 from memkit.index import read_files
 from memkit.index.catalog import snapshots_of
 from memkit.index.chunk import ChunkReader, open_current

@@ -15,8 +15,8 @@ from memkit.archive import Archive
 from memkit.capture.project_list import remembered_projects
 from memkit.forget.old_versions import FactLocation, find_facts, find_old_versions
 from memkit.forget.selection import ForgetSelection, Passage
+from memkit.hook.entries import days
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days
 from memkit.index.sections import is_iso_date
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, bullets

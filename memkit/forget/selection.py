@@ -17,8 +17,8 @@ from memkit.archive import Archive
 from memkit.capture.sessions import Sessions
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.files import read_regular
+from memkit.hook.entries import days
 from memkit.hook.project import Project, Registry
-from memkit.hook.session_facts import days
 from memkit.index import open_chunks
 from memkit.index.chunk import Chunk
 from memkit.journal import Journal

@@ -2,8 +2,6 @@
 
 An event contains no conversation text: the worker reads the transcript. A hook never breaks or delays a
 session. Whatever happens, it prints one JSON object and exits 0. Errors go to `MEMKIT_HOME/log/hooks.log`.
-
-Standard library only, Python 3.9 syntax: whatever `python3` the user has runs this module.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from memkit.errors import unwritable
 from memkit.files import make_private_directory
 from memkit.hook.git import head
 from memkit.hook.project import Project
-from memkit.hook.session_variables import heed_user_only, shell_is_users
+from memkit.hook.trust import heed_user_only, shell_is_users
 from memkit.paths import Home
 from memkit.state import parse_json
 
@@ -32,7 +30,7 @@ CHILD_VARIABLE = "MEMKIT_CHILD"
 DISABLE_VARIABLE = "MEMKIT_DISABLE"
 
 MACHINE_PROMPT = "<task-notification>"
-"""The start of a prompt that Claude Code wrote itself."""
+"""Start of a prompt that Claude Code wrote itself."""
 
 POINTER_SECONDS = 0.12
 """Longest wait of a prompt for the service."""
@@ -84,7 +82,7 @@ def run(event: str) -> None:
 
 
 def read_input() -> dict[str, Any]:
-    """Return the event on stdin. Raise `ValueError` if there is none, or it is not a JSON object."""
+    """Return the event on stdin. Raise `ValueError`."""
     data = sys.stdin.buffer.read(MAX_INPUT_BYTES) if sys.stdin is not None else b""
     value = parse_json(data.decode("utf-8", "replace") or "null")
     if not isinstance(value, dict):
@@ -95,17 +93,17 @@ def read_input() -> dict[str, Any]:
 def answer_event(
     event: str, data: dict[str, Any], afterwards: list[Callable[[], None]]
 ) -> dict[str, Any]:
-    """Spool the event and return the answer; add to `afterwards` what to do once it is printed.
-
-    Raise whatever goes wrong.
-    """
+    """Spool the event and return the answer; add to `afterwards` what to do once it is printed."""
     if os.environ.get(CHILD_VARIABLE) or os.environ.get(DISABLE_VARIABLE):
         return {}
     directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     home = Home.from_environment()
     project = Project.remembering(os.environ.get("CLAUDE_PROJECT_DIR") or directory, home)
     if project.is_off:
-        return _answer_off(home, project) if event == "SessionStart" else {}
+        from memkit.hook.notices import off_notice
+
+        line = off_notice(home, project) if event == "SessionStart" else None
+        return {"systemMessage": line} if line else {}
     if event == "PreToolUse":
         # After a `cd` into another project, the same command would read that project's memory.
         return _allow_recall(data) if Project.remembering(directory, home) == project else {}
@@ -127,7 +125,6 @@ def answer_event(
 
 
 def _spool(home: Home, event: str, data: dict[str, Any], project: Project) -> None:
-    """Spool what the worker needs to find the turn in the transcript. Raise `OSError`."""
     from memkit.ipc import spool
 
     record: dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
@@ -153,20 +150,12 @@ def _hand_over(home: Home, event: str, settings: dict[str, Any]) -> None:
         log_failure(event, error)
 
 
-def _answer_off(home: Home, project: Project) -> dict[str, Any]:
-    from memkit.hook.notices import off_notice
-
-    line = off_notice(home, project)
-    return {"systemMessage": line} if line else {}
-
-
 def _answer_start(
     home: Home, project: Project, transcript: str, settings: dict[str, Any], problem: OSError | None
 ) -> dict[str, Any]:
     """Return what a session starts with; `problem` says why its event could not be spooled."""
     from memkit.hook import notices
-    from memkit.hook.own_entries import HOOK_BYTES, OwnEntries
-    from memkit.hook.session_facts import session_facts
+    from memkit.hook.entries import HOOK_BYTES, OwnEntries, session_facts
 
     limit = int(settings["session_characters"])
     answer: dict[str, Any] = {}
@@ -193,8 +182,7 @@ def _answer_prompt(
     settings: dict[str, Any],
     afterwards: list[Callable[[], None]],
 ) -> dict[str, Any]:
-    """Return pointers for a prompt, or a hint if the service does not answer in time."""
-    from memkit.hook.session_facts import prompt_hint
+    from memkit.hook.entries import prompt_hint
 
     prompt = _text(data.get("prompt"))
     if settings["inject"] == "off" or prompt.startswith(MACHINE_PROMPT):
@@ -244,10 +232,9 @@ def _pointers(
 def _allow_recall(data: dict[str, Any]) -> dict[str, Any]:
     """Let Claude run the commands of the memory-recall skill without asking the user.
 
-    Check the command itself, never the name of a skill: a repository can define skills and commands of
-    the same names.
+    Check the command, never the name of a skill: a repository can define skills of the same name.
     """
-    from memkit.hook.recall_command import is_recall_command
+    from memkit.hook.trust import is_recall_command
 
     if data.get("tool_name") != "Bash" or not is_recall_command(data.get("tool_input")):
         return {}

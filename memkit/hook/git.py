@@ -1,6 +1,4 @@
 """Read a git repository's own files. Hooks have no time to run git; `memkit.projects.git` runs it.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ def worktrees_around(directory: str) -> list[str]:
 
 
 def head(directory: str) -> Head:
-    """Return what is checked out around `directory`; empty fields where git's files do not say."""
+    """Return what is checked out around `directory`."""
     worktree = _worktree(os.path.realpath(directory), ())
     git_directory = None if worktree is None else git_directory_of(worktree)
     if git_directory is None:
@@ -63,7 +61,7 @@ def head(directory: str) -> Head:
     # It becomes a path, so accept only names that git allows.
     if not _REFERENCE.match(reference) or ".." in reference:
         return Head()
-    commit = _commit(git_directory, reference) or ""
+    commit = _commit(git_directory, reference)
     branch = reference[11:] if reference.startswith("refs/heads/") else ""
     return Head("" if branch == ".invalid" else branch, commit[:SHORT_HASH])
 
@@ -133,14 +131,12 @@ def read_git_file(path: str, most: int = 4096) -> str:
 
 def _worktree(directory: str, ignored: Collection[str]) -> str | None:
     """Return the nearest directory with a `.git`: `directory` or one above it."""
-    current = directory
-    while True:
-        if os.path.exists(os.path.join(current, ".git")) and current not in ignored:
-            return current
-        parent = os.path.dirname(current)
-        if parent == current:
+    while not os.path.exists(os.path.join(directory, ".git")) or directory in ignored:
+        parent = os.path.dirname(directory)
+        if parent == directory:
             return None
-        current = parent
+        directory = parent
+    return directory
 
 
 def _main_worktree(worktree: str) -> str | None:
@@ -164,17 +160,14 @@ def _main_worktree(worktree: str) -> str | None:
     return None
 
 
-def _commit(git_directory: str, reference: str) -> str | None:
-    """Return the hash of the commit that a reference names."""
-    directories = [git_directory]
-    common = common_directory_of(git_directory)
-    if common is not None:
-        directories.append(common)
-    for directory in directories:
+def _commit(git_directory: str, reference: str) -> str:
+    """Return the hash of the commit that a reference names, or ""."""
+    common = common_directory_of(git_directory) or git_directory
+    for directory in (git_directory, common):
         found = read_git_file(os.path.join(directory, *reference.split("/"))).strip()
         if _HASH.match(found):
             return found
-    packed = read_git_file(os.path.join(directories[-1], "packed-refs"), _PACKED_BYTES)
+    packed = read_git_file(os.path.join(common, "packed-refs"), _PACKED_BYTES)
     end = packed.find(f" {reference}\n")
     found = packed[packed.rfind("\n", 0, end) + 1 : end] if end >= 0 else ""
-    return found if _HASH.match(found) else None
+    return found if _HASH.match(found) else ""

@@ -2,8 +2,6 @@
 
 A notice is a small file under `run/notices`. Whoever finds a problem writes it. The hook that shows it
 renames it. When the problem is gone the file goes too, so that a new problem is shown again.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -138,7 +136,7 @@ def environment_notice(home: Home) -> str | None:
 
 
 def _is_first(directory: str, name: str) -> bool:
-    """Create the empty file `name`; return whether it did not exist. Raise `OSError`."""
+    """Create the empty file `name`; return whether it did not exist."""
     make_private_directory(directory)
     try:
         os.close(os.open(os.path.join(directory, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))

@@ -1,6 +1,4 @@
 """Find the project of a directory, and read the registry of projects.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -62,7 +60,10 @@ class Registry:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split())
-            registry.problem = f"{path} cannot be read ({reason}); delete it to start over"
+            registry.problem = (
+                f"{path} cannot be read ({reason}); restore it from a backup, or move it away: "
+                "links and names of projects are then lost, no memory is"
+            )
         else:
             registry.__dict__.update(tables)
         return registry
@@ -201,14 +202,13 @@ class Project:
         write_durably(times, (_read(times) + line).encode("ascii", "replace"))
         os.unlink(marker)
 
-    def was_off(self, time: float) -> bool:
-        """Return whether memkit was off here at `time`, in seconds since the epoch, and is on again."""
-        for line in _read(os.path.join(self.root, OFF_TIMES)).splitlines():
-            words = line.split()
-            is_whole = len(words) == 2 and all(map(_NUMBER.match, words))
-            if is_whole and float(words[0]) <= time < float(words[1]):
-                return True
-        return False
+    def off_periods(self) -> list[tuple[float, float]]:
+        """Return when memkit was off here, in seconds since the epoch; all time if it is off now."""
+        if self.is_off:
+            return [(float("-inf"), float("inf"))]
+        lines = map(str.split, _read(os.path.join(self.root, OFF_TIMES)).splitlines())
+        whole = [words for words in lines if len(words) == 2 and all(map(_NUMBER.match, words))]
+        return [(float(start), float(end)) for start, end in whole]
 
 
 def _read(path: str) -> str:
@@ -247,7 +247,7 @@ def _bare_places() -> frozenset[str]:
 
 
 def _kept_place(root: str, home: Home) -> str:
-    """Return where to keep the memory of a project whose directory is gone or must not be written."""
+    """Return where to keep a memory whose project is gone or must not be written."""
     name = re.sub(r"[^\w.-]+", "-", os.path.basename(root))[:40] or "project"
     return os.path.join(home.projects, f"{name}-{digest16(root)[:8]}")
 

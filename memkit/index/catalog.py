@@ -17,8 +17,8 @@ from memkit.files import make_private_directory, read_head, write_durably
 from memkit.hook.project import Project, Registry, digest16, registry_path
 from memkit.index.chunk import ChunkReader, digest, open_current, root_of
 from memkit.paths import Home
+from memkit.projects import changing
 from memkit.projects.git import normalize_remote, remote_of
-from memkit.projects.registry import changing
 from memkit.settings.load import SearchSettings, Settings
 from memkit.state import parse_json
 

@@ -82,7 +82,7 @@ def note_left(home: Home, left: set[str]) -> None:
     process for them: an index that cannot be written would otherwise cost a process at each hook.
     """
     roots = [root for root in unindexed.roots(home) if root in left]
-    left = left.union(unindexed.name_of(home, root) for root in roots)
+    left = left.union(unindexed.name_of(root) for root in roots)
     names = [name for name in waiting_names(home) if name in left]
     if not names:
         with contextlib.suppress(FileNotFoundError):

@@ -3,8 +3,6 @@
 Write a file to `tmp/`, sync it, and rename it into `new/`. A worker claims it by renaming it into
 `claimed/`, and deletes it when its effect is durable. Names sort by time. After a kill at any instant, an
 event is either still in the spool or done.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -34,8 +32,6 @@ LEFTOVER_SECONDS = 3600.0
 """After this long, no hook is still writing a file in `tmp/`."""
 
 _FOLDERS = ("tmp", "new", "claimed", "failed")
-_TEXT_FIELDS = ("prompt", "message")
-"""Conversation text that an older memkit put into events; nothing reads it, and `drop_text` removes it."""
 
 
 class Item(NamedTuple):
@@ -72,7 +68,7 @@ def work(home: Home) -> list[str]:
 
 
 def failed(home: Home) -> list[Item]:
-    """Return the failed events, oldest first, each with its `error`."""
+    """Return the failed events, oldest first; most have an `error`."""
     return _items(home, "failed")
 
 
@@ -96,20 +92,6 @@ def recover(home: Home) -> int:
         else:
             os.rename(path, _path(home, "new", name))
     return len(names)
-
-
-def drop_text(home: Home) -> None:
-    """Remove conversation text from events that an older memkit spooled.
-
-    The caller holds the index lock. Raise `OSError`.
-    """
-    for folder in ("new", "failed"):
-        for name, record in _items(home, folder):
-            if any(field in record for field in _TEXT_FIELDS):
-                kept = {field: record[field] for field in record if field not in _TEXT_FIELDS}
-                if "error" in kept:  # it may quote the text
-                    kept["error"] = "it failed in an older memkit"
-                _write(home, folder, name, kept)
 
 
 def claim(home: Home, name: str, now: float) -> Item | None:
@@ -174,19 +156,16 @@ def retry_failed(home: Home, since: float = 0.0) -> int:
 
     Skip those that happened before `since`, in seconds since the epoch.
     """
-    items = [
-        item for item in failed(home) if "event" in item.record and time_of(item.record) >= since
-    ]
-    for name, record in items:
-        kept = {
-            field: record[field]
-            for field in record
-            if field not in ("attempts", "not_before", "error")
-        }
-        # Change it in place, then move it, so that a worker never sees it in two folders.
-        _write(home, "failed", name, kept)
-        os.rename(_path(home, "failed", name), _path(home, "new", name))
-    return len(items)
+    count = 0
+    for name, record in failed(home):
+        if "event" in record and time_of(record) >= since:
+            for field in ("attempts", "not_before", "error"):
+                record.pop(field, None)
+            # Change it in place, then move it, so that a worker never sees it in two folders.
+            _write(home, "failed", name, record)
+            os.rename(_path(home, "failed", name), _path(home, "new", name))
+            count += 1
+    return count
 
 
 def not_before(record: dict[str, Any]) -> float:
@@ -199,8 +178,8 @@ def not_before(record: dict[str, Any]) -> float:
 
 def time_of(record: dict[str, Any]) -> float:
     """Return when the event happened, in seconds since the epoch; 0 if unknown."""
-    time_of_event = record.get("time")
-    return float(time_of_event) if isinstance(time_of_event, (int, float)) else 0.0
+    found = record.get("time")
+    return float(found) if isinstance(found, (int, float)) else 0.0
 
 
 def time_in(name: str) -> float:
@@ -225,20 +204,16 @@ def _write(home: Home, folder: str, name: str, record: dict[str, Any]) -> None:
             os.fsync(file.fileno())
         rename_over(temporary, _path(home, folder, name))
     except BaseException:
-        _remove(temporary)
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
         raise
     sync_directory(os.path.join(home.spool, folder))
 
 
 def _path(home: Home, folder: str, name: str) -> str:
     return os.path.join(home.spool, folder, name)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 def _names(home: Home, folder: str) -> list[str]:
@@ -271,10 +246,9 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _remove_leftovers(home: Home) -> None:
-    """Delete what killed hooks left half-written."""
     for name in _names(home, "tmp"):
         try:
             if time.time() - os.path.getmtime(_path(home, "tmp", name)) > LEFTOVER_SECONDS:
-                _remove(_path(home, "tmp", name))
+                os.unlink(_path(home, "tmp", name))
         except FileNotFoundError:  # finished since the listing
             pass

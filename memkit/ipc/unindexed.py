@@ -2,8 +2,6 @@
 
 Write a mark before the memory file and remove it when the index is up to date. A process that is killed in
 between leaves the mark, and the next worker finds it.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -18,16 +16,16 @@ from memkit.state import parse_json
 
 def mark(home: Home, root: str) -> None:
     """Record, durably, that the project at `root` needs indexing."""
-    path = _path(home, root)
+    path = _path(home, name_of(root))
     if not os.path.exists(path):
-        make_private_directory(_directory(home))
+        make_private_directory(os.path.dirname(path))
         write_durably(path, json.dumps({"root": root}).encode("ascii"))
 
 
 def clear(home: Home, root: str) -> None:
     """Remove the mark of `root`, if there is one."""
     try:
-        os.unlink(_path(home, root))
+        os.unlink(_path(home, name_of(root)))
     except FileNotFoundError:
         pass
 
@@ -36,7 +34,7 @@ def roots(home: Home) -> list[str]:
     """Return the marked roots, sorted. Delete damaged marks: a search still notices the change."""
     found = []
     for name in names(home):
-        path = os.path.join(_directory(home), name)
+        path = _path(home, name)
         try:
             with open(path, encoding="ascii") as file:
                 root = parse_json(file.read())["root"]
@@ -53,22 +51,17 @@ def roots(home: Home) -> list[str]:
 def names(home: Home) -> list[str]:
     """Return the names of the marks. Costs one directory listing."""
     try:
-        return [name for name in os.listdir(_directory(home)) if name.endswith(".json")]
+        return [name for name in os.listdir(_path(home)) if name.endswith(".json")]
     except OSError:
         return []
 
 
-def name_of(home: Home, root: str) -> str:
+def name_of(root: str) -> str:
     """Return the name of the mark of `root`."""
-    return os.path.basename(_path(home, root))
-
-
-def _directory(home: Home) -> str:
-    return os.path.join(home.run, "unindexed")
-
-
-def _path(home: Home, root: str) -> str:
     import hashlib  # hooks only list the marks
 
-    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return os.path.join(_directory(home), name + ".json")
+    return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16] + ".json"
+
+
+def _path(home: Home, name: str = "") -> str:
+    return os.path.join(home.run, "unindexed", name)

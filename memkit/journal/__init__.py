@@ -22,10 +22,9 @@ from pathlib import Path
 
 from memkit.errors import JournalError
 from memkit.files import inside
-from memkit.hook.own_entries import note_own, note_redacted
+from memkit.hook.entries import DAY_FILE, note_own, note_redacted
+from memkit.hook.entries import days as days_of
 from memkit.hook.project import Project
-from memkit.hook.session_facts import DAY_FILE
-from memkit.hook.session_facts import days as days_of
 from memkit.journal.day_edits import (
     Growing,
     NearbyDays,
@@ -48,7 +47,7 @@ class Journal:
     """The memory files of one project: turns, bullets, facts, and notes.
 
     With `shared`, git may have the memory. A caller that adds text passes the memory `home` that writes it:
-    text without a record there is never quoted unasked (see `own_entries`). Writes are durable on return.
+    text without a record there is never quoted unasked (see `OwnEntries`). Writes are durable on return.
     All methods raise `JournalError`.
     """
 
@@ -178,7 +177,7 @@ class Journal:
     def change(self, day: str, change: Callable[[DayFile], int], own: Container[str]) -> int:
         """Apply `change` to a day and return its result.
 
-        Its additions count as written by this home if `own` contains it (see `own_entries`).
+        Its additions count as written by this home if `own` contains it (see `OwnEntries`).
         """
         results: list[int] = []
         self._change_day(

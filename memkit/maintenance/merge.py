@@ -15,9 +15,9 @@ from memkit.archive import Archive
 from memkit.capture.sessions import Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
-from memkit.hook.own_entries import OwnEntries
+from memkit.hook.entries import OwnEntries
+from memkit.hook.entries import days as days_of
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days as days_of
 from memkit.index.memory_files import move_paths
 from memkit.index.scanner import Unreadable, is_markdown, scan
 from memkit.ipc import unindexed

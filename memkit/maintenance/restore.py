@@ -35,7 +35,7 @@ from memkit.journal import Journal
 from memkit.maintenance.backup import PROJECT_MEMBERS, BackedUpProject, Unpacked, unpack
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones, read_forgotten
-from memkit.projects.registry import changing
+from memkit.projects import changing
 from memkit.settings.load import Settings, decisive_changes
 from memkit.state import parse_json
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from memkit.hook.own_entries import OwnEntries, bullet_words, heading_words
+from memkit.hook.entries import OwnEntries, bullet_words, heading_words
 from memkit.index.chunk import LEADING_HEADINGS
 from memkit.paths import Home
 from memkit.recall.results import Result, SearchRequest

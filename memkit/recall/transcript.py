@@ -18,7 +18,7 @@ from memkit.claude_code.files import transcripts_directory
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
 from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
-from memkit.hook.own_entries import OwnEntries, heading_words
+from memkit.hook.entries import OwnEntries, heading_words
 from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
 from memkit.paths import Home

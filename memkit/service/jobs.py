@@ -7,6 +7,7 @@ The service runs them, and without one `memkit work`. Every job can be interrupt
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -15,10 +16,10 @@ from pathlib import Path
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Sessions
+from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.errors import MemkitError, NotFoundError
 from memkit.files import make_private_directory
+from memkit.home_files import HOME_FILES
 from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.index.purge import keep_small
@@ -100,9 +101,14 @@ def _index(context: JobContext) -> str:
 
 
 def _tidy(context: JobContext) -> str:
+    from memkit.forget import remove_old_text
+
     home, settings = context.home, context.settings_of(Project(context.home.root))
     removed_files = _remove_old_files(home.pointer_history, "*.json", POINTER_DAYS * DAY)
-    removed_files += _remove_old_files(home.run, "**/.*.tmp", spool.LEFTOVER_SECONDS)
+    for folder in {os.path.dirname(kind.pattern) for kind in HOME_FILES}:
+        pattern = os.path.join(folder, f".{'[a-z0-9_]' * 8}.tmp")  # of killed writers
+        removed_files += _remove_old_files(home.root, pattern, spool.LEFTOVER_SECONDS)
+    remove_old_text(home)
     days = settings.archive.keep_days
     archive = Archive(home)
     archives = archive.remove_older(time.time() - days * DAY) if days else 0

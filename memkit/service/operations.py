@@ -19,7 +19,7 @@ import msgspec
 import psutil
 
 import memkit
-from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
 from memkit.hook.project import Project

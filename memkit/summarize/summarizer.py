@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memkit.archive import Archive
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Sessions
+from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
 from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project

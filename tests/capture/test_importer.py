@@ -14,8 +14,7 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
-from memkit.capture.import_preview import preview_import
-from memkit.capture.importer import Importer, ImportReport, ImportSelection
+from memkit.capture.importer import Importer, ImportReport, ImportSelection, preview_import
 from memkit.claude_code.files import find_sources, project_of
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import read_turns

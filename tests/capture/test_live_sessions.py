@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions
 from memkit.paths import Home
 
 

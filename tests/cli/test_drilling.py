@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memkit.archive import Archive
-from memkit.hook.own_entries import note_own
+from memkit.hook.entries import note_own
 from memkit.paths import Home
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions
 from memkit.doctor import Finding, Subject, checks, finding_texts, installation, open_subject
 from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.hook import notices

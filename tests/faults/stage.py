@@ -15,9 +15,13 @@ from typing import Any
 
 from memkit.ipc import unindexed
 from memkit.paths import Home
+from tests.ci import IN_CI
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 240.0
+
+QUICK = {} if IN_CI else {"MEMKIT_EMBEDDING_PROVIDER": "none"}
+"""Variables for processes: only CI loads the model in each of them."""
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> None:
@@ -167,7 +171,7 @@ class Stage:
         assert not list(Path(self.home.spool, "claimed").iterdir())
         assert not unindexed.roots(self.home)
         assert status["index"]["in_step"]
-        assert status["index"]["missing"] == 0
+        assert QUICK or status["index"]["missing"] == 0
 
     def check_turns(self, sessions: int, turns: int) -> None:
         """Every turn is in the journal exactly once, and in the index exactly once."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import msgspec
 import pytest
 
 from memkit.capture.capture import Capture
-from memkit.capture.worker import work
 from memkit.forget.audit import Audit, AuditReport
 from memkit.hook.project import Project
 from memkit.index import index_lock, sync
@@ -268,16 +265,3 @@ def test_unfinished_files_of_killed_writers_are_redacted(audited: Audited) -> No
     assert {finding.where for finding in audited.search().found} == {"journal", "session"}
     assert audited.fix().remaining == []
     assert audited.holders() == []
-
-
-def test_the_worker_removes_old_unfinished_files(stage: Stage) -> None:
-    old = [Path(stage.home.sessions, ".abcd_123.tmp"), Path(stage.home.summaries, ".abcd_123.tmp")]
-    kept = [Path(stage.home.sessions, ".abcd_124.tmp"), Path(stage.home.sessions, ".mine.tmp")]
-    for path in (*old, *kept):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("a prompt")
-        if path != kept[0]:
-            os.utime(path, (time.time() - 7200,) * 2)
-    work(stage.home, lambda project: Settings())
-    assert [path for path in old if path.exists()] == []
-    assert all(path.exists() for path in kept)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memkit.hook.own_entries import note_own
+from memkit.hook.entries import note_own
 from memkit.paths import Home
 
 REPOSITORY = Path(__file__).resolve().parents[2]

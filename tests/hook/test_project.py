@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.hook.project import Project
@@ -16,6 +16,7 @@ from memkit.index.catalog import identity
 from memkit.ipc import unindexed
 from memkit.paths import Home
 from memkit.projects.git import normalize_remote, remote_of, run_git
+from tests.ci import examples
 
 
 @pytest.fixture
@@ -210,6 +211,7 @@ def test_remotes_that_are_directories() -> None:
     assert normalize_remote("C:\\repos\\app") == "C:\\repos\\app"
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(st.text())
 def test_any_text_can_be_a_remote(url: str) -> None:
     name = normalize_remote(url)

@@ -13,7 +13,7 @@ from memkit.hook import project as project_module
 from memkit.hook.project import REGISTRY_VERSION, Project, Registry, registry_path
 from memkit.index.catalog import identity
 from memkit.paths import Home
-from memkit.projects.registry import changing
+from memkit.projects import changing
 from tests.hook.test_project import REMOTE, found, git, repository
 
 # A clean start: no file of the user's own git configuration decides.
@@ -228,8 +228,8 @@ def test_a_damaged_registry_breaks_no_hook(root: Path, home: Home, content: str)
     os.makedirs(home.projects)
     Path(registry_path(home)).write_text(content)
     assert remembered(one, home) == str(one)
-    assert "delete it" in Registry.read(home).problem
-    with pytest.raises(MemkitError, match="delete it"), changing(home):
+    assert "restore it from a backup" in Registry.read(home).problem
+    with pytest.raises(MemkitError, match="restore it from a backup"), changing(home):
         pass
     assert Path(registry_path(home)).read_text() == content
 

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.claude_code.turn import ToolCall, Turn
-from memkit.hook.own_entries import ANSWER_CHARACTERS
+from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint, session_facts
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days, newest_entries, prompt_hint, session_facts
 from memkit.journal import Journal
 from memkit.journal.digest import make_digest
 from tests.ci import examples

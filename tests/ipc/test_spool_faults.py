@@ -192,21 +192,6 @@ def test_work_is_what_waits_and_what_a_killed_worker_left(home: Home) -> None:
     assert spool.work(home) == names
 
 
-def test_text_of_an_older_memkit_is_dropped(home: Home) -> None:
-    for text in ({"prompt": "radish"}, {"message": "radish"}, {}):
-        spool.put(home, {"event": "Stop", "number": 1, **text})
-    spool.give_up(home, take_first(home), "no")
-    spool.drop_text(home)
-    assert [number for _, number in stored(home)] == [1, 1, 1]
-    assert not any("radish" in path.read_text() for path in Path(home.spool).rglob("*.json"))
-
-
-def take_first(home: Home) -> spool.Item:
-    item = spool.claim(home, spool.waiting(home)[0], 0.0)
-    assert item is not None
-    return item
-
-
 def test_any_event_name_is_a_file_name(home: Home) -> None:
     for event in ("../../x", "", "a/b", "Ünï\0", None, 5):
         name = spool.put(home, {"event": event, "number": 1})

@@ -11,8 +11,8 @@ from memkit.doctor import open_subject
 from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export import Days
+from memkit.hook.entries import days, newest_entries, session_facts
 from memkit.hook.project import Project
-from memkit.hook.session_facts import days, newest_entries, session_facts
 from memkit.journal import Journal
 from memkit.journal.digest import Note
 from memkit.journal.facts import FactChange

@@ -22,7 +22,7 @@ from memkit.journal.day_file import DayFile
 from memkit.journal.facts import MEMORY_FILE, Citations, Fact, FactChange, FactFile
 from memkit.maintenance.merge import Merged, merge, merge_day, remove_merged
 from memkit.privacy.tombstones import Forgotten, Period, Tombstones
-from memkit.projects.registry import changing
+from memkit.projects import changing
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.places import REPOSITORY

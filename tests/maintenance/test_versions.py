@@ -17,8 +17,7 @@ from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.capture import Capture
 from memkit.capture.importer import ImportRecord
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Session, Sessions
+from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.claude_code.files import Source
 from memkit.errors import ArchiveVersionError, ConfigError, MemkitError, NewerFileError
@@ -32,7 +31,7 @@ from memkit.journal import Journal
 from memkit.llm.ledger import Call, Ledger
 from memkit.paths import Home
 from memkit.privacy.tombstones import Forgotten, Tombstones
-from memkit.projects.registry import changing
+from memkit.projects import changing
 from memkit.service.jobs import JOBS, JobBook, JobState
 from memkit.service.operations import PointerHistory
 from memkit.settings import Settings, load

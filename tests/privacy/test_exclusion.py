@@ -171,6 +171,5 @@ def test_the_times_of_another_version_or_a_person_do_no_harm(tmp_path: Path) -> 
     (directory / "off").touch()
     (directory / "off-times").write_text("x y\n1 2 3\n\n-1 nan\n10 20\n")
     project.switch_on(2e9)
-    assert project.was_off(15)
-    assert not project.was_off(20)
-    assert not project.was_off(1)
+    assert project.off_periods()[0] == (10, 20)
+    assert len(project.off_periods()) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.embedding import Embedder
-from memkit.hook.own_entries import note_own
+from memkit.hook.entries import note_own
 from memkit.ipc import address
 from memkit.paths import Home
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory, real_embedder

@@ -163,6 +163,32 @@ def test_a_failure_is_recorded(memory: Memory, monkeypatch: pytest.MonkeyPatch) 
     assert JobBook(memory.home).states()["tidy"] == state
 
 
+def test_text_and_temporary_files_of_an_older_memkit_are_removed(memory: Memory) -> None:
+    home = memory.home
+    for text in ({"prompt": "radish"}, {"message": "radish", "error": "no radish"}, {"error": "a reason"}):
+        spool.put(home, {"event": "Stop", **text})
+    item = spool.claim(home, spool.waiting(home)[0], time.time())
+    assert item is not None
+    spool.give_up(home, item, "no radish")
+    Path(home.spool, "failed", "damaged.json").write_text("{")
+    state = Path(home.sessions, "s.json")
+    state.parent.mkdir()
+    state.write_text('{"id": "s", "offset": 7, "prompts": {"p": "radish"}, "answers": {"p": "radish"}}')
+    old = [Path(home.run, ".abcd_123.tmp"), Path(home.sessions, ".abcd_123.tmp")]
+    kept = [Path(home.sessions, ".abcd_124.tmp"), Path(home.sessions, ".mine.tmp")]
+    for path in (*old, *kept):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        if path != kept[0]:
+            os.utime(path, (1, 1))
+    assert not run_job(job_named("tidy"), around(memory)).failed
+    assert not any("radish" in path.read_text() for path in Path(home.root).rglob("*.json"))
+    assert [item.record.get("error") for item in spool.unfinished(home)] == [None, "a reason"]
+    assert len(spool.failed(home)) == 2
+    assert Sessions(home).load("s").offset == 7
+    assert [path for path in (*old, *kept) if path.exists()] == kept
+
+
 def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
     """But none that keeps a turn single: neither a live transcript's nor one that nothing else knows."""
     home, root = memory.home, memory.project.root

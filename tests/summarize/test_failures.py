@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from memkit.capture.live_sessions import LiveSessions
-from memkit.capture.sessions import Sessions
+from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
 from memkit.llm import RateLimitedError, UnavailableError, timeout_error

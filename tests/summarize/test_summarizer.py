@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memkit.capture.live_sessions import LiveSessions
+from memkit.capture.sessions import LiveSessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import JournalError
 from memkit.journal.day_file import DayFile

@@ -16,7 +16,7 @@ from typing import Any
 from memkit import paths
 from memkit.environment import environment_directory
 from memkit.files import PRIVATE_DIRECTORY, PRIVATE_FILE
-from memkit.hook.own_entries import note_own
+from memkit.hook.entries import note_own
 from memkit.ipc.launch import waiting_names
 from tests.e2e.client import REPOSITORY, ClaudeHome, read_transcript
 from tests.e2e.terminal import InteractiveSession

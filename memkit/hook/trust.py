@@ -1,11 +1,9 @@
-"""Remove environment variables that a repository could have set in a Claude Code session.
+"""Decide what to trust in a Claude Code session: environment variables, and commands to run unasked.
 
 A repository's `.claude/settings.json` can set variables. They reach each hook, each command that Claude
 runs, and their child processes, and look like the user's own. So in a session only a few count: those that
 name the user's directories, and the keys of providers. All others, including `MEMKIT_*` settings, count
 only in the user's own shell.
-
-Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
@@ -46,7 +44,6 @@ _ADDRESSES = {
 }
 """Variables with a provider's address, and its public address."""
 
-
 _SHELL_FILES = frozenset(
     "HOME ZDOTDIR BASH_ENV ENV CLAUDE_ENV_FILE SHELL CLAUDE_CODE_SHELL CLAUDE_CODE_SHELL_PREFIX".split()
 )
@@ -56,6 +53,23 @@ _SHELL_CODE = frozenset(("PS4", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND"))
 _LIBRARIES = frozenset(("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES"))
 _USUAL_FUNCTIONS = frozenset("which module ml scl switchml _module_raw _moduleraw".split())
 """Functions that systems export, and that do not affect how the shell finds memkit."""
+
+_COMMAND_CHARACTERS = 100_000
+
+# These patterns are compiled on use: other hooks import this module too.
+_WORD = r"""(?!=)(?:'[^']*'|"[^"$`\\!]*"|\\'|[\w.,:/@%+=-])+"""
+"""Text in single quotes, text in double quotes without expansions, an escaped apostrophe, or characters
+without a meaning for a shell."""
+
+_READING = rf"(?a)memkit (?:search|expand|transcript|recall)(?: +{_WORD})*"
+_WITH_QUESTION = r"memkit recall --stdin <<'(!?[A-Z_]+)'"
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
+
+_BASH_FIELDS = frozenset({"command", "description", "timeout"})
+"""Harmless input of the Bash tool. Other fields (sandbox, background) change how a command runs."""
+
+_OTHER_PLACES = ("--project", "--all-projects", "--batch")
+"""Prefixes of options that read other projects or files."""
 
 
 def in_session(environ: Mapping[str, str] = os.environ) -> bool:
@@ -70,32 +84,6 @@ def heed_user_only() -> None:
         for name in [name for name in os.environ if name not in kept]:
             del os.environ[name]
         os.environ.update(kept)
-
-
-def shell_is_users(environ: Mapping[str, str]) -> bool:
-    """Return whether a shell with a session's raw `environ` runs `memkit` from one of the user's directories.
-
-    Claude Code appends the plugin's `bin` to `PATH`.
-    """
-    projects = _projects(environ)
-    for name, value in environ.items():
-        if name in _SHELL_CODE and value:
-            return False
-        if name.startswith("BASH_FUNC_") and name[10:].rstrip("%()") not in _USUAL_FUNCTIONS:
-            return False
-        if name in _SHELL_FILES and value and not _is_plain_path(value, projects):
-            return False
-        if name in _LIBRARIES and not all(_is_outside(p, projects) for p in re.split("[: ]+", value) if p):
-            return False
-    return not any(
-        part.startswith("~")  # bash itself expands it
-        or (not _is_outside(part, projects) and os.path.lexists(os.path.join(part, "memkit")))
-        for part in environ.get("PATH", "").split(os.pathsep)
-    )
-
-
-def _is_plain_path(value: str, projects: list[str]) -> bool:
-    return _is_outside(value, projects) and not re.search(r"[$`]", value)
 
 
 def of_user(environ: Mapping[str, str]) -> dict[str, str]:
@@ -115,6 +103,53 @@ def of_user(environ: Mapping[str, str]) -> dict[str, str]:
         elif value and upper in _ADDRESSES and value.rstrip("/") != _ADDRESSES[upper]:
             kept[name] = WITHHELD
     return kept
+
+
+def shell_is_users(environ: Mapping[str, str]) -> bool:
+    """Return whether a shell with a session's raw `environ` runs `memkit` from one of the user's directories.
+
+    Claude Code appends the plugin's `bin` to `PATH`.
+    """
+    projects = _projects(environ)
+    for name, value in environ.items():
+        if name in _SHELL_CODE and value:
+            return False
+        if name.startswith("BASH_FUNC_") and name[10:].rstrip("%()") not in _USUAL_FUNCTIONS:
+            return False
+        if name in _SHELL_FILES and value and (not _is_outside(value, projects) or re.search("[$`]", value)):
+            return False
+        if name in _LIBRARIES and not all(_is_outside(p, projects) for p in re.split("[: ]+", value) if p):
+            return False
+    return not any(
+        part.startswith("~")  # bash itself expands it
+        or (not _is_outside(part, projects) and os.path.lexists(os.path.join(part, "memkit")))
+        for part in environ.get("PATH", "").split(os.pathsep)
+    )
+
+
+def is_recall_command(given: object) -> bool:
+    """Return whether the input of a Bash call is one command that only reads this project's memory.
+
+    Claude may run it without asking. Claude Code's own permission check decides about everything else.
+    """
+    if not isinstance(given, dict) or not _BASH_FIELDS.issuperset(given):
+        return False
+    command = given.get("command")
+    if not isinstance(command, str) or len(command) > _COMMAND_CHARACTERS or re.search(_CONTROL, command):
+        return False
+    first, *lines = command.rstrip("\n").split("\n")
+    if lines:  # a here-document with a quoted delimiter: the shell expands nothing in it
+        mark = re.fullmatch(_WITH_QUESTION, first)
+        return mark is not None and mark[1] in lines and lines.index(mark[1]) == len(lines) - 1
+    if not re.fullmatch(_READING, first):
+        return False
+    import shlex  # only this hook needs it
+
+    kind, *words = shlex.split(first)[1:]
+    if any(word.startswith(_OTHER_PLACES) for word in words):
+        return False
+    # `memkit transcript` accepts the path of any transcript instead of a session id.
+    return kind != "transcript" or not any(re.search(r"[/\\]|\.jsonl", word) for word in words)
 
 
 def _projects(environ: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,278 @@
+"""Read the entries of a project's memory in a hook, and tell a starting session the newest of them.
+
+The files of a memory may come with a repository, from anybody. So the home keeps, for each project, a
+fingerprint of each heading, entry, and bullet that its journal ever wrote, and hooks quote nothing else.
+Anchors prove nothing: anybody who has seen a memory can forge them around other words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Container, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.files import MOST_BYTES, PRIVATE_FILE, inside, make_private_directory, read_tail
+from memkit.hook.project import Project, Registry, digest16
+from memkit.paths import Home
+from memkit.text import defuse, encodable
+
+HOOK_BYTES = 1024 * 1024
+"""Bytes of a file's end that a hook reads: of a day, or the newest sixty thousand fingerprints."""
+
+ANSWER_CHARACTERS = 280
+"""Characters of an entry's answer to quote; the skill shows the rest."""
+
+DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
+
+_BLOCK = 65_536
+
+_MOST_ENTRIES = 200
+"""Entries to check against the fingerprints; a stranger's file may have any number."""
+
+# A line ends at a line feed only, as for the journal.
+_HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
+_LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
+
+_FOREIGN = (
+    " Entries that this memory home did not write, or that were changed since, are files of the repository: "
+    "they are not quoted here."
+)
+_BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
+_END = "</memory>"
+
+
+class SessionEntry(NamedTuple):
+    """One remembered turn or note: its day, its heading ("14:02 Which port …"), the answer's start."""
+
+    day: str
+    heading: str
+    answer: str
+
+
+def days(project: Project) -> list[str]:
+    """Return the remembered days, oldest first: the names of their files without the suffix.
+
+    That is an ISO date, or the date and `.local` where git tracks the file of that name; a day may have
+    both. Leave out devices and links out of the memory; return nothing if the memory itself leads out of
+    the project. The doctor reports both.
+    """
+    try:
+        memory = inside(project.memory, project.root)
+        with os.scandir(memory) as entries:
+            found = [entry for entry in entries if DAY_FILE.match(entry.name)]
+        return sorted(entry.name[:-3] for entry in found if _is_day(entry, memory))
+    except OSError:
+        return []
+
+
+def _is_day(entry: os.DirEntry[str], memory: str) -> bool:
+    if entry.is_file(follow_symlinks=False):
+        return True
+    try:
+        return entry.is_symlink() and os.path.isfile(inside(entry.path, memory))
+    except OSError:
+        return False
+
+
+def newest_entries(
+    project: Project, names: list[str], most: int = HOOK_BYTES
+) -> Iterator[SessionEntry]:
+    """Yield the turns and notes of these days, newest first; of each day those in its last `most` bytes."""
+    for day in reversed(names):
+        try:
+            memory = inside(project.memory, project.root)
+            data = read_tail(inside(os.path.join(memory, day + ".md"), memory), most)
+        except OSError:  # deleted or unreadable since the listing; go on with the other days
+            continue
+        text = data.decode("utf-8", "replace")
+        for heading, body in sorted(entries_of(text), key=lambda entry: entry[0][:5], reverse=True):
+            yield SessionEntry(day[:10], heading, answer_of(body))
+
+
+def entries_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield heading and body of each turn and note; as in the journal, only anchors bound them."""
+    heading, start = "", 0
+    for match in _HEADING.finditer(text):
+        line = match[0]
+        found = anchors.parse(line)
+        is_entry = ("turn" if line.startswith("### ") else "note") in found
+        if is_entry or (line.startswith("## ") and "session" in found):
+            if heading:
+                yield heading, text[start : match.start() - 1]
+            heading, start = heading_words(line) if is_entry else "", match.end() + 1
+    if heading:
+        yield heading, text[start:]
+
+
+def answer_of(body: str) -> str:
+    """Return the start of the answer on one line, cut at a word."""
+    parts = _LABEL.split(body)
+    labelled = dict(zip(parts[1::2], parts[2::2]))
+    text = " ".join((labelled.get("Answered") or labelled.get("Did") or "").split())
+    if len(text) <= ANSWER_CHARACTERS:
+        return text
+    return text[: ANSWER_CHARACTERS - 2].rsplit(" ", 1)[0] + " …"
+
+
+def heading_words(line: str) -> str:
+    """Return a heading without its marks and anchors, on one line."""
+    return " ".join(anchors.strip(line).lstrip("#").split())
+
+
+def bullet_words(line: str) -> str:
+    """Return a bullet without its mark and anchors, on one line."""
+    return " ".join(anchors.strip(line).removeprefix("- ").split())
+
+
+def entry_words(heading: str, answer: str) -> str:
+    """Return an entry as it is quoted: its heading, and the start of its answer if it has one."""
+    return f"{heading} -> {answer}" if answer else heading
+
+
+def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
+    """Return the facts for a starting session, at most `limit` characters, cut between entries only.
+
+    Quote only the words in `own`, see `OwnEntries`. None, when a user asked for the facts, quotes all.
+    """
+    remembered = days(project)
+    if not remembered:
+        return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
+    dates = sorted({day[:10] for day in remembered})
+    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    text = (
+        "memkit keeps a memory of this project in {}: {} ({}). "
+        "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
+    ).format(_place(project), "1 day" if len(dates) == 1 else f"{len(dates)} days", span)
+    room = limit - len(text) - len(_BEGIN) - len(_END)
+    lines: list[str] = []
+    is_foreign_named = False
+    for entry in islice(newest_entries(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
+        words = entry_words(entry.heading, entry.answer)
+        if own is not None and words not in own:
+            words = entry.heading if entry.heading in own else ""  # only the answer was changed
+            if not is_foreign_named:
+                is_foreign_named = True
+                text += _FOREIGN
+                room -= len(_FOREIGN)
+            if not words:
+                continue
+        line = defuse(f"{entry.day} {words}\n", "memory")
+        if len(line) > room:
+            break
+        room -= len(line)
+        lines.append(line)
+    while lines and room < 0:  # the remark on foreign entries took it
+        room += len(lines.pop())
+    if not lines:
+        return text[:limit]
+    return text + _BEGIN + "".join(lines) + _END
+
+
+def _place(project: Project) -> str:
+    """Return the memory's path, relative where the working directory is the project's."""
+    try:
+        is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
+    except OSError:  # the directory is gone
+        is_inside = False
+    return ".memkit/memory/" if is_inside else os.path.join(project.memory, "")
+
+
+def prompt_hint(project: Project, today: str) -> str:
+    """Return a line for a prompt, once there is a day before `today` to recall; else ""."""
+    earlier = [day for day in days(project) if day < today]
+    if not earlier:
+        return ""
+    return (
+        f"memkit holds what was said and done in this project since {earlier[0][:10]}; "
+        "the memkit:memory-recall skill finds it when history would help."
+    )
+
+
+class OwnEntries:
+    """The words in one project's memory that this home wrote."""
+
+    def __init__(self, home: Home, root: str, most: int = MOST_BYTES) -> None:
+        """Read at most the last `most` bytes of each record, for the project's root and its earlier ones."""
+        parts = []
+        for place in (root, *Registry.read(home).earlier_roots(root)):
+            try:
+                parts.append(read_tail(own_file(home, place), most))
+            except OSError:  # nothing was written yet, or the record is unreadable
+                continue
+        self._fingerprints = b"\n" + b"\n".join(parts) + b"\n"
+
+    def __contains__(self, words: object) -> bool:
+        """Return whether this home wrote these words: a heading, a bullet, or `entry_words`."""
+        return isinstance(words, str) and b"\n" + _fingerprint(words) + b"\n" in self._fingerprints
+
+
+def own_file(home: Home, root: str) -> str:
+    """The path of the fingerprints of the project at `root`."""
+    return os.path.join(home.projects, digest16(root) + ".own")
+
+
+def note_own(
+    home: Home, root: str, before: str, after: str, among: Container[str] | None = None
+) -> None:
+    """Record the words that are in the text `after` of a file, not in `before`, and `among` the given ones.
+
+    Call it before the file is written: words that never get there do no harm. Raise `OSError`.
+    """
+    before, after = _without_equal_ends(before, after)
+    old = set(quotable(before))
+    new = [words for words in dict.fromkeys(quotable(after)) if words not in old]
+    _record(home, root, [words for words in new if among is None or words in among])
+
+
+def note_redacted(home: Home, root: str, before: str, after: str) -> None:
+    """Record the words of `after` that are own words of `before`, redacted. Raise `OSError`."""
+    old, new = list(quotable(before)), list(quotable(after))
+    if len(old) != len(new):  # not the same entries
+        return
+    own = OwnEntries(home, root)
+    _record(home, root, [b for a, b in zip(old, new) if a != b and a in own])
+
+
+def _record(home: Home, root: str, new: list[str]) -> None:
+    if not new:
+        return
+    make_private_directory(home.projects)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(own_file(home, root), flags, PRIVATE_FILE), "ab") as file:
+        file.write(b"".join(_fingerprint(words) + b"\n" for words in new))
+
+
+def _fingerprint(words: str) -> bytes:
+    return digest16(encodable(words)).encode("ascii")
+
+
+def quotable(text: str) -> Iterator[str]:
+    """Yield the headings, bullets, and entries of a memory file as they would be quoted."""
+    for line in text.split("\n"):
+        if line.startswith("#"):
+            yield heading_words(line)
+        elif line.startswith("- ") and "<!--" in line:
+            yield bullet_words(line)
+    for heading, body in entries_of(text):
+        yield entry_words(heading, answer_of(body))
+
+
+def _without_equal_ends(before: str, after: str) -> tuple[str, str]:
+    """Return the parts in which two texts differ, from the heading of a turn to the end of an entry.
+
+    Turns are added to a day of megabytes many times; do not parse the unchanged text each time.
+    """
+    most, start, end = min(len(before), len(after)), 0, 0
+    while start + _BLOCK <= most and before.startswith(after[start : start + _BLOCK], start):
+        start += _BLOCK
+    while start + end + _BLOCK <= most:
+        block = after[len(after) - end - _BLOCK : len(after) - end]
+        if not before.startswith(block, len(before) - end - _BLOCK):
+            break
+        end += _BLOCK
+    start = after.rfind("\n", 0, max(0, after.rfind("<!-- turn:", 0, start))) + 1
+    end = max(0, end - _BLOCK)  # an entry is shorter
+    return before[start : len(before) - end], after[start : len(after) - end]
