@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from memkit import files, locks, paths, processes
+from memkit import files, paths, processes
 from memkit.archive.archive import Archive
 from memkit.doctor import home, installation
 from memkit.doctor.finding import Subject
@@ -127,15 +127,15 @@ def test_a_lock_is_seen_without_flock(windows, monkeypatch, tmp_path, number, is
     monkeypatch.setitem(sys.modules, "fcntl", None)
     lock = tmp_path / "service.lock"
     lock.write_text("4711")
-    assert locks.is_locked(str(lock)) is is_held
+    assert processes.is_locked(str(lock)) is is_held
     assert msvcrt.at == 0  # the byte that filelock locks
-    assert not locks.is_locked(str(tmp_path / "absent"))
+    assert not processes.is_locked(str(tmp_path / "absent"))
 
 
 def test_a_lock_that_cannot_be_taken_for_another_reason_is_an_error(windows, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "msvcrt", Msvcrt(errno.EIO))
     with open(tmp_path / "lock", "wb") as file, pytest.raises(OSError, match="as told"):
-        locks.try_lock(file.fileno())
+        processes.try_lock(file.fileno())
 
 
 def test_the_service_ends_on_signals_where_loops_have_no_handlers():

@@ -17,8 +17,8 @@ from memkit.doctor.finding import FIX, Finding, Subject, moment
 from memkit.index.lock import Holder, holder
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
-from memkit.locks import is_locked
 from memkit.paths import Home
+from memkit.processes import is_locked
 from memkit.state import release
 from memkit.text import plural
 

@@ -25,8 +25,8 @@ from memkit.environment.commands import CommandRunner, report
 from memkit.environment.install import EXTRA_PACKAGES, install, install_extra, installed_versions
 from memkit.environment.interpreters import EnvironmentBuildError
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.locks import try_lock
 from memkit.paths import Home
+from memkit.processes import try_lock
 
 NEEDED_BYTES = 600_000_000
 """The free disk space to build memkit's environment: 0.45 GB measured (Python 3.11, Linux), and downloads."""

@@ -16,8 +16,8 @@ from typing import Any
 from memkit import environment, processes
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory, write_durably
 from memkit.ipc import spool, unindexed
-from memkit.locks import is_locked
 from memkit.paths import Home
+from memkit.processes import is_locked
 from memkit.state import parse_json
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

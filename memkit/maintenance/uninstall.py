@@ -25,8 +25,8 @@ from memkit.hook.project import Project
 from memkit.index import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
-from memkit.locks import is_locked
 from memkit.paths import Home
+from memkit.processes import is_locked
 
 LOCK_SECONDS = 120.0
 
