@@ -60,7 +60,6 @@ CHECKS = (
     Check(processes.check_locks),
     Check(processes.check_long_lock, hourly=True),
     Check(watch_limit.check_watches),
-    Check(watch_limit.check_file_system, of_project=True),
     Check(events.check_hooks, of_project=True, hourly=True),
     Check(events.check_hook_log, hourly=True),
     Check(events.check_failed_events, hourly=True),

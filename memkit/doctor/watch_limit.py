@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import os
+import errno
+import tempfile
 from collections.abc import Iterator
 
 from memkit.doctor.finding import Finding, Subject
-from memkit.index.watchable import LIMITS, check_room, describe_limit, silent_file_system
 
-_IMPACT = "the service checks the memory every two seconds instead, which costs battery"
+_LIMITS = {
+    errno.ENOSPC: ("fs.inotify.max_user_watches", 524288),
+    errno.EMFILE: ("fs.inotify.max_user_instances", 1024),
+}
+"""The sysctl to raise, and to which value, by the error that inotify reports."""
 
 
 def check_watches(subject: Subject) -> Iterator[Finding]:
     """Check whether one more directory can be watched."""
+    from watchdog.events import FileSystemEventHandler
+    from watchdog.observers import Observer
+
     try:
-        check_room()
+        observer = Observer()
+        observer.start()
+        try:
+            with tempfile.TemporaryDirectory() as directory:
+                observer.schedule(FileSystemEventHandler(), directory)
+        finally:
+            observer.stop()
+            observer.join()
     except OSError as error:
-        limit = LIMITS.get(error.errno or 0)
+        limit, value = _LIMITS.get(error.errno or 0, ("", 0))
         if limit:
-            value = 524288 if "watches" in limit else 1024
-            fix = f"`sudo sysctl {limit}={value}`"
-            yield Finding("inotify-limit", "warning", describe_limit(error), _IMPACT, fix)
-
-
-def check_file_system(subject: Subject) -> Iterator[Finding]:
-    """Check whether the memory is on a file system that others change without an event here."""
-    memory = os.path.realpath(subject.project.memory)
-    kind = silent_file_system(memory)
-    if kind is not None:
-        what = f"{memory} is on {kind}, which does not report all changes"
-        yield Finding("silent-file-system", "note", what, _IMPACT, "nothing; it still works")
+            what = f"inotify accepts no more watches, {limit} is reached"
+            impact = "an edit of the memory is found up to 10 seconds later"
+            yield Finding("inotify-limit", "warning", what, impact, f"`sudo sysctl {limit}={value}`")

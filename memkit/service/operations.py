@@ -203,7 +203,6 @@ class Operations:
             "queue": self.writer.length,
             "waiting": len(spool.waiting(self._home)),
             "projects": self._projects.sizes(),
-            "watched": self.watcher.state(),
             "errors": self.errors[-STATUS_ERRORS:],
         }
 

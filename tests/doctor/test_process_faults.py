@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memkit import environment
-from memkit.doctor import index, processes, watch_limit
+from memkit.doctor import index, processes
 from memkit.doctor.finding import open_subject
 from memkit.index.damage import in_use_marker
 from memkit.ipc import address, spool
@@ -213,11 +213,6 @@ def test_the_limits_of_inotify(bare: Patient) -> None:
     assert healthy == []
     assert "fs.inotify.max_user_watches" in watched[0]
     assert "fs.inotify.max_user_instances" in instances[0]
-
-
-def test_a_file_system_without_change_events(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_limit, "silent_file_system", lambda path: "nfs4")
-    assert "is on nfs4" in bare.finding("silent-file-system").what
 
 
 def test_a_starting_service(bare: Patient) -> None:
