@@ -19,7 +19,7 @@ from memkit.doctor import home, installation
 from memkit.doctor.finding import Subject
 from memkit.environment import interpreters
 from memkit.hook.project import Project
-from memkit.ipc import launch, stop
+from memkit.ipc import launch
 from memkit.paths import Home
 from memkit.service import server
 from memkit.settings import Settings
@@ -159,25 +159,6 @@ def test_the_service_ends_on_signals_where_loops_have_no_handlers():
         for number, handler in before.items():
             signal.signal(number, handler)
     assert caught == [end, end]
-
-
-def test_a_service_that_hangs_is_ended_without_sigkill(monkeypatch, tmp_path):
-    home = Home(str(tmp_path))
-    os.mkdir(home.run)
-    Path(home.service_process).write_text("4711", encoding="ascii")
-    sent: list[tuple[int, int]] = []
-    monkeypatch.delattr(signal, "SIGKILL")
-
-    class Process:
-        pid = 4711
-
-        def send_signal(self, number: int) -> None:
-            sent.append((self.pid, number))
-
-    monkeypatch.setattr(stop, "_service_process", lambda home: Process())
-    monkeypatch.setattr(launch, "service_is_running", lambda home: not sent)
-    stop.stop(home)
-    assert sent == [(4711, signal.SIGTERM)]
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:

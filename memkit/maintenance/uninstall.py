@@ -18,7 +18,7 @@ from pathlib import Path
 from memkit import environment
 from memkit.claude_code.commands import PLUGIN, ClaudeCode, ClaudeCodeError
 from memkit.claude_code.settings import installed_names
-from memkit.environment.launcher import installed_launcher
+from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
 from memkit.hook.project import Project

@@ -29,9 +29,19 @@ from functools import partial
 from typing import Any
 
 from memkit.errors import MemkitError
-from memkit.ipc import frames
 from memkit.ipc.address import BACKLOG
-from memkit.ipc.client import DRAIN, PING
+from memkit.ipc.client import (
+    DRAIN,
+    HEADER_BYTES,
+    MAX_REQUEST_BYTES,
+    PING,
+    PROTOCOL,
+    FrameError,
+    FrameTooLargeError,
+    body_length,
+    decode_frame,
+    encode_frame,
+)
 from memkit.state import release
 from memkit.text import one_line
 
@@ -195,14 +205,14 @@ class Listener:
     async def _read_request(self, reader: asyncio.StreamReader) -> Request | None:
         """Return the request, None if the connection closes without one. Raise `RequestError`."""
         try:
-            header = await reader.readexactly(frames.HEADER_BYTES)
-            length = frames.body_length(header, frames.MAX_REQUEST_BYTES)
-            message = frames.decode(await reader.readexactly(length))
+            header = await reader.readexactly(HEADER_BYTES)
+            length = body_length(header, MAX_REQUEST_BYTES)
+            message = decode_frame(await reader.readexactly(length))
         except asyncio.IncompleteReadError as error:
-            if not error.partial and error.expected == frames.HEADER_BYTES:
+            if not error.partial and error.expected == HEADER_BYTES:
                 return None
             raise RequestError("", "malformed", "the message ends too early") from error
-        except frames.FrameError as error:
+        except FrameError as error:
             raise RequestError("", "malformed", str(error)) from error
         return parse_request(message, token=self._token, version=self._version)
 
@@ -225,7 +235,7 @@ class Listener:
         if isinstance(error, MemkitError):
             kind = "elsewhere" if isinstance(error, NotHereError) else "failed"
             return error_frame(request.id, kind, str(error))
-        if isinstance(error, frames.FrameTooLargeError):
+        if isinstance(error, FrameTooLargeError):
             return error_frame(request.id, "large", str(error))
         logger.error("the operation %r failed", request.operation, exc_info=error)
         return error_frame(
@@ -236,7 +246,7 @@ class Listener:
         result = await self._handle(request)
         if not isinstance(result, dict):
             raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
-        return frames.encode({"id": request.id, "result": result})
+        return encode_frame({"id": request.id, "result": result})
 
     def _forget(self, task: asyncio.Task[bytes]) -> None:
         self._abandoned.discard(task)
@@ -262,7 +272,7 @@ def error_frame(identity: str, kind: str, message: str, version: str = "") -> by
     error = {"kind": kind, "message": one_line(message)[:MAX_MESSAGE_CHARACTERS]}
     if version:
         error["version"] = version
-    return frames.encode({"id": identity, "error": error})
+    return encode_frame({"id": identity, "error": error})
 
 
 def parse_request(message: dict[str, Any], *, token: str | None, version: str) -> Request:
@@ -298,7 +308,7 @@ def parse_request(message: dict[str, Any], *, token: str | None, version: str) -
 
 def _is_understood(message: dict[str, Any], version: str) -> bool:
     theirs = message.get("version")
-    if message.get("protocol") != frames.PROTOCOL or not isinstance(theirs, str):
+    if message.get("protocol") != PROTOCOL or not isinstance(theirs, str):
         return False
     return len(theirs) <= MAX_ID_CHARACTERS and release(theirs) <= release(version)
 

@@ -33,10 +33,9 @@ from memkit.privacy.redact import redact, skips, without_private, without_unopen
 from memkit.recall import usage
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.results import SearchRequest
-from memkit.service.jobs import Job, JobContext, JobState, job_named, run_job
+from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
-from memkit.service.summaries import Summaries
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load

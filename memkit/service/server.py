@@ -175,7 +175,6 @@ class _Service:
                 # The home was removed or replaced. Its files belong to another service now, and even a
                 # line in the log would bring back a removed home.
                 os._exit(0)
-            self._limit_log()
             self._start_due_jobs()
             self.operations.summaries.look(idle)
             if self._is_idle(idle):
@@ -187,12 +186,6 @@ class _Service:
     def _owns_home(self) -> bool:
         """Return whether the home still has the lock file that this process locked."""
         return _identity(self._home.service_lock) == self._lock_identity
-
-    def _limit_log(self) -> None:
-        try:
-            launch.limit_worker_log(self._home)  # the stderr of this process
-        except OSError as error:
-            logger.warning("cannot shorten worker.log: %s", error)
 
     def _start_due_jobs(self) -> None:
         try:

@@ -22,7 +22,7 @@ from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.errors import RefusedError, UnavailableError, UnusableReplyError
 from memkit.llm.ledger import Ledger
 from memkit.llm.model import Task
-from memkit.service.summaries import Summaries
+from memkit.service.jobs import Summaries
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
 from memkit.summarize.facts import EVERYTHING, EntrySelection
