@@ -87,7 +87,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One request. `deadline` is a time of `time.monotonic`, infinite for a client that does not wait."""
+    """One request. `deadline` is by `time.monotonic`, infinite for a client that does not wait."""
 
     id: str
     operation: str
@@ -117,7 +117,6 @@ class Listener:
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._connections: set[asyncio.Task[None]] = set()
         self._in_progress: set[asyncio.Task[None]] = set()
-        self._abandoned: set[asyncio.Task[bytes]] = set()
         self.requests = 0
 
     @property
@@ -219,39 +218,23 @@ class Listener:
     async def _answer(self, request: Request) -> bytes:
         """Return the frame of the reply, whatever happens."""
         self.requests += 1
-        task = asyncio.create_task(self._operate(request))
+        seconds = max(0.0, request.deadline - time.monotonic())
         try:
-            await asyncio.wait({task}, timeout=max(0.0, request.deadline - time.monotonic()))
-        finally:
-            if not task.done():  # do not wait for it: it may ignore the cancellation
-                task.cancel()
-                self._abandoned.add(task)
-                task.add_done_callback(self._forget)
-        if not task.done():
+            result = await asyncio.wait_for(self._handle(request), seconds)
+            if not isinstance(result, dict):
+                raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
+            return encode_frame({"id": request.id, "result": result})
+        except asyncio.TimeoutError:
             return error_frame(request.id, "late", "the deadline of the request passed")
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is None:
-            return task.result()
-        if isinstance(error, MemkitError):
+        except MemkitError as error:
             kind = "elsewhere" if isinstance(error, NotHereError) else "failed"
             return error_frame(request.id, kind, str(error))
-        if isinstance(error, FrameTooLargeError):
+        except FrameTooLargeError as error:
             return error_frame(request.id, "large", str(error))
-        logger.error("the operation %r failed", request.operation, exc_info=error)
-        return error_frame(
-            request.id, "internal", f"the service failed ({type(error).__name__}), see its log"
-        )
-
-    async def _operate(self, request: Request) -> bytes:
-        result = await self._handle(request)
-        if not isinstance(result, dict):
-            raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
-        return encode_frame({"id": request.id, "result": result})
-
-    def _forget(self, task: asyncio.Task[bytes]) -> None:
-        self._abandoned.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("an operation failed after its deadline", exc_info=error)
+        except Exception as error:
+            logger.exception("the operation %r failed", request.operation)
+            message = f"the service failed ({type(error).__name__}), see its log"
+            return error_frame(request.id, "internal", message)
 
 
 def is_own_peer(connection: Any) -> bool:

@@ -175,17 +175,15 @@ class Operations:
         prompt = without_private(without_unopened(prompt))
         prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
         found = find_pointers(searcher, prompt, session, earlier, may_quote)
-        ids = [pointer.id for pointer in found]
-        if found and not arguments.get("acknowledges"):  # a hook of an older memkit
-            self._note_pointers(session, ids)
-        return {"warm": True, "text": lay_out(found), "ids": ids}
+        return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def acknowledge(self, arguments: Arguments) -> Any:
         """Note that the pointers with these `ids` reached `session`. A reply may come too late."""
         ids = arguments["ids"]
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise MemkitError("the ids of pointers are not a list of strings")
-        self._note_pointers(str(arguments["session"]), ids[:MAX_IDS])
+        self._pointers.add(str(arguments["session"]), ids[:MAX_IDS])
+        usage.note(self._home, "pointers", ids[:MAX_IDS])
         return {}
 
     def status(self, arguments: Arguments) -> Any:
@@ -261,10 +259,6 @@ class Operations:
 
     def _watch(self, project: Project, settings: Settings) -> None:
         self.watcher.watch_memory(project, self._home, settings)
-
-    def _note_pointers(self, session: str, ids: list[str]) -> None:
-        self._pointers.add(session, ids)
-        usage.note(self._home, "pointers", ids)
 
     def _after_work(self, future: Future[Any]) -> None:
         """Keep errors, and open the projects of sessions that have just started."""

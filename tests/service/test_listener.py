@@ -47,7 +47,6 @@ def test_an_error_for_users_arrives_as_its_message(home):
         ("break", "ZeroDivisionError"),
         ("list", "TypeError"),
         ("nan", "FrameError"),
-        ("cancel", "CancelledError"),
     ],
 )
 def test_any_other_failure_is_logged_and_reported_without_details(home, caplog, operation, name):
@@ -79,33 +78,6 @@ def test_an_operation_is_cancelled_at_the_deadline(home, deadline):
     with serving(home, wait):
         assert answer(home, deadline=deadline)["error"]["kind"] == "late"
         assert deadline <= 0 or cancelled.wait(PATIENT)
-
-
-def test_an_operation_that_ignores_its_cancellation_delays_no_other(home, caplog):
-    release: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-    done = threading.Event()
-
-    async def stubborn(request):
-        if request.operation == "echo":
-            return {}
-        event = asyncio.Event()
-        release.append((asyncio.get_running_loop(), event))
-        while not event.is_set():
-            try:
-                await event.wait()
-            except asyncio.CancelledError:
-                continue
-        done.set()
-        raise ValueError("failed after all")
-
-    with serving(home, stubborn):
-        assert answer(home, operation="wait", deadline=0.05)["error"]["kind"] == "late"
-        assert answer(home)["result"] == {}
-        loop, event = release[0]
-        loop.call_soon_threadsafe(event.set)
-        assert done.wait(PATIENT)
-        assert answer(home)["result"] == {}
-    assert "an operation failed after its deadline" in caplog.text
 
 
 def test_a_notification_has_no_deadline_and_needs_no_listener(home):
