@@ -173,7 +173,7 @@ def install_command(*arguments: str) -> str:
 
 
 def lock_file(home_root: str) -> str:
-    """The path of the file that is locked while an environment is being built."""
+    """The path of the lock of a build."""
     return os.path.join(environments(home_root), ".lock")
 
 
@@ -184,13 +184,14 @@ def failure_file(home_root: str) -> str:
 
 def last_failure(home_root: str) -> Failure | None:
     """Return why the last build failed; None if it succeeded or there was none."""
-    from memkit.state import parse_json  # only needed after a failure
+    from memkit.errors import MemkitError  # only needed after a failure
+    from memkit.state import read_state
 
     try:
-        with open(failure_file(home_root), encoding="utf-8") as file:
-            record = parse_json(file.read())
-        return Failure(float(record["time"]), str(record["message"]))
-    except (OSError, ValueError, KeyError, TypeError):  # there is none, or a full disk cut it short
+        return read_state(
+            failure_file(home_root), 1, lambda value: Failure(float(value["time"]), str(value["message"]))
+        )
+    except (MemkitError, OSError):  # a full disk cut it short
         return None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import secrets
 import shutil
@@ -23,9 +22,10 @@ from types import FrameType
 from memkit import environment
 from memkit.environment.install import CommandRunner, install, report
 from memkit.environment.interpreters import EnvironmentBuildError
-from memkit.files import PRIVATE_FILE, create_private, make_private_directory, write_durably
+from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.paths import Home
 from memkit.processes import try_lock
+from memkit.state import write_state
 
 NEEDED_BYTES = 600_000_000
 """The free disk space to build memkit's environment: 0.45 GB measured (Python 3.11, Linux), and downloads."""
@@ -170,9 +170,8 @@ def _explained(home_root: str) -> Iterator[None]:
 
 
 def _record_failure(home_root: str, message: str) -> None:
-    record = json.dumps({"time": time.time(), "message": message})
     with contextlib.suppress(OSError):  # the disk is full or read-only, which `message` reports
-        write_durably(environment.failure_file(home_root), record.encode())
+        write_state(environment.failure_file(home_root), 1, {"time": time.time(), "message": message})
 
 
 def _remove_leftovers(parent: Path) -> None:

@@ -75,11 +75,11 @@ class ServiceUnavailable(MemkitError):
     """The service gave no answer.
 
     `reason` is `absent` (no service listens), `late` (the deadline passed), `hung` (it does not answer
-    `ping`), `version` (it has another version), or `broken` (a lost connection, or a malformed reply).
+    `ping`), `version` (it has another version, `is_older` or not), or `broken` (a lost connection, or a
+    malformed reply).
     """
 
     def __init__(self, reason: str, message: str, is_older: bool = False) -> None:
-        """`is_older` is true for a service of an older version than this code."""
         super().__init__(message)
         self.reason = reason
         self.is_older = is_older
@@ -162,7 +162,6 @@ def _wait_for_reply(home: Home, connection: socket.socket, deadline: float) -> N
 def _send(
     home: Home, operation: str, arguments: dict[str, Any], deadline: float, awaited: bool
 ) -> tuple[socket.socket, str]:
-    """Send a request. Return its connection and its id."""
     identity = os.urandom(8).hex()
     message = {
         "protocol": PROTOCOL,
@@ -204,7 +203,6 @@ def _receive(connection: socket.socket, deadline: float) -> dict[str, Any]:
 
 
 def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
-    """Return exactly `count` bytes. Each part leaves less time for the next one."""
     data = bytearray()
     while len(data) < count:
         connection.settimeout(_seconds_left(deadline))

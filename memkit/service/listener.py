@@ -62,8 +62,7 @@ GRACE_SECONDS = 10.0
 MAX_CONNECTIONS = 256
 """The number of connections served at once. Up to `BACKLOG` more wait for their turn; others are closed."""
 
-MAX_ID_CHARACTERS = 64
-MAX_MESSAGE_CHARACTERS = 1000
+MAX_ID_CHARACTERS, MAX_MESSAGE_CHARACTERS = 64, 1000
 
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
@@ -75,10 +74,9 @@ class NotHereError(MemkitError):
 
 
 class RequestError(Exception):
-    """A request that is not handed on. `identity` is "" if unknown."""
+    """A request that is not handed on. `identity` is "" if unknown, `version` the service's."""
 
     def __init__(self, identity: str, kind: str, message: str, version: str = "") -> None:
-        """`version` is the service's, for a client of another one."""
         super().__init__(message)
         self.identity = identity
         self.kind = kind
@@ -125,10 +123,7 @@ class Listener:
         return len(self._connections)
 
     async def run(self) -> None:
-        """Serve until `stop`, and until the requests in progress are answered.
-
-        Raise `OSError` if the socket does not listen.
-        """
+        """Serve until `stop` and the last reply. Raise `OSError` if the socket does not listen."""
         if sys.platform != "win32" and self._socket.family == socket.AF_UNIX:
             server = await asyncio.start_unix_server(
                 self._accept, sock=self._socket, backlog=BACKLOG
