@@ -1,4 +1,4 @@
-"""What the service does on its own: recurring jobs, and rounds of summaries.
+"""Recurring jobs and rounds of summaries, which the service starts on its own.
 
 Without a service, `memkit work` runs the jobs. Every job can be interrupted and run again. `run/jobs.json`
 records when it last ended, so a killed one is due again.
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from memkit.archive.archive import Archive
 from memkit.capture.capture import Capture
@@ -28,7 +29,7 @@ from memkit.ipc import spool
 from memkit.maintenance.retention import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.settings.load import Settings
-from memkit.state import FIELD, read_state_or_none, write_state
+from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `run` returns one line on what it did."""
+    """A recurring job. `run` returns one line on what it did."""
 
     name: str
     purpose: str
@@ -143,7 +144,6 @@ def _health(context: JobContext) -> str:
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
-    """Remove matching files older than `seconds`. Return their number."""
     removed = 0
     for path in Path(directory).glob(pattern):
         try:
@@ -172,14 +172,12 @@ class JobBook:
 
     def states(self) -> dict[str, JobState]:
         """Return the states by name. Raise `NewerFileError`."""
-        found = read_state_or_none(
-            self._path,
-            VERSION,
-            lambda value: {
-                name: JobState(**state) for name, state in value.items() if name != FIELD
-            },
-        )
-        return {job.name: (found or {}).get(job.name, JobState()) for job in JOBS}
+
+
+        def convert(value: dict[str, Any]) -> dict[str, JobState]:
+            return {job.name: JobState(**value.get(job.name, {})) for job in JOBS}
+
+        return read_state_or_none(self._path, VERSION, convert) or convert({})
 
     def save(self, name: str, state: JobState) -> None:
         """Save one state. Raise `OSError`, `NewerFileError`."""
@@ -188,10 +186,7 @@ class JobBook:
         write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
 
     def due(self, now: float) -> list[Job]:
-        """Return the jobs that are due. One that last ran in the future, by another clock, is.
-
-        Raise `NewerFileError`.
-        """
+        """Return the jobs that are due; one that last ran in the future is. Raise `NewerFileError`."""
         states = self.states()
         return [
             job
@@ -233,7 +228,7 @@ def run_job(job: Job, context: JobContext) -> JobState:
 class Summaries:
     """Starts a round of summaries and compactions when something is queued, and once an hour.
 
-    They have their own thread: a model call takes seconds and needs no lock of the index.
+    A round has its own thread: a model call takes seconds and needs no lock of the index.
     """
 
     def __init__(
@@ -258,15 +253,12 @@ class Summaries:
         """Whether a round is running."""
         return self._thread is not None and self._thread.is_alive()
 
-    def look(self, idle_seconds: float) -> None:
-        """Start a round if it is time for one and something is queued or may be due.
-
-        `idle_seconds` is the time after which the service exits without a request: it looks once in it.
-        """
+    def look(self) -> None:
+        """Start a round if it is time for one and something is queued or may be due."""
         now = time.monotonic()
         if self.is_busy or self._is_stopping or now < self._next_round:
             return
-        self._next_round = now + min(ROUND_SECONDS, idle_seconds)
+        self._next_round = now + ROUND_SECONDS
         may_compact = now >= self._next_compaction
         if may_compact:
             self._next_compaction = now + COMPACT_SECONDS

@@ -171,7 +171,7 @@ class _Service:
                 # line in the log would bring back a removed home.
                 os._exit(0)
             self._start_due_jobs()
-            self.operations.summaries.look(idle)
+            self.operations.summaries.look()
             if self._is_idle(idle):
                 self.is_idle = True
                 return
@@ -184,12 +184,10 @@ class _Service:
 
     def _start_due_jobs(self) -> None:
         try:
-            due = JobBook(self._home).due(time.time())
+            for job in JobBook(self._home).due(time.time()):
+                self.operations.start_job(job)
         except NewerFileError as error:  # `memkit jobs` reports it
             logger.warning("%s", error)
-            return
-        for job in due:
-            self.operations.start_job(job)
 
     def _is_idle(self, idle_seconds: float) -> bool:
         """Return whether no request came for `idle_seconds`, no session is live, and nothing runs."""

@@ -31,7 +31,7 @@ class Service:
     def look(self, after: float) -> int:
         """Call `look` after some seconds, and return the number of calls so far."""
         self.now += after
-        self.summaries.look(600)
+        self.summaries.look()
         thread = self.summaries._thread
         if thread is not None:
             thread.join(60)

@@ -596,7 +596,7 @@ def test_the_service_runs_compactions(
     indexed: list[str] = []
     errors: list[str] = []
     summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append)
-    summaries.look(0.0)
+    summaries.look()
     assert summaries._thread is not None
     summaries._thread.join(60)
     assert (indexed, errors) == ([stage.project.root], [])
