@@ -1,10 +1,13 @@
-"""Find, start, and kill other processes, on Windows too.
+"""Find, start, and kill other processes, and see which locks they hold, on Windows too.
+
+The lock files are those of the `filelock` package, which hooks and the launcher run without.
 
 Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -127,17 +130,14 @@ def _check_size(*files: IO[bytes]) -> None:
             raise TooMuchOutputError
 
 
-def _system_program(name: str) -> str:
-    return "{}\\System32\\{}".format(os.environ.get("SYSTEMROOT") or "C:\\Windows", name)
-
-
 def _kill_tree(number: int) -> None:
     """Kill a Windows process and its children. Without `taskkill` the children survive."""
     import subprocess
 
+    system = os.environ.get("SYSTEMROOT") or "C:\\Windows"
     try:
         subprocess.run(
-            [_system_program("taskkill.exe"), "/F", "/T", "/PID", str(number)],
+            [f"{system}\\System32\\taskkill.exe", "/F", "/T", "/PID", str(number)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -146,3 +146,36 @@ def _kill_tree(number: int) -> None:
         )
     except OSError:  # not on PATH
         pass
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed. Return False if it is locked already. Raise `OSError`."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, 0, os.SEEK_SET)  # it locks the byte at the current position
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def is_locked(path: str) -> bool:
+    """Return whether a process holds the lock file at `path` now."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not try_lock(descriptor)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from memkit import files, locks, paths, processes
+from memkit import files, paths, processes
 from memkit.archive import Archive
 from memkit.doctor import Subject, home, installation
 from memkit.environment import interpreters
 from memkit.hook.project import Project
-from memkit.ipc import launch, stop
+from memkit.ipc import launch
 from memkit.paths import Home
 from memkit.service import server
 from memkit.settings import Settings
@@ -126,15 +126,15 @@ def test_a_lock_is_seen_without_flock(windows, monkeypatch, tmp_path, number, is
     monkeypatch.setitem(sys.modules, "fcntl", None)
     lock = tmp_path / "service.lock"
     lock.write_text("4711")
-    assert locks.is_locked(str(lock)) is is_held
+    assert processes.is_locked(str(lock)) is is_held
     assert msvcrt.at == 0  # the byte that filelock locks
-    assert not locks.is_locked(str(tmp_path / "absent"))
+    assert not processes.is_locked(str(tmp_path / "absent"))
 
 
 def test_a_lock_that_cannot_be_taken_for_another_reason_is_an_error(windows, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "msvcrt", Msvcrt(errno.EIO))
     with open(tmp_path / "lock", "wb") as file, pytest.raises(OSError, match="as told"):
-        locks.try_lock(file.fileno())
+        processes.try_lock(file.fileno())
 
 
 def test_the_service_ends_on_signals_where_loops_have_no_handlers():
@@ -158,25 +158,6 @@ def test_the_service_ends_on_signals_where_loops_have_no_handlers():
         for number, handler in before.items():
             signal.signal(number, handler)
     assert caught == [end, end]
-
-
-def test_a_service_that_hangs_is_ended_without_sigkill(monkeypatch, tmp_path):
-    home = Home(str(tmp_path))
-    os.mkdir(home.run)
-    Path(home.service_process).write_text("4711", encoding="ascii")
-    sent: list[tuple[int, int]] = []
-    monkeypatch.delattr(signal, "SIGKILL")
-
-    class Process:
-        pid = 4711
-
-        def send_signal(self, number: int) -> None:
-            sent.append((self.pid, number))
-
-    monkeypatch.setattr(stop, "_service_process", lambda home: Process())
-    monkeypatch.setattr(launch, "service_is_running", lambda home: not sent)
-    stop.stop(home)
-    assert sent == [(4711, signal.SIGTERM)]
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:

@@ -162,7 +162,7 @@ def _plugin(context: Context, answers: Answers) -> SetupStep:
 
 def _launcher(context: Context, answers: Answers) -> SetupStep:
     from memkit import __version__
-    from memkit.environment.launcher import (
+    from memkit.environment import (
         installed_launcher,
         launcher_path,
         launcher_text,

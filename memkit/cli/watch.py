@@ -42,7 +42,7 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
         change_paths(context.home, context.project, add=paths)
     has_changed = threading.Event()
     with _until_interrupted():
-        watcher = Watcher(lambda root: has_changed.set(), context.say)
+        watcher = Watcher(lambda root: has_changed.set())
         try:
             # Watch first, then index: a change in between is reported.
             count = watcher.watch_memory(context.project, context.home, context.settings())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +17,10 @@ import memkit
 from memkit import environment
 from memkit.doctor import FIX, Finding, Subject, make_finding, moment
 from memkit.index import Holder, holder
-from memkit.index.watchable import LIMITS, check_room, describe_limit
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
-from memkit.locks import is_locked
 from memkit.paths import Home
+from memkit.processes import is_locked
 from memkit.state import release
 from memkit.text import plural
 
@@ -32,6 +33,12 @@ LONG_SECONDS = 1800.0
 """Only the first index of a very large memory holds the index lock for longer."""
 
 LOCKS = Path("/proc/locks")
+
+_WATCH_LIMITS = {
+    errno.ENOSPC: ("fs.inotify.max_user_watches", 524288),
+    errno.EMFILE: ("fs.inotify.max_user_instances", 1024),
+}
+"""The sysctl to raise, and to which value, by the error that inotify reports."""
 
 
 def check_service(subject: Subject) -> Iterator[Finding]:
@@ -181,11 +188,19 @@ def _processes_with_open(path: str) -> list[int]:
 
 def check_watches(subject: Subject) -> Iterator[Finding]:
     """Check whether one more directory can be watched."""
+    from watchdog.events import FileSystemEventHandler
+    from watchdog.observers import Observer
+
     try:
-        check_room()
+        observer = Observer()
+        observer.start()
+        try:
+            with tempfile.TemporaryDirectory() as directory:
+                observer.schedule(FileSystemEventHandler(), directory)
+        finally:
+            observer.stop()
+            observer.join()
     except OSError as error:
-        limit = LIMITS.get(error.errno or 0)
+        limit, value = _WATCH_LIMITS.get(error.errno or 0, ("", 0))
         if limit:
-            value = 524288 if "watches" in limit else 1024
-            what = describe_limit(error)
-            yield make_finding("inotify-limit", what=what, limit=limit, value=value)
+            yield make_finding("inotify-limit", limit=limit, value=value)

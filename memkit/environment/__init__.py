@@ -1,4 +1,4 @@
-"""memkit's own Python environment: its path, and whether it can be used.
+"""memkit's own Python environment: its path, whether it can be used, and the command that runs it.
 
 `bin/memkit` runs memkit in a virtual environment under `MEMKIT_HOME/env/`. Its name is a stamp of its
 content, so a change of the dependencies makes a new one (`memkit.environment.build`). A memkit that was
@@ -12,6 +12,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = "1"
 """Part of every stamp; raised when environments built so far can no longer be used."""
@@ -19,16 +23,17 @@ FORMAT = "1"
 PYTHON_VARIABLE = "MEMKIT_PYTHON"
 """Names an interpreter that has the dependencies; then memkit builds no environment."""
 
+LAUNCHER_MARK = "# made by `memkit setup`; `memkit uninstall` removes it"
+
 BUILDING = ".building-"
 """The prefix of the names of incomplete or discarded environments, and of their markers."""
 
 
-class Failure:
+class Failure(NamedTuple):
     """Why the environment could not be built: one line for users, and when (seconds since the epoch)."""
 
-    def __init__(self, time: float, message: str) -> None:
-        self.time = time
-        self.message = message
+    time: float
+    message: str
 
 
 def environment_python(home_root: str, repository_root: str) -> str | None:
@@ -168,7 +173,7 @@ def install_command(*arguments: str) -> str:
 
 
 def lock_file(home_root: str) -> str:
-    """The path of the file that is locked while an environment is being built."""
+    """The path of the lock of a build."""
     return os.path.join(environments(home_root), ".lock")
 
 
@@ -179,13 +184,14 @@ def failure_file(home_root: str) -> str:
 
 def last_failure(home_root: str) -> Failure | None:
     """Return why the last build failed; None if it succeeded or there was none."""
-    from memkit.state import parse_json  # only needed after a failure
+    from memkit.errors import MemkitError  # only needed after a failure
+    from memkit.state import read_state
 
     try:
-        with open(failure_file(home_root), encoding="utf-8") as file:
-            record = parse_json(file.read())
-        return Failure(float(record["time"]), str(record["message"]))
-    except (OSError, ValueError, KeyError, TypeError):  # there is none, or a full disk cut it short
+        return read_state(
+            failure_file(home_root), 1, lambda value: Failure(float(value["time"]), str(value["message"]))
+        )
+    except (MemkitError, OSError):  # a full disk cut it short
         return None
 
 
@@ -196,8 +202,6 @@ def earlier_python(home_root: str, repository_root: str) -> str | None:
     environment must have every declared package, in any version.
     """
     import re
-
-    from memkit.environment.install import installed_versions, normalized
 
     if os.environ.get(PYTHON_VARIABLE):
         return None
@@ -213,3 +217,67 @@ def earlier_python(home_root: str, repository_root: str) -> str | None:
     directories = [os.path.join(environments(home_root), name) for name in names if name.isalnum()]
     usable = [d for d in directories if is_usable(d) and required <= installed_versions(d).keys()]
     return interpreter(max(usable, key=os.path.getmtime)) if usable else None
+
+
+def installed_versions(directory: str) -> dict[str, str]:
+    """Return the packages in the virtual environment `directory`: versions by normalized names."""
+    import re
+    from pathlib import Path
+
+    pattern = ("Lib",) if os.name == "nt" else ("lib", "python3.*")
+    found = {}
+    for path in Path(directory).glob(os.path.join(*pattern, "site-packages", "*.dist-info")):
+        name, _, version = path.name[: -len(".dist-info")].rpartition("-")
+        if re.fullmatch(r"[A-Za-z0-9._]+", name) and re.fullmatch(r"[A-Za-z0-9.+!_]+", version):
+            found[normalized(name)] = version
+    return found
+
+
+def normalized(name: str) -> str:
+    """Return the name of a package as PEP 503 compares it."""
+    import re
+
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def launcher_path() -> Path:
+    """The path of the command `memkit` for terminals, which runs the plugin's `bin/memkit`."""
+    from pathlib import Path
+
+    return Path(os.path.expanduser("~"), ".local", "bin", "memkit")
+
+
+def installed_launcher() -> list[Path]:
+    """Return the path of the launcher if it exists and memkit wrote it, else an empty list."""
+    from memkit.files import read_head
+
+    path = launcher_path()
+    try:
+        return [path] if LAUNCHER_MARK.encode() in read_head(str(path), 10_000) else []
+    except OSError:
+        return []
+
+
+def launcher_text(repository_root: str, version: str) -> str:
+    """Return the script that runs the memkit in `repository_root`.
+
+    Claude Code installs each version of a plugin in a directory named by it. A launcher for such a directory
+    runs the newest version there.
+    """
+    import shlex
+
+    if os.path.basename(repository_root) == version:
+        parent = shlex.quote(os.path.dirname(repository_root))
+        program = f'"$(ls -td {parent}/*/bin/memkit | head -n 1)"'
+    else:
+        program = shlex.quote(os.path.join(repository_root, "bin", "memkit"))
+    return f'#!/bin/sh\nexec {program} "$@" {LAUNCHER_MARK}\n'
+
+
+def write_launcher(text: str) -> None:
+    """Write the launcher, replacing an earlier one. Raise `OSError`."""
+    from memkit.files import write_durably
+
+    path = launcher_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(str(path), text.encode(), mode=0o755)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import secrets
 import shutil
@@ -21,12 +20,12 @@ from pathlib import Path
 from types import FrameType
 
 from memkit import environment
-from memkit.environment.commands import CommandRunner, report
-from memkit.environment.install import EXTRA_PACKAGES, install, install_extra, installed_versions
+from memkit.environment.install import CommandRunner, install, report
 from memkit.environment.interpreters import EnvironmentBuildError
-from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
-from memkit.locks import try_lock
+from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.paths import Home
+from memkit.processes import try_lock
+from memkit.state import write_state
 
 NEEDED_BYTES = 600_000_000
 """The free disk space to build memkit's environment: 0.45 GB measured (Python 3.11, Linux), and downloads."""
@@ -55,12 +54,9 @@ def make_environment(
 ) -> str:
     """Build the environment `env/<name>` in `home_root` unless it exists; return its interpreter.
 
-    `locks` are installed with their hashes. Without any, or where they have no wheels, `steps` are the
-    arguments of successive `pip install` runs. `purpose` is reported before the work begins.
-
-    Then remove older environments of the same kind (a name is `stamp` or `kind-stamp`), except the youngest.
-    A process started before the update may still use it. Raise `EnvironmentBuildError`. A failure or a signal
-    leaves nothing.
+    Then remove older environments of the same kind (a name is `stamp` or `kind-stamp`), except the youngest:
+    a process started before the update may still use it. `steps` and `locks` are as for `install`; `purpose`
+    is reported first. Raise `EnvironmentBuildError`. A failure or a signal leaves nothing.
     """
     target = Path(environment.environments(home_root), name)
     python = environment.interpreter(str(target))
@@ -71,7 +67,7 @@ def make_environment(
             if environment.is_usable(str(target)):
                 return python
             failure = environment.last_failure(home_root)
-            if failure and (known_failure is None or failure.time != known_failure.time):
+            if failure and failure != known_failure:
                 raise EnvironmentBuildError(failure.message)  # the process that we waited for failed
             _remove_leftovers(target.parent)
             Path(environment.failure_file(home_root)).unlink(missing_ok=True)
@@ -99,12 +95,10 @@ def _build(
     marker = Path(environment.building_marker(str(target)))
     try:
         make_private_directory(str(marker))
-        with open(log_path, "w", encoding="utf-8", opener=_open_private) as log:
+        create_private(str(log_path)).close()
+        with open(log_path, "w", encoding="utf-8") as log:
             runner = CommandRunner(marker, log, lock)
-            pip_install = install(str(target), steps, locks, runner)
-            extra = [name for name in EXTRA_PACKAGES if name in before]
-            if locks and extra:
-                install_extra(pip_install, extra, before, locks[0], runner)
+            install(str(target), steps, locks, before, runner)
     except BaseException:
         if os.path.lexists(target):
             _discard(target)  # before its marker
@@ -118,14 +112,10 @@ def _build(
 def _versions_before(target: Path) -> dict[str, str]:
     """Return the packages of the environment before this one: versions by name."""
     for old in (target, *_others(target)):
-        versions = installed_versions(str(old))
+        versions = environment.installed_versions(str(old))
         if versions:
             return versions
     return {}
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
 
 
 @contextlib.contextmanager
@@ -180,11 +170,8 @@ def _explained(home_root: str) -> Iterator[None]:
 
 
 def _record_failure(home_root: str, message: str) -> None:
-    record = json.dumps({"time": time.time(), "message": message})
-    try:
-        write_durably(environment.failure_file(home_root), record.encode())
-    except OSError:  # the disk is full or read-only, which `message` reports
-        pass
+    with contextlib.suppress(OSError):  # the disk is full or read-only, which `message` reports
+        write_state(environment.failure_file(home_root), 1, {"time": time.time(), "message": message})
 
 
 def _remove_leftovers(parent: Path) -> None:

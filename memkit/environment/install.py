@@ -1,18 +1,25 @@
 """Create a virtual environment and install into it, with the tools that the machine has.
 
+The commands are logged, a terminal shows their progress, and a failure is explained in one line.
+
 Standard library only, Python 3.9 syntax: runs in the user's `python3`.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import errno
 import os
-import re
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
-from memkit.environment import interpreter
-from memkit.environment.commands import CommandRunner, report
+from memkit.environment import interpreter, normalized
 from memkit.environment.interpreters import (
     MINIMUM,
     NEWEST_MINOR,
@@ -20,25 +27,64 @@ from memkit.environment.interpreters import (
     find_interpreter,
     has_locked_wheels,
 )
-from memkit.processes import find_program
+from memkit.processes import detached, find_program, kill_group
 
 _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"}
 
 EXTRA_PACKAGES = ("openai", "google-genai", "voyageai", "ollama", "sentence-transformers", "matplotlib")
 """Packages that memkit advises users to install; a new environment gets those of the old one."""
 
-_LOCKED_OPTIONS = ["--require-hashes", "--only-binary", ":all:"]
+NO_NETWORK_SECONDS = 10
+"""The time limit for one connection. With its one retry, a missing network takes half a minute."""
+
+# A repository can set variables for its sessions, and pip and uv read every option from variables: more
+# packages, a prepared cache, no verification. The variables below are harmless where hashes are verified.
+_INDEX_VARIABLES = frozenset(
+    "PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_NO_INDEX PIP_TRUSTED_HOST PIP_CERT "
+    "PIP_CLIENT_CERT PIP_PROXY UV_INDEX UV_DEFAULT_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL "
+    "UV_FIND_LINKS UV_NO_INDEX UV_INSECURE_HOST UV_OFFLINE UV_NATIVE_TLS UV_SYSTEM_CERTS".split()
+)
+_NETWORK_VARIABLES = frozenset(
+    "PIP_DEFAULT_TIMEOUT PIP_TIMEOUT PIP_RETRIES UV_HTTP_TIMEOUT UV_HTTP_RETRIES".split()
+)
+_TRUST_VARIABLES = frozenset(
+    "PIP_CERT SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE".split()
+)
+_SYSTEM_PATHS = ("/etc/", "/usr/", "/opt/", "/private/etc/", "/Library/")
+"""Directories whose certificates are trusted without hashes: no repository can write there."""
+
+_SETTINGS_VARIABLES = frozenset(["XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"])
+"""Paths of settings files, which may name an index."""
+
+_TOOL_PREFIXES = ("PIP_", "UV_", "PYTHON")
+_WRONG_HASH = ("do not match the hashes", "hash mismatch")
+_DISK_FULL = ("no space left on device", "disk quota exceeded")
+_NO_NETWORK = (
+    "newconnectionerror",
+    "failed to establish a new connection",
+    "connecttimeout",
+    "read timed out",
+    "name resolution",
+    "dns error",
+    "proxyerror",
+    "sslerror",
+    "error sending request",
+)
 
 
 def install(
-    directory: str, steps: list[list[str]], locks: list[str], runner: CommandRunner
-) -> list[str]:
+    directory: str,
+    steps: list[list[str]],
+    locks: list[str],
+    before: dict[str, str],
+    runner: CommandRunner,
+) -> None:
     """Create a virtual environment in `directory` and install the packages of `locks` by their hashes.
 
     Without locks, or without wheels for this Python in them, run `pip install` with each of `steps`. Use uv
-    if there is one; if that is missing or fails, use venv and pip. Return the command that installs
-    packages. Raise `EnvironmentBuildError`, and `OSError` if a disk is full. After an error or a signal there
-    may be remains in `directory`.
+    if there is one; if that is missing or fails, use venv and pip. Add the optional packages that were in
+    the environment `before`. Raise `EnvironmentBuildError`, and `OSError` if a disk is full; then there may
+    be remains in `directory`.
     """
     failure: EnvironmentBuildError | None = None
     for create, pip_install in _tools(directory):
@@ -46,12 +92,16 @@ def install(
             for command in create:
                 runner.run(command)
             _install_packages(directory, pip_install, steps, locks, runner)
-            return pip_install
+            break
         except EnvironmentBuildError as error:  # uv, for example, ignores an index set in pip.conf
             failure = error
             shutil.rmtree(directory, ignore_errors=True)
-    assert failure is not None
-    raise failure
+    else:
+        assert failure is not None
+        raise failure
+    extra = [name for name in EXTRA_PACKAGES if name in before]
+    if locks and extra:
+        _install_extra(pip_install, extra, before, locks[0], runner)
 
 
 def _install_packages(
@@ -63,7 +113,7 @@ def _install_packages(
 ) -> None:
     if locks and all(map(os.path.exists, locks)) and has_locked_wheels(interpreter(directory)):
         files = [part for lock in locks for part in ("-r", lock)]
-        runner.run([*pip_install, *_LOCKED_OPTIONS, *files])
+        runner.run([*pip_install, "--require-hashes", "--only-binary", ":all:", *files])
         return
     if locks:
         report(
@@ -74,17 +124,14 @@ def _install_packages(
         runner.run([*pip_install, *step], without_index_variables=bool(locks))
 
 
-def install_extra(
+def _install_extra(
     pip_install: list[str],
     names: list[str],
     versions: dict[str, str],
     lock: str,
     runner: CommandRunner,
 ) -> None:
-    """Install `names`, with the versions of `lock` or, for packages that are not in it, of `versions`.
-
-    Report and log a failure; the environment is complete without them.
-    """
+    """Install `names` with the versions of `lock`, else of `versions`. Only report a failure."""
     wanted = ", ".join(f"{name}=={versions[name]}" for name in names)
     report(f"installing again what was added to the environment before: {wanted}")
     locked = locked_versions(lock)
@@ -100,17 +147,6 @@ def install_extra(
         report(f"{wanted} could not be installed again; features that need it print the command. {error}")
 
 
-def installed_versions(directory: str) -> dict[str, str]:
-    """Return the packages in the virtual environment `directory`: versions by normalized names."""
-    pattern = ("Lib",) if os.name == "nt" else ("lib", "python3.*")
-    found = {}
-    for path in Path(directory).glob(os.path.join(*pattern, "site-packages", "*.dist-info")):
-        name, _, version = path.name[: -len(".dist-info")].rpartition("-")
-        if re.fullmatch(r"[A-Za-z0-9._]+", name) and re.fullmatch(r"[A-Za-z0-9.+!_]+", version):
-            found[normalized(name)] = version
-    return found
-
-
 def locked_versions(lock: str) -> dict[str, str]:
     """Return the pins of `lock`, by normalized names: lines of requirements, without hashes."""
     found: dict[str, str] = {}
@@ -124,11 +160,6 @@ def locked_versions(lock: str) -> dict[str, str]:
     return found
 
 
-def normalized(name: str) -> str:
-    """Return the name of a package as PEP 503 compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
     """Yield, for each tool, the commands to create an environment and the command to install into it.
 
@@ -139,7 +170,8 @@ def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
     python = find_interpreter(may_be_managed=uv is not None)
     target = interpreter(directory)
     # uv ignores pip's settings, and a user who set an index for pip wants that index.
-    if uv and (python is None or _PIP_INDEX_VARIABLES.isdisjoint(os.environ)):
+    has_pip = python is not None and python.has_venv
+    if uv and not (has_pip and _PIP_INDEX_VARIABLES.intersection(os.environ)):
         request = python.path if python else ">={}.{},<3.{}".format(*MINIMUM, NEWEST_MINOR + 1)
         create = [uv, "venv", "--no-project", "--python", request, directory]
         yield [create], [uv, "pip", "install", "--python", target]
@@ -154,3 +186,129 @@ def _tools(directory: str) -> Iterator[tuple[list[list[str]], list[str]]]:
             f"memkit needs a virtual environment, and {python.path} cannot make one: install the "
             "package python{}.{}-venv (or uv).".format(*python.version)
         )
+
+
+def report(message: str) -> None:
+    """Write one line to stderr."""
+    _write(f"memkit: {message}\n")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):  # the reader is gone; the environment is wanted all the same
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class CommandRunner:
+    """Runs commands in a directory that is removed afterwards. A terminal shows their last line of output."""
+
+    def __init__(self, directory: Path, log: TextIO, lock: int) -> None:
+        """`lock` is a descriptor that the commands inherit: it is held as long as an orphan still writes."""
+        self.directory = directory
+        self._log = log
+        self._lock = lock
+        self._begun = time.monotonic()
+        self._on_terminal = sys.stderr.isatty()
+
+    @property
+    def seconds(self) -> int:
+        """Seconds since the first command."""
+        return int(time.monotonic() - self._begun)
+
+    def run(self, command: list[str], without_index_variables: bool = False) -> None:
+        """Run one command to its end; it is never left running.
+
+        `without_index_variables` is for packages without hashes: then only the user's settings files name
+        the index. Raise `EnvironmentBuildError`, and `OSError` if a disk is full.
+        """
+        self._log.write("$ " + " ".join(command) + "\n")
+        process = self._start(command, _variables(self.directory, without_index_variables))
+        tail: collections.deque[str] = collections.deque(maxlen=20)
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                self._log.write(line)
+                tail.append(line.strip())
+                self._show(line.strip())
+            self._log.flush()
+            status = process.wait()
+        except BaseException:
+            kill_group(process)
+            raise
+        finally:
+            if self._on_terminal:
+                _write("\r\x1b[K")
+        if status:
+            self._raise_cause([f"exit status {status}", *tail])
+
+    def _show(self, line: str) -> None:
+        if self._on_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            _write(f"\r{f'memkit: {self.seconds:3} s  {line}'[:width]}\x1b[K")
+
+    def _start(self, command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,  # tools read settings and modules from the working directory
+                env=variables,
+                encoding="utf-8",
+                errors="replace",
+                pass_fds=(self._lock,) if os.name == "posix" else (),
+                **detached(),  # Ctrl-C reaches only us, and we end the whole group
+            )
+        except OSError as error:
+            message = f"memkit cannot run {command[0]}: {error.strerror}."
+            raise EnvironmentBuildError(message) from error
+
+    def _raise_cause(self, output: list[str]) -> None:
+        text = "\n".join(output).lower()
+        if any(sign in text for sign in _DISK_FULL):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if any(sign in text for sign in _WRONG_HASH):
+            cause = (
+                "a downloaded package is not the tested one (its hash differs), so memkit did not install "
+                "it; check which package index pip and uv use"
+            )
+        elif any(sign in text for sign in _NO_NETWORK):
+            cause = "the package index cannot be reached; check the network and proxy"
+        else:
+            lines = [line for line in output if line]
+            cause = [*lines, *(line for line in lines if line.lower().startswith("error"))][-1]
+        raise EnvironmentBuildError(
+            f"memkit could not install its dependencies: {cause} (details: {self._log.name})."
+        )
+
+
+def _variables(directory: Path, without_index_variables: bool) -> dict[str, str]:
+    """Return the environment variables, without those that change the packages or their place."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if _is_kept(name, value, without_index_variables)
+    }
+    if os.environ.get("PIP_CONFIG_FILE") == os.devnull:  # it disables all settings files
+        variables["PIP_CONFIG_FILE"] = os.devnull
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        variables[name] = str(directory)
+    variables.update(PIP_USER="0", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_ROOT_USER_ACTION="ignore")
+    for name in ("PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT"):
+        variables.setdefault(name, str(NO_NETWORK_SECONDS))
+    for name in ("PIP_RETRIES", "UV_HTTP_RETRIES"):
+        variables.setdefault(name, "1")
+    return variables
+
+
+def _is_kept(name: str, value: str, without_index_variables: bool) -> bool:
+    if name == "XDG_CACHE_HOME":  # uv trusts its cache
+        return False
+    if without_index_variables:
+        if name in _TRUST_VARIABLES:
+            return os.path.realpath(value).startswith(_SYSTEM_PATHS)
+        if name in _INDEX_VARIABLES or name in _SETTINGS_VARIABLES:
+            return False
+    known = name in _NETWORK_VARIABLES or name in _INDEX_VARIABLES
+    return known or not name.startswith(_TOOL_PREFIXES)

@@ -217,7 +217,6 @@ def _pointers(
         "session": session,
         "directory": directory,
         "prompt": prompt,
-        "acknowledges": True,
     }
     try:
         reply = client.request(home, "pointers", arguments, POINTER_SECONDS)

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memkit.errors import IndexBusyError, IndexStoreError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory, read_head
-from memkit.locks import is_locked
 from memkit.paths import Home
+from memkit.processes import is_locked
 
 if TYPE_CHECKING:
     from filelock import FileLock

@@ -129,7 +129,8 @@ def _mode_of_entry(
 
 
 def _note(path: Path, source: str, error: OSError, unreadable: Unreadable) -> None:
-    logger.warning("cannot read %r: %s", str(path), error)
+    if source not in unreadable:
+        logger.warning("cannot read %r: %s", str(path), error)
     unreadable[source] = error.strerror or str(error)
 
 

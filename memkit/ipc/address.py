@@ -39,7 +39,7 @@ TOKEN_BYTES = 32
 
 
 def uses_unix_sockets() -> bool:
-    """Return whether the service listens on a Unix socket on this platform, and not on TCP."""
+    """Return whether the service listens on a Unix socket here, and not on TCP."""
     return hasattr(socket, "AF_UNIX") and os.name == "posix"
 
 
@@ -103,7 +103,6 @@ def remove(home: Home) -> None:
 
 
 def _listen_unix(home: Home) -> tuple[socket.socket, None]:
-    """Listen in the home, or else in a short directory that `run/service.json` names."""
     if len(os.fsencode(home.service_socket)) <= MAX_SOCKET_PATH_BYTES:
         try:
             return _bind(home.service_socket), None
@@ -132,12 +131,10 @@ def _listen_unix(home: Home) -> tuple[socket.socket, None]:
 def _short_parents() -> list[str]:
     """Return where to make a private directory with a short path, the user's own directory first."""
     own = os.environ.get("XDG_RUNTIME_DIR", "")
-    try:
+    with contextlib.suppress(OSError):  # missing, or open to others
         if os.path.isabs(own):
             _require_private_directory(own)
             return [own, SHORT_PARENT]
-    except OSError:  # missing, or open to others
-        pass
     return [SHORT_PARENT]
 
 
@@ -173,11 +170,11 @@ def _listen_tcp(home: Home) -> tuple[socket.socket, str]:
 
 def _short_directory(home: Home) -> str | None:
     """Return the directory outside the home in which its service listens, None for the home itself."""
-    try:
+    with contextlib.suppress(MemkitError, OSError):
         directory = read_state(home.service_token, VERSION, lambda value: value.get("directory"))
-    except (MemkitError, OSError):
-        return None
-    return directory if isinstance(directory, str) and os.path.isabs(directory) else None
+        if isinstance(directory, str) and os.path.isabs(directory):
+            return directory
+    return None
 
 
 def _port_and_token(home: Home) -> tuple[int, str]:
@@ -212,7 +209,5 @@ def _require_private_directory(path: str) -> None:
 
 
 def _remove_file(path: str) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    except FileNotFoundError:
-        pass

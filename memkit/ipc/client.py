@@ -3,11 +3,23 @@
 Every call opens a connection, sends one request, and returns by its deadline. A caller that gets
 `ServiceUnavailable` does the work itself.
 
+A frame is the number of bytes of its body (4 bytes, big-endian), then the body: a JSON object in UTF-8. One
+connection carries one request and its reply:
+
+- a request is `{"protocol": 1, "version": str, "id": str, "operation": str, "arguments": {...},
+  "deadline": seconds left, or null if the client does not wait}`, and over TCP also `"token": str`;
+- a reply is `{"id": the request's, "result": {...}}` or
+  `{"id": the request's, "error": {"kind": str, "message": one line}}`. An error of the kind `version` also
+  has the service's `"version"`.
+
 Standard library only, Python 3.9 syntax: hooks import this module.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import math
 import os
 import socket
 import time
@@ -15,9 +27,19 @@ from typing import Any
 
 from memkit import __version__
 from memkit.errors import MemkitError
-from memkit.ipc import address, frames
+from memkit.ipc import address
 from memkit.paths import Home
-from memkit.state import release
+from memkit.state import parse_json, release
+
+PROTOCOL = 1
+"""The version of this format. `drain`, `ping`, and `status` keep theirs in every later protocol.
+
+Raise it when an older client can no longer use the replies of a newer service.
+"""
+
+HEADER_BYTES = 4
+MAX_REQUEST_BYTES = 1024 * 1024
+MAX_REPLY_BYTES = 16 * 1024 * 1024
 
 DRAIN = "drain"
 """The operation that asks a service to finish its requests and exit."""
@@ -27,12 +49,8 @@ DRAIN_SECONDS = 0.02
 PING = "ping"
 """The operation that the service answers at once, whatever else it does."""
 
-PING_AFTER_SECONDS = 1.0
-"""The first pause before a waiting client checks with `ping` whether the service is alive. It doubles each
-time.
-"""
-
-LONGEST_PAUSE_SECONDS = 16.0
+PING_AFTER_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 16.0
+"""The first and the longest pause before a waiting client sends `ping`. It doubles each time."""
 
 PING_SECONDS = 1.0
 """The time limit for an answer to `ping`."""
@@ -42,16 +60,26 @@ SEND_SECONDS = 5.0
 
 READ_BYTES = 65536
 
+HUNG = "the service does not respond"
+
+
+class FrameError(ValueError):
+    """A message is not a frame with a JSON object, or cannot become one."""
+
+
+class FrameTooLargeError(FrameError):
+    """A body is longer than allowed."""
+
 
 class ServiceUnavailable(MemkitError):
     """The service gave no answer.
 
     `reason` is `absent` (no service listens), `late` (the deadline passed), `hung` (it does not answer
-    `ping`), `version` (it has another version), or `broken` (a lost connection, or a malformed reply).
+    `ping`), `version` (it has another version, `is_older` or not), or `broken` (a lost connection, or a
+    malformed reply).
     """
 
     def __init__(self, reason: str, message: str, is_older: bool = False) -> None:
-        """`is_older` is true for a service of an older version than this code."""
         super().__init__(message)
         self.reason = reason
         self.is_older = is_older
@@ -78,9 +106,10 @@ def request(
         return _exchange(home, operation, arguments, seconds)
     except ServiceUnavailable as unavailable:
         if unavailable.reason == "version" and unavailable.is_older:
-            _drain(home)
+            with contextlib.suppress(ServiceUnavailable):  # it has exited or hangs
+                notify(home, DRAIN, {}, DRAIN_SECONDS)
         if unavailable.reason == "late" and seconds > PING_AFTER_SECONDS and not is_alive(home):
-            raise _hung() from unavailable
+            raise ServiceUnavailable("hung", HUNG) from unavailable
         raise
 
 
@@ -101,13 +130,6 @@ def is_alive(home: Home, seconds: float = PING_SECONDS) -> bool:
     except RequestRefused:  # any answer is a sign of life
         pass
     return True
-
-
-def _drain(home: Home) -> None:
-    try:
-        notify(home, DRAIN, {}, DRAIN_SECONDS)
-    except ServiceUnavailable:  # it has exited or hangs
-        pass
 
 
 def _exchange(
@@ -131,7 +153,7 @@ def _wait_for_reply(home: Home, connection: socket.socket, deadline: float) -> N
             return
         except socket.timeout:
             if not is_alive(home):
-                raise _hung() from None
+                raise ServiceUnavailable("hung", HUNG) from None
         except OSError as error:
             raise _unavailable(error) from error
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -140,10 +162,9 @@ def _wait_for_reply(home: Home, connection: socket.socket, deadline: float) -> N
 def _send(
     home: Home, operation: str, arguments: dict[str, Any], deadline: float, awaited: bool
 ) -> tuple[socket.socket, str]:
-    """Send a request. Return its connection and its id."""
     identity = os.urandom(8).hex()
     message = {
-        "protocol": frames.PROTOCOL,
+        "protocol": PROTOCOL,
         "version": __version__,
         "id": identity,
         "operation": operation,
@@ -155,14 +176,14 @@ def _send(
         if token is not None:
             message["token"] = token
         message["deadline"] = _seconds_left(deadline) if awaited else None
-        frame = frames.encode(message, frames.MAX_REQUEST_BYTES)
+        frame = encode_frame(message, MAX_REQUEST_BYTES)
         connection.settimeout(min(_seconds_left(deadline), SEND_SECONDS))
         connection.sendall(frame)  # the timeout applies to the whole frame
     except BaseException as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, frames.FrameError):
-            is_large = isinstance(error, frames.FrameTooLargeError)
+        if isinstance(error, FrameError):
+            is_large = isinstance(error, FrameTooLargeError)
             raise RequestRefused("large" if is_large else "malformed", str(error)) from error
         if isinstance(error, OSError):
             raise _unavailable(error) from error
@@ -172,17 +193,16 @@ def _send(
 
 def _receive(connection: socket.socket, deadline: float) -> dict[str, Any]:
     try:
-        header = _read(connection, frames.HEADER_BYTES, deadline)
-        length = frames.body_length(header, frames.MAX_REPLY_BYTES)
-        return frames.decode(_read(connection, length, deadline))
-    except frames.FrameError as error:
+        header = _read(connection, HEADER_BYTES, deadline)
+        length = body_length(header, MAX_REPLY_BYTES)
+        return decode_frame(_read(connection, length, deadline))
+    except FrameError as error:
         raise _broken(str(error)) from error
     except OSError as error:
         raise _unavailable(error) from error
 
 
 def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
-    """Return exactly `count` bytes. Each part leaves less time for the next one."""
     data = bytearray()
     while len(data) < count:
         connection.settimeout(_seconds_left(deadline))
@@ -231,13 +251,53 @@ def _unavailable(error: OSError) -> ServiceUnavailable:
     return _broken(str(error))
 
 
-def _hung() -> ServiceUnavailable:
-    return ServiceUnavailable("hung", "the service does not respond")
-
-
 def _late() -> ServiceUnavailable:
     return ServiceUnavailable("late", "the service did not answer in time")
 
 
 def _broken(what: str) -> ServiceUnavailable:
     return ServiceUnavailable("broken", f"the service gave no answer: {what}")
+
+
+def encode_frame(message: dict[str, Any], limit: int = MAX_REPLY_BYTES) -> bytes:
+    """Return the frame of `message`.
+
+    Raise `FrameError` if it cannot be written as JSON, `FrameTooLargeError` if the body has more than
+    `limit` bytes.
+    """
+    try:
+        body = json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise FrameError(f"the message cannot be written as JSON: {error}") from error
+    return _check_length(len(body), limit).to_bytes(HEADER_BYTES, "big") + body
+
+
+def body_length(header: bytes, limit: int) -> int:
+    """Return the length of the body after `header`. Raise `FrameTooLargeError` above `limit` bytes."""
+    return _check_length(int.from_bytes(header, "big"), limit)
+
+
+def decode_frame(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in `body`. Raise `FrameError` if it holds anything else."""
+    try:
+        message = parse_json(
+            body.decode("utf-8"), parse_constant=_finite_number, parse_float=_finite_number
+        )
+    except ValueError as error:
+        raise FrameError(f"the message is not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise FrameError("the message is not a JSON object")
+    return message
+
+
+def _check_length(length: int, limit: int) -> int:
+    if length > limit:
+        raise FrameTooLargeError(f"the message has {length} bytes; the limit is {limit}")
+    return length
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text:.20} is not a JSON number")
+    return number

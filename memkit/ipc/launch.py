@@ -6,7 +6,6 @@ Standard library only, Python 3.9 syntax: hooks import this module.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -14,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from memkit import environment, processes
-from memkit.files import PRIVATE_FILE, create_private, make_private_directory, write_durably
+from memkit.errors import MemkitError
+from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.ipc import spool, unindexed
-from memkit.locks import is_locked
 from memkit.paths import Home
-from memkit.state import parse_json
+from memkit.processes import is_locked
+from memkit.state import read_state, write_state
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The directory that holds the package: the plugin's root, or site-packages."""
@@ -28,6 +28,9 @@ NOTIFY_SECONDS = 0.05
 
 MAX_LOG_BYTES = 1024 * 1024
 """A longer `worker.log`, the stderr of these processes, becomes `worker.log.1`."""
+
+LEFT_VERSION = 1
+"""The format version of `run/left.json`."""
 
 _USER_VARIABLES = (
     "CLAUDE_CONFIG_DIR",
@@ -65,7 +68,7 @@ def work_is_due(home: Home) -> bool:
     names = waiting_names(home)
     if not names:
         return False
-    left, again = _left(home)
+    left, again, _ = _read_left(home)
     # A time later than any delay comes from a wrong clock.
     return not left.issuperset(names) or not 0 < again - time.time() <= LONGEST_PAUSE_SECONDS
 
@@ -91,12 +94,12 @@ def note_left(home: Home, left: set[str]) -> None:
     times = [spool.not_before(item.record) for item in spool.unfinished(home) if _is_postponed(item)]
     tries = 0
     if roots:
-        tries = _tries(home) + 1
+        tries = min(_read_left(home)[2], 30) + 1
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (tries - 1), LONGEST_PAUSE_SECONDS)
         times.append(time.time() + pause)
-    record = {"names": names, "tries": tries, "again": min(times, default=0.0)}
     make_private_directory(home.run)
-    write_durably(home.left, json.dumps(record).encode("ascii"))
+    record = {"names": names, "tries": tries, "again": min(times, default=0.0)}
+    write_state(home.left, LEFT_VERSION, record)
 
 
 def _is_postponed(item: spool.Item) -> bool:
@@ -106,35 +109,23 @@ def _is_postponed(item: spool.Item) -> bool:
         return False
 
 
-def _read_left(home: Home) -> dict[str, Any]:
+def _read_left(home: Home) -> tuple[set[str], float, int]:
+    """Return the names of what was left, when to try it again, and how often that was tried."""
+
+    def convert(record: dict[str, Any]) -> tuple[set[str], float, int]:
+        return set(map(str, record["names"])), float(record["again"]), int(record["tries"])
+
     try:
-        with open(home.left, encoding="ascii") as file:
-            record = parse_json(file.read())
-    except (OSError, ValueError):  # no record, or a damaged one: everything is due
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _left(home: Home) -> tuple[set[str], float]:
-    """Return the names of what was left, and when to try it again."""
-    record = _read_left(home)
-    names, again = record.get("names"), record.get("again")
-    if not isinstance(names, list) or not isinstance(again, (int, float)):
-        return set(), 0.0
-    return {name for name in names if isinstance(name, str)}, float(again)
-
-
-def _tries(home: Home) -> int:
-    tries = _read_left(home).get("tries")
-    return min(tries, 30) if isinstance(tries, int) and tries > 0 else 0
+        return read_state(home.left, LEFT_VERSION, convert) or (set(), 0.0, 0)
+    except (MemkitError, OSError):  # a damaged record: everything is due
+        return set(), 0.0, 0
 
 
 def hand_over(home: Home, with_service: bool) -> bool:
     """Get waiting work done; return whether that started a process. Raise `OSError`."""
     if not work_is_due(home):
         return False
-    if with_service and service_is_unreachable(home):
-        with_service = False
+    with_service = with_service and not service_is_unreachable(home)
     if with_service and (_notify_service(home) or service_is_running(home)):
         # A service that starts or stops looks into the spool; one that hangs does not.
         return _check_service(home)
@@ -146,15 +137,12 @@ def hand_over(home: Home, with_service: bool) -> bool:
 
 def _check_service(home: Home) -> bool:
     """Start `memkit work`, which ends a hung service, if an event has waited too long."""
-    left, _ = _left(home)
+    left, _, _ = _read_left(home)
     new = [name for name in spool.work(home) if name not in left]
     if not new or not time.time() - spool.time_in(new[0]) > OVERDUE_SECONDS:
         return False
-    try:
-        if abs(time.time() - os.path.getmtime(home.checked)) < CHECK_PAUSE_SECONDS:
-            return False
-    except FileNotFoundError:
-        pass
+    if _changed_within(home.checked, CHECK_PAUSE_SECONDS):
+        return False
     make_private_directory(home.run)
     create_private(home.checked).close()
     start(home, "work")
@@ -162,13 +150,13 @@ def _check_service(home: Home) -> bool:
 
 
 def _notify_service(home: Home) -> bool:
-    from memkit.ipc import client
+    from memkit.ipc import client  # only a hook that hands work over needs it
 
     try:
         client.notify(home, "work", {}, NOTIFY_SECONDS)
+        return True
     except client.ServiceUnavailable:
         return False
-    return True
 
 
 def service_is_running(home: Home) -> bool:
@@ -178,14 +166,18 @@ def service_is_running(home: Home) -> bool:
 
 def service_is_unreachable(home: Home) -> bool:
     """Return whether a service could not listen a short time ago. `home.service_problem` says why."""
+    return _changed_within(home.service_problem, RETRY_LISTEN_SECONDS)
+
+
+def _changed_within(path: str, seconds: float) -> bool:
     try:
-        return abs(time.time() - os.path.getmtime(home.service_problem)) < RETRY_LISTEN_SECONDS
+        return abs(time.time() - os.path.getmtime(path)) < seconds
     except OSError:
         return False
 
 
 def start_service(home: Home) -> bool:
-    """Start the service for those who come next, if there is none; whether it was. Raises `OSError`."""
+    """Start the service for the next command, if there is none; return whether it was. Raise `OSError`."""
     if service_is_running(home) or service_is_unreachable(home) or not environment_is_ready(home):
         return False
     start(home, "service", "run")
@@ -208,8 +200,7 @@ def environment_failed_lately(home: Home) -> bool:
     """Return whether building the environment failed too recently to try again."""
     if environment_is_ready(home):
         return False
-    failure = environment.last_failure(home.root)
-    # A time in the future comes from a wrong clock.
+    failure = environment.last_failure(home.root)  # a time in the future comes from a wrong clock
     return failure is not None and 0 <= time.time() - failure.time < RETRY_BUILD_SECONDS
 
 
@@ -218,37 +209,24 @@ def start(home: Home, *arguments: str) -> None:
     import subprocess  # only a hook that starts a process needs it
 
     make_private_directory(home.log)
-    limit_worker_log(home)
-    with open(home.worker_log, "ab", opener=_open_private) as log:
+    # A running service goes on to write into the renamed one; its next lines are few.
+    if os.path.exists(home.worker_log) and os.path.getsize(home.worker_log) > MAX_LOG_BYTES:
+        with contextlib.suppress(PermissionError):  # Windows renames no open file
+            os.replace(home.worker_log, home.worker_log + ".1")
+    descriptor = os.open(home.worker_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+    try:
         subprocess.Popen(
             [*memkit_command(), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=log,
+            stderr=descriptor,
             cwd=home.root,
             env=worker_environment(home),
             close_fds=True,
             **processes.detached(),
         )
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE_FILE)
-
-
-def limit_worker_log(home: Home) -> None:
-    """Move a `worker.log` that is too long to `worker.log.1`. Raise `OSError`.
-
-    Copy and empty it instead of renaming it: a service writes into it as long as it runs.
-    """
-    path = home.worker_log
-    if os.path.exists(path) and os.path.getsize(path) > MAX_LOG_BYTES:
-        import shutil  # only for a log that is too long
-
-        with open(path, "rb+") as log, create_private(path + ".1") as kept:
-            log.seek(-MAX_LOG_BYTES, os.SEEK_END)
-            shutil.copyfileobj(log, kept)
-            log.truncate(0)
+    finally:
+        os.close(descriptor)
 
 
 def memkit_command() -> list[str]:
@@ -261,9 +239,7 @@ def memkit_command() -> list[str]:
 
 def worker_environment(home: Home) -> dict[str, str]:
     """Return the environment of a worker, which must not look like a part of a Claude Code session."""
-    kept = outside_session(os.environ)
-    kept["MEMKIT_HOME"] = home.root
-    return kept
+    return {**outside_session(os.environ), "MEMKIT_HOME": home.root}
 
 
 def outside_session(environ: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,19 +51,16 @@ def stop(home: Home) -> None:
         wait_for(has_ended, STOP_SECONDS, "the service has not exited")
     except MemkitError:  # it does not answer, or does not exit
         process = _service_process(home)
+        if has_ended():
+            return
         if process is None:
-            if has_ended():
-                return
             raise MemkitError(
                 "the service does not answer, and its process is unknown"
             ) from None
-        # On Windows the first one kills it.
-        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-            if not has_ended():
-                with contextlib.suppress(psutil.NoSuchProcess):  # it has just exited
-                    process.send_signal(number)
-                with contextlib.suppress(MemkitError):
-                    wait_for(has_ended, TERM_SECONDS, "")
+        for end in (process.terminate, process.kill):
+            with contextlib.suppress(psutil.NoSuchProcess, MemkitError):  # it has just exited
+                end()
+                wait_for(has_ended, TERM_SECONDS, "")
         wait_for(has_ended, TERM_SECONDS, f"the service, process {process.pid}, has not exited")
 
 
@@ -86,10 +82,9 @@ def stop_hung_service(home: Home, announce: Callable[[str], None]) -> None:
 
 
 def kill_if_hung(home: Home) -> bool:
-    """Kill a service that does not respond, and return whether that was done.
+    """Kill a service that does not respond, and return whether that was done. It loses nothing.
 
-    Leave a busy one alone, and one that a debugger holds. A killed service loses nothing, and its locks
-    are free.
+    Leave a busy one alone, and one that a debugger holds.
     """
     process = _service_process(home)
     if process is None or not launch.service_is_running(home):
@@ -121,8 +116,7 @@ def _hangs(home: Home, process: psutil.Process) -> bool:
 
 
 def _cpu_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
+    return float(sum(process.cpu_times()[:2]))  # user and system
 
 
 def _service_process(home: Home) -> psutil.Process | None:
@@ -173,12 +167,9 @@ def remove_stale_files(home: Home) -> None:
     """Remove the files of a killed service, unless another has started. Raise `OSError`."""
     from filelock import FileLock, Timeout
 
-    try:
-        with FileLock(home.service_lock, timeout=0, mode=PRIVATE_FILE):
-            address.remove(home)
-            Path(home.service_process).unlink(missing_ok=True)
-    except Timeout:
-        pass
+    with contextlib.suppress(Timeout), FileLock(home.service_lock, timeout=0, mode=PRIVATE_FILE):
+        address.remove(home)
+        Path(home.service_process).unlink(missing_ok=True)
 
 
 def wait_for(is_done: Callable[[], bool], seconds: float, problem: str) -> None:

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from memkit import environment
 from memkit.claude_code.installation import PLUGIN, ClaudeCode, ClaudeCodeError, installed_names
-from memkit.environment.launcher import installed_launcher
+from memkit.environment import installed_launcher
 from memkit.errors import MemkitError
 from memkit.home_files import HOME_FILES, PROJECT_FILES, TEMPORARY, FileKind, top_names
 from memkit.hook.project import Project
 from memkit.index import index_lock
 from memkit.ipc import address
 from memkit.ipc.stop import stop
-from memkit.locks import is_locked
 from memkit.paths import Home
+from memkit.processes import is_locked
 
 LOCK_SECONDS = 120.0
 

@@ -1,22 +1,25 @@
-"""Recurring jobs, each with its period.
+"""Recurring jobs and rounds of summaries, which the service starts on its own.
 
-The service runs them, and without one `memkit work`. Every job can be interrupted and run again.
-`run/jobs.json` records when it last ended, so a killed one is due again.
+Without a service, `memkit work` runs the jobs. Every job can be interrupted and run again. `run/jobs.json`
+records when it last ended, so a killed one is due again.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.errors import MemkitError, NotFoundError
 from memkit.files import make_private_directory
 from memkit.home_files import HOME_FILES
@@ -27,7 +30,7 @@ from memkit.ipc import spool
 from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.settings.load import Settings
-from memkit.state import FIELD, read_state_or_none, write_state
+from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
@@ -46,6 +49,18 @@ SESSION_DAYS = 30
 POINTER_DAYS = 14
 """The age at which the pointer history of a session is removed."""
 
+ROUND_SECONDS = 60.0
+"""The least time between two rounds."""
+
+COMPACT_SECONDS = 3600.0
+"""The time after which a round starts even with an empty queue: a compaction may be due."""
+
+BUDGET_SECONDS = 900.0
+"""The pause after a round that ended with today's budget: the next one would read the whole queue again."""
+
+REST_FACTOR = 20
+"""The pause after a round, as a multiple of its CPU time: a long queue takes long to read."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
@@ -62,7 +77,7 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. `run` returns one line on what it did."""
+    """A recurring job. `run` returns one line on what it did."""
 
     name: str
     purpose: str
@@ -135,7 +150,6 @@ def _health(context: JobContext) -> str:
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
-    """Remove matching files older than `seconds`. Return their number."""
     removed = 0
     for path in Path(directory).glob(pattern):
         try:
@@ -164,14 +178,12 @@ class JobBook:
 
     def states(self) -> dict[str, JobState]:
         """Return the states by name. Raise `NewerFileError`."""
-        found = read_state_or_none(
-            self._path,
-            VERSION,
-            lambda value: {
-                name: JobState(**state) for name, state in value.items() if name != FIELD
-            },
-        )
-        return {job.name: (found or {}).get(job.name, JobState()) for job in JOBS}
+
+
+        def convert(value: dict[str, Any]) -> dict[str, JobState]:
+            return {job.name: JobState(**value.get(job.name, {})) for job in JOBS}
+
+        return read_state_or_none(self._path, VERSION, convert) or convert({})
 
     def save(self, name: str, state: JobState) -> None:
         """Save one state. Raise `OSError`, `NewerFileError`."""
@@ -180,10 +192,7 @@ class JobBook:
         write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
 
     def due(self, now: float) -> list[Job]:
-        """Return the jobs that are due. One that last ran in the future, by another clock, is.
-
-        Raise `NewerFileError`.
-        """
+        """Return the jobs that are due; one that last ran in the future is. Raise `NewerFileError`."""
         states = self.states()
         return [
             job
@@ -220,3 +229,73 @@ def run_job(job: Job, context: JobContext) -> JobState:
     state = JobState(started, round(time.time() - started, 3), result, failed, paused)
     book.save(job.name, state)
     return state
+
+
+class Summaries:
+    """Starts a round of summaries and compactions when something is queued, and once an hour.
+
+    A round has its own thread: a model call takes seconds and needs no lock of the index.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        settings_of: Callable[[Project], Settings],
+        index: Callable[[str], object],
+        note_error: Callable[[str], None],
+    ) -> None:
+        """Call `index` for each project that got bullets or facts, and `note_error` for each failure."""
+        self._home = home
+        self._settings_of = settings_of
+        self._index = index
+        self._note_error = note_error
+        self._thread: threading.Thread | None = None
+        self._next_round = 0.0
+        self._next_compaction = 0.0
+        self._is_stopping = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a round is running."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def look(self) -> None:
+        """Start a round if it is time for one and something is queued or may be due."""
+        now = time.monotonic()
+        if self.is_busy or self._is_stopping or now < self._next_round:
+            return
+        self._next_round = now + ROUND_SECONDS
+        may_compact = now >= self._next_compaction
+        if may_compact:
+            self._next_compaction = now + COMPACT_SECONDS
+        if may_compact or SummaryQueue(self._home):
+            self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no further call. A running one ends by itself, or with the process."""
+        self._is_stopping = True
+
+    def _run(self) -> None:
+        from memkit.llm import find_provider
+        from memkit.summarize.compaction import run_compactions
+        from memkit.summarize.summarizer import run_summaries
+
+        began, pause = time.thread_time(), 0.0
+        for what, run in (("summaries", run_summaries), ("compaction", run_compactions)):
+            try:
+                report = run(
+                    self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping
+                )
+            except Exception as error:  # the next round tries again
+                logger.exception("a round of %s failed", what)
+                self._note_error(f"{what}: {error}")
+                continue
+            if report.is_out_of_budget:
+                pause = BUDGET_SECONDS
+            for line in report.failures:
+                self._note_error(f"{what}: {line}")
+            for root in sorted(report.projects):
+                self._index(root)
+        pause = max(pause, (time.thread_time() - began) * REST_FACTOR)
+        self._next_round = max(self._next_round, time.monotonic() + pause)

@@ -29,9 +29,19 @@ from functools import partial
 from typing import Any
 
 from memkit.errors import MemkitError
-from memkit.ipc import frames
 from memkit.ipc.address import BACKLOG
-from memkit.ipc.client import DRAIN, PING
+from memkit.ipc.client import (
+    DRAIN,
+    HEADER_BYTES,
+    MAX_REQUEST_BYTES,
+    PING,
+    PROTOCOL,
+    FrameError,
+    FrameTooLargeError,
+    body_length,
+    decode_frame,
+    encode_frame,
+)
 from memkit.state import release
 from memkit.text import one_line
 
@@ -52,8 +62,7 @@ GRACE_SECONDS = 10.0
 MAX_CONNECTIONS = 256
 """The number of connections served at once. Up to `BACKLOG` more wait for their turn; others are closed."""
 
-MAX_ID_CHARACTERS = 64
-MAX_MESSAGE_CHARACTERS = 1000
+MAX_ID_CHARACTERS, MAX_MESSAGE_CHARACTERS = 64, 1000
 
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
@@ -65,10 +74,9 @@ class NotHereError(MemkitError):
 
 
 class RequestError(Exception):
-    """A request that is not handed on. `identity` is "" if unknown."""
+    """A request that is not handed on. `identity` is "" if unknown, `version` the service's."""
 
     def __init__(self, identity: str, kind: str, message: str, version: str = "") -> None:
-        """`version` is the service's, for a client of another one."""
         super().__init__(message)
         self.identity = identity
         self.kind = kind
@@ -77,7 +85,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """One request. `deadline` is a time of `time.monotonic`, infinite for a client that does not wait."""
+    """One request. `deadline` is by `time.monotonic`, infinite for a client that does not wait."""
 
     id: str
     operation: str
@@ -107,7 +115,6 @@ class Listener:
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._connections: set[asyncio.Task[None]] = set()
         self._in_progress: set[asyncio.Task[None]] = set()
-        self._abandoned: set[asyncio.Task[bytes]] = set()
         self.requests = 0
 
     @property
@@ -116,10 +123,7 @@ class Listener:
         return len(self._connections)
 
     async def run(self) -> None:
-        """Serve until `stop`, and until the requests in progress are answered.
-
-        Raise `OSError` if the socket does not listen.
-        """
+        """Serve until `stop` and the last reply. Raise `OSError` if the socket does not listen."""
         if sys.platform != "win32" and self._socket.family == socket.AF_UNIX:
             server = await asyncio.start_unix_server(
                 self._accept, sock=self._socket, backlog=BACKLOG
@@ -195,53 +199,37 @@ class Listener:
     async def _read_request(self, reader: asyncio.StreamReader) -> Request | None:
         """Return the request, None if the connection closes without one. Raise `RequestError`."""
         try:
-            header = await reader.readexactly(frames.HEADER_BYTES)
-            length = frames.body_length(header, frames.MAX_REQUEST_BYTES)
-            message = frames.decode(await reader.readexactly(length))
+            header = await reader.readexactly(HEADER_BYTES)
+            length = body_length(header, MAX_REQUEST_BYTES)
+            message = decode_frame(await reader.readexactly(length))
         except asyncio.IncompleteReadError as error:
-            if not error.partial and error.expected == frames.HEADER_BYTES:
+            if not error.partial and error.expected == HEADER_BYTES:
                 return None
             raise RequestError("", "malformed", "the message ends too early") from error
-        except frames.FrameError as error:
+        except FrameError as error:
             raise RequestError("", "malformed", str(error)) from error
         return parse_request(message, token=self._token, version=self._version)
 
     async def _answer(self, request: Request) -> bytes:
         """Return the frame of the reply, whatever happens."""
         self.requests += 1
-        task = asyncio.create_task(self._operate(request))
+        seconds = max(0.0, request.deadline - time.monotonic())
         try:
-            await asyncio.wait({task}, timeout=max(0.0, request.deadline - time.monotonic()))
-        finally:
-            if not task.done():  # do not wait for it: it may ignore the cancellation
-                task.cancel()
-                self._abandoned.add(task)
-                task.add_done_callback(self._forget)
-        if not task.done():
+            result = await asyncio.wait_for(self._handle(request), seconds)
+            if not isinstance(result, dict):
+                raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
+            return encode_frame({"id": request.id, "result": result})
+        except asyncio.TimeoutError:
             return error_frame(request.id, "late", "the deadline of the request passed")
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is None:
-            return task.result()
-        if isinstance(error, MemkitError):
+        except MemkitError as error:
             kind = "elsewhere" if isinstance(error, NotHereError) else "failed"
             return error_frame(request.id, kind, str(error))
-        if isinstance(error, frames.FrameTooLargeError):
+        except FrameTooLargeError as error:
             return error_frame(request.id, "large", str(error))
-        logger.error("the operation %r failed", request.operation, exc_info=error)
-        return error_frame(
-            request.id, "internal", f"the service failed ({type(error).__name__}), see its log"
-        )
-
-    async def _operate(self, request: Request) -> bytes:
-        result = await self._handle(request)
-        if not isinstance(result, dict):
-            raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
-        return frames.encode({"id": request.id, "result": result})
-
-    def _forget(self, task: asyncio.Task[bytes]) -> None:
-        self._abandoned.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("an operation failed after its deadline", exc_info=error)
+        except Exception as error:
+            logger.exception("the operation %r failed", request.operation)
+            message = f"the service failed ({type(error).__name__}), see its log"
+            return error_frame(request.id, "internal", message)
 
 
 def is_own_peer(connection: Any) -> bool:
@@ -262,7 +250,7 @@ def error_frame(identity: str, kind: str, message: str, version: str = "") -> by
     error = {"kind": kind, "message": one_line(message)[:MAX_MESSAGE_CHARACTERS]}
     if version:
         error["version"] = version
-    return frames.encode({"id": identity, "error": error})
+    return encode_frame({"id": identity, "error": error})
 
 
 def parse_request(message: dict[str, Any], *, token: str | None, version: str) -> Request:
@@ -298,7 +286,7 @@ def parse_request(message: dict[str, Any], *, token: str | None, version: str) -
 
 def _is_understood(message: dict[str, Any], version: str) -> bool:
     theirs = message.get("version")
-    if message.get("protocol") != frames.PROTOCOL or not isinstance(theirs, str):
+    if message.get("protocol") != PROTOCOL or not isinstance(theirs, str):
         return False
     return len(theirs) <= MAX_ID_CHARACTERS and release(theirs) <= release(version)
 

@@ -21,6 +21,7 @@ from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.search import Searcher, combine
 from memkit.service.listener import NotHereError
+from memkit.service.watcher import Watcher
 from memkit.settings.load import SearchSettings, Settings
 
 if TYPE_CHECKING:
@@ -90,16 +91,14 @@ class OpenProjects:
         models: Models,
         settings_of: Callable[[Project], Settings],
         index: Callable[[str], Future[SyncReport]],
-        watch: Callable[[Project, Settings], object],
-        unwatch: Callable[[str], None],
+        watcher: Watcher,
     ) -> None:
-        """`index` updates the index of a project; `watch` has that done whenever its files change."""
+        """`index` updates the index of a project; the `watcher` has that done after a change."""
         self._home = home
         self._models = models
         self._settings_of = settings_of
         self._index = index
-        self._watch = watch
-        self._unwatch = unwatch
+        self._watcher = watcher
         self._projects: OrderedDict[str, _OpenProject] = OrderedDict()
         self._corpora: OrderedDict[tuple[Path, ...], Corpus] = OrderedDict()
         self._guard = threading.RLock()
@@ -165,7 +164,7 @@ class OpenProjects:
                     self._index(project.root)
         if found is not None and found.key == key:
             return self._refresh(found, project, settings)
-        self._watch(project, settings)
+        self._watcher.watch_memory(project, self._home, settings)
         self._update(project, settings, wait_seconds, notes)
         snapshot = self._read(project, settings)
         with self._guard:
@@ -244,5 +243,5 @@ class OpenProjects:
                     del self._corpora[key]
 
     def _close(self, root: str) -> None:
-        self._unwatch(root)
+        self._watcher.unwatch(root)
         self._drop_corpora(self._projects.pop(root))

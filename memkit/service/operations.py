@@ -33,10 +33,9 @@ from memkit.privacy.redact import redact, skips, without_private, without_unopen
 from memkit.recall import usage
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.results import SearchRequest
-from memkit.service.jobs import Job, JobContext, JobState, job_named, run_job
+from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
-from memkit.service.summaries import Summaries
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings import load
@@ -46,11 +45,12 @@ from memkit.text import encodable
 
 logger = logging.getLogger(__name__)
 
-MAX_IDS = 100
-"""The number of pointers that one acknowledgment may name. There are three at most."""
+OPERATIONS = frozenset(
+    "search expand index work pointers shown status job reload drain".split()
+)
+"""The methods of `Operations` that a request may name."""
 
-MAX_ERRORS = 50
-STATUS_ERRORS = 5
+MAX_ERRORS = 5
 
 PROMPT_CHARACTERS = 2000
 """Characters of a prompt to look up: the embedding model reads no more."""
@@ -65,10 +65,10 @@ class UnknownOperationError(MemkitError):
 class Operations:
     """All operations, and what they work with: open projects, writer, watcher, summaries."""
 
-    def __init__(self, home: Home, drain: Callable[[], None]) -> None:
-        """`drain` makes the service exit after the requests in progress."""
+    def __init__(self, home: Home, exit_soon: Callable[[], None]) -> None:
+        """`exit_soon` makes the service exit after the requests in progress."""
         self._home = home
-        self._drain = drain
+        self._exit_soon = exit_soon
         self._started = time.time()
         self._models = Models(home)
         self._pointers = PointerHistory(home)
@@ -83,8 +83,7 @@ class Operations:
             self._models,
             self.settings_of,
             self.writer.index,
-            self._watch,
-            self.watcher.unwatch,
+            self.watcher,
         )
 
     def settings_of(self, project: Project) -> Settings:
@@ -93,21 +92,10 @@ class Operations:
 
     def named(self, operation: str) -> Callable[[Arguments], Any]:
         """Return the method of an operation. Raise `UnknownOperationError`."""
-        known = {
-            "search": self.search,
-            "expand": self.expand,
-            "index": self.index,
-            "work": self.work,
-            "pointers": self.pointers,
-            "shown": self.acknowledge,
-            "status": self.status,
-            "job": self.job,
-            "reload": self.reload,
-            "drain": self.drain,
-        }
-        if operation not in known:
+        if operation not in OPERATIONS:
             raise UnknownOperationError(f"the service knows no operation {operation!r}")
-        return known[operation]
+        method: Callable[[Arguments], Any] = getattr(self, operation)
+        return method
 
     def search(self, arguments: Arguments) -> Any:
         """Return the `Answer` to `request` about the project at `root`, or about `all_projects`.
@@ -141,7 +129,7 @@ class Operations:
         """Update the index of the project at `root`."""
         project, settings = self._project(arguments)
         if self._projects.is_open(project):  # paths may have been added
-            self._watch(project, settings)
+            self.watcher.watch_memory(project, self._home, settings)
         return self.writer.index(project.root)
 
     def work(self, arguments: Arguments) -> Any:
@@ -173,17 +161,15 @@ class Operations:
         prompt = without_private(without_unopened(prompt))
         prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
         found = find_pointers(searcher, prompt, session, earlier, may_quote)
-        ids = [pointer.id for pointer in found]
-        if found and not arguments.get("acknowledges"):  # a hook of an older memkit
-            self._note_pointers(session, ids)
-        return {"warm": True, "text": lay_out(found), "ids": ids}
+        return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
-    def acknowledge(self, arguments: Arguments) -> Any:
+    def shown(self, arguments: Arguments) -> Any:
         """Note that the pointers with these `ids` reached `session`. A reply may come too late."""
         ids = arguments["ids"]
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise MemkitError("the ids of pointers are not a list of strings")
-        self._note_pointers(str(arguments["session"]), ids[:MAX_IDS])
+        self._pointers.add(str(arguments["session"]), ids)
+        usage.note(self._home, "pointers", ids)
         return {}
 
     def status(self, arguments: Arguments) -> Any:
@@ -200,8 +186,7 @@ class Operations:
             "queue": self.writer.length,
             "waiting": len(spool.waiting(self._home)),
             "projects": self._projects.sizes(),
-            "watched": self.watcher.state(),
-            "errors": self.errors[-STATUS_ERRORS:],
+            "errors": self.errors,
         }
 
     def job(self, arguments: Arguments) -> Future[JobState]:
@@ -223,7 +208,7 @@ class Operations:
 
     def drain(self, arguments: Arguments) -> Any:
         """Exit after the requests in progress."""
-        self._drain()
+        self._exit_soon()
         return {}
 
     def open_soon(self, project: Project) -> None:
@@ -257,13 +242,6 @@ class Operations:
         if asked is not None and asked != index_key(project, self._home, settings):
             raise NotHereError("the service has other settings of embedding or index")
         return project, settings
-
-    def _watch(self, project: Project, settings: Settings) -> None:
-        self.watcher.watch_memory(project, self._home, settings)
-
-    def _note_pointers(self, session: str, ids: list[str]) -> None:
-        self._pointers.add(session, ids)
-        usage.note(self._home, "pointers", ids)
 
     def _after_work(self, future: Future[Any]) -> None:
         """Keep errors, and open the projects of sessions that have just started."""

@@ -59,7 +59,10 @@ def run(home: Home) -> bool:
             lock.acquire(timeout=0.2)
             break
         except filelock.Timeout:
-            if _answers(home) or time.monotonic() > deadline:
+            with contextlib.suppress(ServiceUnavailable):
+                request(home, STATUS, {}, 2.0)
+                return False  # it listens, so it is not about to exit
+            if time.monotonic() > deadline:
                 return False
     service = _Service(home)
     try:
@@ -73,14 +76,6 @@ def run(home: Home) -> bool:
     seen = service.operations.writer.seen_work
     if service.is_idle and not seen.issuperset(launch.waiting_names(home)):
         launch.hand_over(home, with_service=True)
-    return True
-
-
-def _answers(home: Home) -> bool:
-    try:
-        request(home, STATUS, {}, 2.0)
-    except ServiceUnavailable:
-        return False
     return True
 
 
@@ -127,15 +122,15 @@ class _Service:
             self._readers.shutdown(wait=False, cancel_futures=True)
 
     def _listen(self) -> tuple[socket.socket, str | None]:
-        problem = Path(self._home.service_problem)
+        problem = self._home.service_problem
         try:
             listening = address.listen(self._home)
         except OSError as error:
             reason = unwritable(error, self._home.run)
             with contextlib.suppress(OSError):
-                write_durably(str(problem), reason.encode("utf-8", "replace"))
+                write_durably(problem, reason.encode("utf-8", "replace"))
             raise CannotListenError(f"the service cannot listen: {reason}") from error
-        problem.unlink(missing_ok=True)
+        Path(problem).unlink(missing_ok=True)
         return listening
 
     async def _answer(self, request: Request) -> dict[str, object]:
@@ -175,9 +170,8 @@ class _Service:
                 # The home was removed or replaced. Its files belong to another service now, and even a
                 # line in the log would bring back a removed home.
                 os._exit(0)
-            self._limit_log()
             self._start_due_jobs()
-            self.operations.summaries.look(idle)
+            self.operations.summaries.look()
             if self._is_idle(idle):
                 self.is_idle = True
                 return
@@ -188,20 +182,12 @@ class _Service:
         """Return whether the home still has the lock file that this process locked."""
         return _identity(self._home.service_lock) == self._lock_identity
 
-    def _limit_log(self) -> None:
-        try:
-            launch.limit_worker_log(self._home)  # the stderr of this process
-        except OSError as error:
-            logger.warning("cannot shorten worker.log: %s", error)
-
     def _start_due_jobs(self) -> None:
         try:
-            due = JobBook(self._home).due(time.time())
+            for job in JobBook(self._home).due(time.time()):
+                self.operations.start_job(job)
         except NewerFileError as error:  # `memkit jobs` reports it
             logger.warning("%s", error)
-            return
-        for job in due:
-            self.operations.start_job(job)
 
     def _is_idle(self, idle_seconds: float) -> bool:
         """Return whether no request came for `idle_seconds`, no session is live, and nothing runs."""

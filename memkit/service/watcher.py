@@ -1,26 +1,26 @@
 """Report when the memory of a project changes.
 
-A file system event is only a hint. After a burst of events the watcher lists the files as the scanner does,
-and calls back if the list has changed. So it does not matter what an editor does in between, or which events
-are lost or doubled: each change is reported once, and nothing else is.
+A file system event is only a hint. After a burst of events, and every few seconds in any case, the watcher
+lists the files as the scanner does, and calls back if the list has changed. So no editor's habit and no lost
+event matters, and network drives, which send none, need no special care.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memkit.hook.project import Project
 from memkit.index.memory_files import memory_paths
-from memkit.index.scanner import is_hidden, is_markdown, scan
-from memkit.index.watchable import check_room, describe_limit, silent_file_system
+from memkit.index.scanner import is_below, scan
 from memkit.paths import Home
 from memkit.settings.load import Settings
 
@@ -33,42 +33,50 @@ logger = logging.getLogger(__name__)
 DEBOUNCE_SECONDS = 1.5
 """The pause that ends a burst of changes."""
 
-LONGEST_SECONDS = 10.0
-"""A burst that never pauses is reported this often."""
+LIST_SECONDS = 10.0
+"""The longest time between two listings, without an event and in a burst that never pauses."""
 
-POLL_SECONDS = 2.0
-"""The time between two listings of the files where the kernel does not report all changes."""
+
+@dataclass(slots=True)
+class _Memory:
+    paths: list[Path]
+    exclude: list[str]
+    files: dict[str, tuple[int, ...]] = field(default_factory=dict)  # as last reported
+    unreadable: dict[str, str] = field(default_factory=dict)  # the scanner logs each once
 
 
 class Watcher:
     """Watches the memories of any number of projects. Any thread may call it, the callback too."""
 
-    def __init__(
-        self, changed: Callable[[str], object], announce: Callable[[str], None] = logger.info
-    ) -> None:
-        """Call `changed(root)` once for each burst of changes, in a thread of that project.
-
-        `announce` gets one line for a project that is polled.
-        """
+    def __init__(self, changed: Callable[[str], object]) -> None:
+        """Call `changed(root)` once for each burst of changes, in the watcher's thread."""
         self._changed = changed
-        self._announce = announce
-        self._projects: dict[str, _ProjectWatch] = {}
-        self._guard = threading.RLock()
+        self._memories: dict[str, _Memory] = {}
+        self._directories: dict[str, tuple[bool, int]] = {}
+        self._observer: BaseObserver | None = None
+        self._has_moved = False  # whether a directory may have been replaced
+        self._event = threading.Event()
         self._closed = False
+        # The observer's threads must never hold it: `_stop_observer` waits for them.
+        self._lock = threading.RLock()
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def watch(self, root: str, paths: Sequence[Path], exclude: Sequence[str] = ()) -> None:
-        """Watch the memory of the project at `root` from now on.
+        """Watch a memory; `paths` and `exclude`, as for `scan`, replace those of an earlier call.
 
-        `paths` (absolute or relative to `root`) and `exclude` are as for `memkit.index.scanner.scan`;
-        they replace those of an earlier call. Every change after this returns is reported: watch first,
-        then index.
+        Every change after this returns is reported: watch first, then index.
         """
-        with self._guard:
+        with self._lock:
             if self._closed:
                 raise RuntimeError("the watcher is closed")
-            if root not in self._projects:
-                self._projects[root] = _ProjectWatch(root, self._changed, self._announce)
-            self._projects[root].watch(paths, exclude)
+            given, known = _Memory(list(paths), list(exclude)), self._memories.get(root)
+            if known is None or (known.paths, known.exclude) != (given.paths, given.exclude):
+                self._memories[root] = given
+                self._observe()
+                given.files = _list_files(root, given) if known is None else known.files
+            self._event.set()
+            if self._thread.ident is None:
+                self._thread.start()
 
     def watch_memory(self, project: Project, home: Home, settings: Settings) -> int:
         """Watch the memory of a project as its settings define it. Return the number of its paths."""
@@ -78,149 +86,69 @@ class Watcher:
 
     def unwatch(self, root: str) -> None:
         """Stop watching a project. Do nothing if it is not watched."""
-        with self._guard:
-            project = self._projects.pop(root, None)
-        if project is not None:
-            project.stop()
+        with self._lock:
+            if self._memories.pop(root, None) is not None:
+                self._observe()
 
     def close(self) -> None:
-        """Stop watching, and wait for all threads except the calling one."""
-        with self._guard:
+        """Stop watching, and wait for the thread unless it is the calling one."""
+        with self._lock:
             self._closed = True
-            projects = list(self._projects.values())
-            self._projects.clear()
-        for project in projects:
-            project.stop()
-            project.join()
-
-    def state(self) -> list[dict[str, Any]]:
-        """Return each watched root, sorted, and whether it is polled."""
-        projects = sorted(self._projects.items())
-        return [{"root": root, "polling": one.is_polling} for root, one in projects]
-
-
-class _ProjectWatch:
-    """Watches one project, with an observer and a thread of its own."""
-
-    def __init__(
-        self, root: str, changed: Callable[[str], object], announce: Callable[[str], None]
-    ) -> None:
-        self.is_polling = False
-        self._root = root
-        self._changed = changed
-        self._announce = announce
-        self._paths: list[Path] = []
-        self._exclude: list[str] = []
-        self._watched = WatchedPaths({}, frozenset())
-        self._reported: dict[str, tuple[int, ...]] = {}
-        self._has_moved = False  # whether directories or links may have changed
-        self._observer: BaseObserver | None = None
-        self._event = threading.Event()
-        self._closed = False
-        # Held while watches change or files are listed. The observer's threads must never hold it:
-        # `_stop_observer` waits for them.
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
-
-    def watch(self, paths: Sequence[Path], exclude: Sequence[str]) -> None:
-        given = list(paths), list(exclude)
-        with self._lock:
-            is_new = self._thread.ident is None
-            if is_new or given != (self._paths, self._exclude):
-                self._paths, self._exclude = given
-                self._arrange()
-            if is_new:
-                self._reported = self._list_files()
-                self._thread.start()
-            else:
-                self._event.set()
-
-    def stop(self) -> None:
-        self._closed = True
-        self._event.set()
-        with self._lock:
+            self._memories.clear()
             self._stop_observer()
-
-    def join(self) -> None:
-        if self._thread is not threading.current_thread():
+        self._event.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def _run(self) -> None:
         while not self._closed:
-            self._event.wait(POLL_SECONDS if self.is_polling else None)
-            end = time.monotonic() + LONGEST_SECONDS
+            self._event.wait(LIST_SECONDS)
+            end = time.monotonic() + LIST_SECONDS
             while self._event.is_set() and not self._closed and time.monotonic() < end:
                 self._event.clear()
                 self._event.wait(DEBOUNCE_SECONDS)
             try:
-                self._report()
+                for root in self._changed_roots():
+                    self._changed(root)
             except Exception:  # one failed call must not end the watching
-                logger.exception("handling a change of %s failed", self._root)
+                logger.exception("handling a change of the memory failed")
 
-    def _report(self) -> None:
-        """Call back if the files are not those of the last report."""
+    def _changed_roots(self) -> list[str]:
+        """Return the projects whose files are not those of the last report."""
         with self._lock:
-            if self._closed:
-                return
-            if self._has_moved:
-                self._has_moved = False
-                self._arrange()
-            files = self._list_files()
-            if files == self._reported:
-                return
-            self._reported = files
-        self._changed(self._root)
+            if self._has_moved or self._find_directories() != self._directories:
+                self._observe()
+            found = {root: _list_files(root, memory) for root, memory in self._memories.items()}
+            changed = [root for root in found if found[root] != self._memories[root].files]
+            for root in changed:
+                self._memories[root].files = found[root]
+            return changed
 
-    def _list_files(self) -> dict[str, tuple[int, ...]]:
-        """Return, by source, the times of modification and of change, the size, and the inode.
-
-        No tool can set back the time of change.
-        """
-        found: dict[str, tuple[int, ...]] = {}
-        # The scanner would log a missing path each time.
-        paths = [str(one) for one in self._paths if os.path.exists(os.path.join(self._root, one))]
-        for file in scan(Path(self._root), paths, exclude=self._exclude):
-            try:
-                status = os.stat(file.path)
-            except OSError:  # deleted since; its event follows
-                continue
-            times = (status.st_mtime_ns, status.st_ctime_ns)
-            found[file.source] = (*times, status.st_size, status.st_ino)
+    def _find_directories(self) -> dict[str, tuple[bool, int]]:
+        """Return the directories to watch: for each, whether all below it too, and its inode."""
+        found: dict[str, tuple[bool, int]] = {}
+        for root, memory in self._memories.items():
+            for path in map(os.path.realpath, _followed(root, memory.paths)):
+                is_tree = os.path.isdir(path)
+                directory = path if is_tree else os.path.dirname(path)
+                is_deep = is_tree or found.get(directory, (False, 0))[0]
+                with contextlib.suppress(FileNotFoundError):  # removed in this moment
+                    found[directory] = is_deep, os.stat(directory).st_ino
         return found
 
-    def _arrange(self) -> None:
-        """Observe the directories as they are now, or poll if that is impossible."""
-        if self.is_polling:
-            return
-        for path in self._paths:
-            real = os.path.realpath(os.path.join(self._root, path))
-            kind = silent_file_system(real)
-            if kind is not None:
-                self._start_polling(f"{real} is on {kind}, which does not report all changes")
-                return
-        try:
-            self._observe()
-        except OSError as error:
-            self._start_polling(describe_limit(error) or f"it cannot be watched: {error}")
-
-    def _start_polling(self, reason: str) -> None:
-        self._stop_observer()
-        self.is_polling = True
-        self._announce(f"{self._root} is checked every {POLL_SECONDS:g} s: {reason}")
-
     def _observe(self) -> None:
-        """Observe all directories with a new observer. Raise `OSError` if one cannot be watched."""
-        while True:
-            self._stop_observer()
-            self._watched = watched_paths(self._root, self._paths)
-            try:
+        """Observe the directories of all memories as they are now."""
+        self._stop_observer()
+        self._directories = self._find_directories()
+        self._has_moved = False
+        try:
+            if self._directories and not self._closed:
                 self._start_observer()
-            except (FileNotFoundError, NotADirectoryError):  # removed in this moment
-                continue
-            # A directory may appear before the one above it is watched.
-            if watched_paths(self._root, self._paths) == self._watched:
-                break
-        check_room()
+        except (FileNotFoundError, NotADirectoryError):  # removed in this moment
+            self._has_moved = True
+        except OSError as error:
+            logger.warning("changes are found only every %g s: %s", LIST_SECONDS, error)
+        self._event.set()  # what changed in the meantime gave no event
 
     def _start_observer(self) -> None:
         from watchdog import events
@@ -234,33 +162,19 @@ class _ProjectWatch:
 
         # It warns of directories that it adds twice while a tree is copied, which does no harm.
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
-        handler = Handler()
+        # Not opening, reading, and closing: an index pass causes many of these events.
+        kinds: list[type[FileSystemEvent]] = [events.FileCreatedEvent, events.FileModifiedEvent]
+        kinds += [events.FileMovedEvent, events.FileDeletedEvent]
+        kinds += [events.DirCreatedEvent, events.DirMovedEvent, events.DirDeletedEvent]
         self._observer = Observer()
         self._observer.start()
-        for path, is_recursive in self._watched.directories.items():
-            self._observer.schedule(
-                handler,
-                path,
-                recursive=is_recursive,
-                # Not opening, reading, and closing: an index pass causes many of these events.
-                event_filter=[
-                    events.FileCreatedEvent,
-                    events.FileModifiedEvent,
-                    events.FileMovedEvent,
-                    events.FileDeletedEvent,
-                    events.DirCreatedEvent,
-                    events.DirMovedEvent,
-                    events.DirDeletedEvent,
-                ],
-            )
+        for path, (is_deep, _) in self._directories.items():
+            self._observer.schedule(Handler(), path, recursive=is_deep, event_filter=kinds)
 
     def _on_event(self, event: FileSystemEvent) -> None:
-        paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
-        if any(self._watched.concern(path, event.is_directory) for path in paths):
-            is_waypoint = any(path in self._watched.waypoints for path in paths)
-            if event.is_directory or (is_waypoint and event.event_type != "modified"):
-                self._has_moved = True
-            self._event.set()
+        if event.is_directory:
+            self._has_moved = True
+        self._event.set()
 
     def _stop_observer(self) -> None:
         observer, self._observer = self._observer, None
@@ -269,68 +183,29 @@ class _ProjectWatch:
             observer.join()
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedPaths:
-    """The directories that report every change of a memory. All paths are absolute and real.
-
-    `directories` says for each whether to watch all below it. `waypoints` are the names on the way to
-    the memory, itself included: directories, links, or a configured file.
-    """
-
-    directories: dict[str, bool]
-    waypoints: frozenset[str]
-
-    def concern(self, path: str, is_directory: bool) -> bool:
-        """Return whether a change of `path` may be a change of the memory, judged by names."""
-        if path in self.waypoints:
-            return True
-        if is_hidden(os.path.basename(path)) or not (is_directory or is_markdown(path)):
-            return False
-        return any(deep and _is_below(path, tree) for tree, deep in self.directories.items())
-
-
-def watched_paths(root: str, paths: Sequence[Path]) -> WatchedPaths:
-    """Return what to watch for the memory of the project at `root`.
-
-    `paths` are absolute or relative to `root`. Follow no link that leads out of the project, as the
-    scanner does not.
-    """
-    root = os.path.abspath(root)
-    trees: set[str] = set()
-    waypoints: set[str] = set()
-    for path in paths:
-        absolute = os.path.normpath(os.path.join(root, path))
-        real = os.path.realpath(absolute)
-        waypoints |= _waypoints(root, absolute)
-        if _is_below(absolute, root) and not _is_below(real, os.path.realpath(root)):
-            continue
-        waypoints |= _waypoints(os.path.realpath(root), real)
-        if os.path.isdir(real):
-            trees.add(real)
-    directories = {
-        path: path in trees
-        for path in sorted(trees.union(map(os.path.dirname, waypoints)))
-        if not any(_is_below(path, tree) for tree in trees)
-    }
-    return WatchedPaths(directories, frozenset(waypoints | trees))
-
-
-def _waypoints(root: str, path: str) -> set[str]:
-    """Return the names on the way to `path`, each in the real path of its directory.
-
-    The way begins at `root`, or at the nearest directory if `path` is outside.
-    """
-    found = set()
-    is_inside = _is_below(path, root)
-    while path not in (root, os.path.dirname(path)):
-        above, name = os.path.split(path)
-        if os.path.isdir(above):
-            found.add(os.path.join(os.path.realpath(above), name))
-            if not is_inside:
-                break
-        path = above
+def _followed(root: str, paths: Sequence[Path]) -> list[str]:
+    """Return the absolute paths of what exists, without links out of the project, as the scanner does."""
+    boundary = os.path.realpath(root)
+    found = []
+    for path in (os.path.normpath(os.path.join(root, one)) for one in paths):
+        leads_out = is_below(path, root) and not is_below(os.path.realpath(path), boundary)
+        if os.path.exists(path) and not leads_out:
+            found.append(path)
     return found
 
 
-def _is_below(path: str, directory: str) -> bool:
-    return path != directory and path.startswith(directory.rstrip(os.sep) + os.sep)
+def _list_files(root: str, memory: _Memory) -> dict[str, tuple[int, ...]]:
+    """Return, by source, the times of modification and of change, the size, and the inode.
+
+    No tool can set back the time of change.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    paths = _followed(root, memory.paths)  # the scanner would log the others each time
+    for file in scan(Path(root), paths, exclude=memory.exclude, unreadable=memory.unreadable):
+        try:
+            status = os.stat(file.path)
+        except OSError:  # deleted since
+            continue
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        found[file.source] = (*times, status.st_size, status.st_ino)
+    return found

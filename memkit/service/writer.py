@@ -74,12 +74,12 @@ class Writer:
         return self.submit(f"index {root}", lambda: self.index_now(Project(root)))
 
     def index_now(self, project: Project) -> SyncReport:
-        """Update the index of a project. Only for tasks, which run in the writer's thread."""
+        """Update the index of a project. Only for tasks."""
         unindexed.mark(self._home, project.root)  # if this fails, the next work finds it
         return self._index(project, self._settings_of(project))
 
     def close_index(self) -> None:
-        """Close the index before a task changes its files. Only for tasks, see `index_now`."""
+        """Close the index before a task changes its files. Only for tasks."""
         found, self._indexer = self._indexer, None
         if found is not None:
             found[1].close()
@@ -120,10 +120,7 @@ class Writer:
             try:
                 task = self._tasks.get(timeout=HOLD_SECONDS if self._has_lock else None)
             except queue.Empty:
-                try:
-                    self._release()
-                except Exception:  # the next task opens the index again
-                    logger.exception("closing the index failed")
+                self._release()
                 continue
             if task is not None:
                 self._do(*task)
@@ -151,6 +148,8 @@ class Writer:
         self._has_lock = False
         try:
             self.close_index()
+        except Exception:  # the next task opens it again
+            logger.exception("closing the index failed")
         finally:
             self._lock.close()
 
@@ -181,17 +180,11 @@ class Writer:
         return self._indexer[1].sync(progress=stop_if_asked)
 
 
-@functools.cache
-def _c_library() -> Any:
-    """Return the C library if it is glibc, which keeps freed memory until asked for it, else None."""
-    import ctypes
-
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    return library if hasattr(library, "malloc_trim") else None
-
-
 def _return_memory() -> None:
-    """Return the memory that a task has freed to the system."""
-    library = _c_library()
-    if library is not None:
-        library.malloc_trim(0)
+    """Return to the system what a task has freed: glibc keeps it until asked."""
+    if sys.platform == "linux":
+        import ctypes
+
+        library = ctypes.CDLL(None)
+        if hasattr(library, "malloc_trim"):
+            library.malloc_trim(0)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from memkit.cli.log import LOG_BYTES, LOG_FILES, log_to_file
-from memkit.ipc import launch
 from memkit.paths import Home
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory
@@ -76,23 +75,6 @@ def test_the_log_is_bounded_and_private(home: Home) -> None:
     assert len(files) == 1 + LOG_FILES
     assert all(file.stat().st_size <= LOG_BYTES + 30_000 for file in files)
     assert all(file.stat().st_mode & 0o077 == 0 for file in files)
-
-
-def test_the_log_of_a_running_process_is_bounded(home: Home) -> None:
-    Path(home.log).mkdir(mode=0o700)
-    with open(home.worker_log, "ab") as log:
-        log.write(b"a" * launch.MAX_LOG_BYTES)
-        log.flush()
-        launch.limit_worker_log(home)
-        assert Path(home.worker_log).stat().st_size == launch.MAX_LOG_BYTES
-        log.write(b"b" * launch.MAX_LOG_BYTES)
-        log.flush()
-        launch.limit_worker_log(home)
-        log.write(b"after\n")
-    assert Path(home.worker_log).read_bytes() == b"after\n"
-    kept = Path(f"{home.worker_log}.1")
-    assert kept.read_bytes() == b"b" * launch.MAX_LOG_BYTES
-    assert kept.stat().st_mode & 0o077 == 0
 
 
 def test_the_last_lines(run: Run, fresh: Memory) -> None:

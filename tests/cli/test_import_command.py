@@ -16,7 +16,7 @@ import pytest
 from memkit import __version__
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.claude_code.files import find_sources
-from memkit.environment.launcher import launcher_path, launcher_text, write_launcher
+from memkit.environment import launcher_path, launcher_text, write_launcher
 from memkit.hook.project import Project
 from memkit.settings.load import Settings
 from tests.cli.conftest import Run, environment

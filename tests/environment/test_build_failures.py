@@ -59,6 +59,12 @@ def test_a_python_without_venv(stand_in):
     assert_refused(stand_in, done, "cannot make one: install the package python3.11-venv")
 
 
+def test_uv_is_used_where_pip_has_the_index_but_cannot_run(stand_in):
+    stand_in.add_fast_tool()
+    stand_in.run_by_python("3 11 2 0")
+    assert stand_in.run(PIP_INDEX_URL="http://127.0.0.1:9/").returncode == 0
+
+
 @only_in_ci
 def test_a_package_that_does_not_exist_is_named(stand_in):
     stand_in.depend_on("memkit-no-such-package")

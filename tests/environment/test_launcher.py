@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.environment.launcher import (
+from memkit.environment import (
     installed_launcher,
     launcher_path,
     launcher_text,

@@ -10,7 +10,7 @@ import pytest
 import memkit
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
-from memkit.ipc import address, client, frames
+from memkit.ipc import address, client
 from tests.service.peers import PATIENCE_SECONDS, read_all, read_frame, scripted, serving
 
 SOON = 0.2
@@ -38,7 +38,7 @@ def test_a_request_is_answered(home):
 
 @pytest.mark.usefixtures("any_transport")
 def test_a_large_request_and_reply(home):
-    text = "x" * (frames.MAX_REQUEST_BYTES - 1000)
+    text = "x" * (client.MAX_REQUEST_BYTES - 1000)
     with serving(home):
         assert ask(home, text=text) == {"echo": {"text": text}}
 
@@ -49,7 +49,7 @@ def test_a_request_has_version_and_deadline(home):
     with scripted(home, lambda connection: seen.append(read_frame(connection))):
         assert reason_of(home) == "broken"
     (message,) = seen
-    assert message["protocol"] == frames.PROTOCOL
+    assert message["protocol"] == client.PROTOCOL
     assert message["version"] == memkit.__version__
     assert message["operation"] == "echo"
     assert 0 < message["deadline"] <= PATIENCE_SECONDS
@@ -80,7 +80,7 @@ def reply(**fields):
 
     def script(connection):
         identity = read_frame(connection)["id"]
-        connection.sendall(frames.encode({"id": identity, **fields}))
+        connection.sendall(client.encode_frame({"id": identity, **fields}))
 
     return script
 
@@ -101,11 +101,11 @@ def reply_bytes(data):
         reply_bytes(b"\0\0"),
         reply_bytes(b"\0\0\0\x10{}"),
         reply_bytes(b"\xff\xff\xff\xff"),
-        reply_bytes((frames.MAX_REPLY_BYTES + 1).to_bytes(4, "big")),
+        reply_bytes((client.MAX_REPLY_BYTES + 1).to_bytes(4, "big")),
         reply_bytes(b"\0\0\0\0"),
         reply_bytes(b"\0\0\0\x02[]"),
         reply_bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-        reply_bytes(frames.encode({"id": "another", "result": {}})),
+        reply_bytes(client.encode_frame({"id": "another", "result": {}})),
         reply(),
         reply(result=[]),
         reply(result=None),
@@ -131,7 +131,7 @@ def test_an_error_is_raised_with_its_kind(home):
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        ({"text": "x" * frames.MAX_REQUEST_BYTES}, "large"),
+        ({"text": "x" * client.MAX_REQUEST_BYTES}, "large"),
         ({"value": float("nan")}, "malformed"),
         ({"value": {1}}, "malformed"),
     ],
@@ -221,7 +221,7 @@ def test_a_service_that_is_gone_before_it_is_asked_to_drain(home):
 
 
 @pytest.mark.parametrize(
-    "head", [b"", (frames.MAX_REPLY_BYTES).to_bytes(4, "big")], ids=["header", "body"]
+    "head", [b"", (client.MAX_REPLY_BYTES).to_bytes(4, "big")], ids=["header", "body"]
 )
 def test_a_reply_that_drips_does_not_extend_the_deadline(home, hung, head):
     """The service sends byte after byte for as long as the client listens."""
@@ -231,7 +231,7 @@ def test_a_reply_that_drips_does_not_extend_the_deadline(home, hung, head):
         read_frame(connection)
         try:
             connection.sendall(head)
-            for _ in range(3 if not head else frames.MAX_REPLY_BYTES):
+            for _ in range(3 if not head else client.MAX_REPLY_BYTES):
                 connection.sendall(b" ")
             read_all(connection)
         except ConnectionError:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.ipc import frames
+from memkit.ipc import client
 
 values = st.recursive(
     st.none()
@@ -20,17 +20,17 @@ messages = st.dictionaries(st.text(), values, max_size=5)
 
 @given(messages)
 def test_decode_reverses_encode(message):
-    frame = frames.encode(message)
-    length = frames.body_length(frame[: frames.HEADER_BYTES], frames.MAX_REPLY_BYTES)
-    assert length == len(frame) - frames.HEADER_BYTES
-    assert frames.decode(frame[frames.HEADER_BYTES :]) == message
+    frame = client.encode_frame(message)
+    length = client.body_length(frame[: client.HEADER_BYTES], client.MAX_REPLY_BYTES)
+    assert length == len(frame) - client.HEADER_BYTES
+    assert client.decode_frame(frame[client.HEADER_BYTES :]) == message
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_object_or_a_frame_error(data):
     try:
-        assert isinstance(frames.decode(data), dict)
-    except frames.FrameError:
+        assert isinstance(client.decode_frame(data), dict)
+    except client.FrameError:
         pass
 
 
@@ -57,8 +57,8 @@ def test_any_bytes_are_an_object_or_a_frame_error(data):
     ids=lambda body: repr(body[:20]),
 )
 def test_anything_but_a_json_object_is_refused(body):
-    with pytest.raises(frames.FrameError):
-        frames.decode(body)
+    with pytest.raises(client.FrameError):
+        client.decode_frame(body)
 
 
 def nested(depth: int) -> dict[str, object]:
@@ -74,23 +74,23 @@ def nested(depth: int) -> dict[str, object]:
     ids=["nan", "inf", "set", "bytes", "nested"],
 )
 def test_values_that_json_cannot_hold_are_not_encoded(message):
-    with pytest.raises(frames.FrameError) as caught:
-        frames.encode(message)
-    assert not isinstance(caught.value, frames.FrameTooLargeError)
+    with pytest.raises(client.FrameError) as caught:
+        client.encode_frame(message)
+    assert not isinstance(caught.value, client.FrameTooLargeError)
 
 
 def test_the_limit_is_the_largest_body():
     message = {"a": "x" * 100}
-    size = len(frames.encode(message)) - frames.HEADER_BYTES
+    size = len(client.encode_frame(message)) - client.HEADER_BYTES
     header = size.to_bytes(4, "big")
-    assert frames.encode(message, size)[:4] == header
-    assert frames.body_length(header, size) == size
-    with pytest.raises(frames.FrameTooLargeError):
-        frames.encode(message, size - 1)
-    with pytest.raises(frames.FrameTooLargeError):
-        frames.body_length(header, size - 1)
+    assert client.encode_frame(message, size)[:4] == header
+    assert client.body_length(header, size) == size
+    with pytest.raises(client.FrameTooLargeError):
+        client.encode_frame(message, size - 1)
+    with pytest.raises(client.FrameTooLargeError):
+        client.body_length(header, size - 1)
 
 
 def test_a_reply_has_a_limit_of_its_own():
-    with pytest.raises(frames.FrameTooLargeError):
-        frames.encode({"a": "x" * frames.MAX_REPLY_BYTES})
+    with pytest.raises(client.FrameTooLargeError):
+        client.encode_frame({"a": "x" * client.MAX_REPLY_BYTES})

@@ -43,7 +43,9 @@ class Hooks:
         launch.hand_over(self.home, with_service=True)
 
     def event(self, **told: object) -> str:
-        record = {"event": "Stop", "session": "s", "time": time.time(), "project": "/nowhere", **told}
+        # Long enough ago that a worker waits for no transcript.
+        past = time.time() - 60
+        record = {"event": "Stop", "session": "s", "time": past, "project": "/nowhere", **told}
         return spool.put(self.home, record)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from memkit.ipc import launch
 from memkit.ipc.launch import outside_session, worker_environment
 from memkit.paths import Home
 
@@ -35,3 +39,20 @@ def test_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = worker_environment(Home("/home/me/.memkit"))
     assert environment.items() >= {**USER, "MEMKIT_HOME": "/home/me/.memkit"}.items()
     assert not environment.keys() & SESSION.keys()
+
+
+def test_a_long_worker_log_is_renamed_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(str(tmp_path / "home"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **options: None)
+    launch.start(home, "work")
+    log = Path(home.worker_log)
+    log.write_bytes(b"a" * launch.MAX_LOG_BYTES)
+    launch.start(home, "work")
+    assert log.stat().st_size == launch.MAX_LOG_BYTES
+    log.write_bytes(b"b" * (launch.MAX_LOG_BYTES + 1))
+    launch.start(home, "work")
+    assert log.stat().st_size == 0
+    assert log.stat().st_mode & 0o077 == 0
+    assert Path(f"{log}.1").stat().st_size == launch.MAX_LOG_BYTES + 1

@@ -10,22 +10,52 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from memkit.index import index_lock
-from memkit.ipc import launch, spool, stop, unindexed
+from memkit.ipc import client, launch, spool, stop, unindexed
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
 from tests.builders import spool_turn
 from tests.ci import first, only_in_ci
-from tests.memory import Memory
+from tests.cli.conftest import Outcome, Run, clean_environment, run
+from tests.memory import DAYS, Memory, make_memory
 from tests.service.running import REPOSITORY, RunningService, wait_until
 
+__all__ = ["clean_environment", "run"]
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """A memory without vectors: no process has to load the model."""
+    memory = make_memory(tmp_path, DAYS)
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text('[embedding]\nprovider = "none"\n')
+    return memory
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def command(run: Run, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command in this process, impatient with a service that does not answer."""
+    monkeypatch.setattr(client, "PING_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(client.is_alive, "__defaults__", (0.2,))
+
+    def run_impatiently(service: RunningService, *arguments: str, stdin: bytes = b"") -> Outcome:
+        monkeypatch.delenv("MEMKIT_SERVICE_ENABLED", raising=False)
+        for name in ("MEMKIT_PYTHON", "PYTHONPATH", "CLAUDE_CONFIG_DIR"):
+            monkeypatch.setenv(name, service.environment[name])
+        return run(service.memory, *arguments, stdin=stdin)
+
+    return run_impatiently
 
 
 @pytest.fixture
@@ -53,14 +83,14 @@ def end_successor(service: RunningService) -> None:
         stop.stop(service.memory.home)
 
 
-def test_a_search_kills_it_and_continues_alone(stopped: RunningService) -> None:
+def test_a_search_kills_it_and_continues_alone(stopped: RunningService, command: Command) -> None:
     assert stopped.process is not None
-    done = stopped.memkit("search", "which port")
-    assert "7443" in done.stdout
+    done = command(stopped, "search", "which port")
+    assert "7443" in done.output
     said = f"memkit: the service, process {stopped.process.pid}, hung; killed it and continued without it\n"
-    assert done.stderr.count(said) == 1
+    assert done.errors.count(said) == 1
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
-    assert "hung" not in stopped.memkit("search", "which port").stderr
+    assert "hung" not in command(stopped, "search", "which port").errors
 
 
 @pytest.mark.parametrize(
@@ -68,12 +98,12 @@ def test_a_search_kills_it_and_continues_alone(stopped: RunningService) -> None:
     first(1, [("remember", "A quagga is a zebra."), ("index",), ("work", "--wait"), ("jobs", "run", "retry")]),
 )
 def test_commands_do_not_wait_for_its_lock(
-    stopped: RunningService, arguments: tuple[str, ...]
+    stopped: RunningService, command: Command, arguments: tuple[str, ...]
 ) -> None:
-    done = stopped.memkit(*arguments)
-    assert done.returncode == 0, done.stderr
+    done = command(stopped, *arguments)
+    assert done.status == 0, done.errors
     if arguments[0] == "remember":  # durable, and searched for below
-        assert "quagga" in stopped.memkit("search", "--all", "quagga").stdout
+        assert "quagga" in command(stopped, "search", "--all", "quagga").output
     assert stopped.process is not None
     assert stopped.process.wait(timeout=60) == -signal.SIGKILL
 
@@ -92,40 +122,39 @@ def test_whoever_waits_for_its_lock_kills_it(stopped: RunningService) -> None:
     "words",
     first(
         1,
-        ["restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "backup FILE", "index --rebuild"],
+        ["backup FILE", "restore FILE --yes", "forget --since 2026-11-18 --yes", "audit --fix", "index --rebuild"],
     ),
 )
 def test_commands_that_take_the_lock_themselves_kill_it(
-    service: RunningService, tmp_path: Path, words: str
+    service: RunningService, tmp_path: Path, command: Command, words: str
 ) -> None:
     file = str(tmp_path / "memkit.tar.zst")
     if words.startswith("restore"):
-        assert service.memkit("backup", file).returncode == 0
+        assert command(service, "backup", file).status == 0
     process = stop_with_the_lock(service)
-    done = service.memkit(*words.replace("FILE", file).split())
-    assert done.returncode == 0, done.stderr
+    done = command(service, *words.replace("FILE", file).split())
+    assert done.status == 0, done.errors
     said = f"the service, process {process.pid}, hung; killed it"
-    assert done.stderr.count(said) == 1
-    assert "waiting for another" not in done.stderr
+    assert done.errors.count(said) == 1
+    assert "waiting for another" not in done.errors
     assert process.wait(timeout=60) == -signal.SIGKILL
     end_successor(service)
 
 
-def test_recall_reports_it(stopped: RunningService) -> None:
-    done = stopped.memkit("recall", "--stdin", stdin="which port")
-    assert "7443" in done.stdout
-    assert "hung; killed it" in done.stderr
+def test_recall_reports_it(stopped: RunningService, command: Command) -> None:
+    done = command(stopped, "recall", "--stdin", stdin=b"which port")
+    assert "7443" in done.output
+    assert "hung; killed it" in done.errors
     wait_until(stopped.status, "the service that was started in its place")
 
 
-def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory) -> None:
-    service = RunningService(memory, MEMKIT_SERVICE_ENABLED="false")
+def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory, run: Run) -> None:
     with index_lock(memory.home, 5.0):
-        done = service.memkit("remember", "A quagga is a zebra.")
-        assert done.returncode == 0, done.stderr
-        assert "Remembered as" in done.stdout
+        done = run(memory, "remember", "A quagga is a zebra.")
+        assert done.status == 0, done.errors
+        assert "Remembered as" in done.output
         assert unindexed.roots(memory.home) == [memory.project.root]
-    assert "quagga" in service.memkit("search", "--all", "quagga").stdout
+    assert "quagga" in run(memory, "search", "--all", "quagga").output
 
 
 def test_events_are_captured_without_it(stopped: RunningService) -> None:
@@ -152,7 +181,7 @@ def test_only_a_service_of_this_home_is_killed(
 ) -> None:
     """The recorded id may be another's by now, even another service's."""
     home = memory.home
-    Path(home.run).mkdir(parents=True)
+    Path(home.run).mkdir()
     words = [sys.executable, "-c", "import time; time.sleep(600)"]
     others = [
         subprocess.Popen(words),
@@ -174,48 +203,47 @@ def test_only_a_service_of_this_home_is_killed(
                 other.wait()
 
 
-def test_a_busy_service_is_not_killed(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not stop.kill_if_hung(service.memory.home)
+def test_a_busy_service_is_not_killed(shared: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not stop.kill_if_hung(shared.memory.home)
     # Neither is one that gives no sign but works.
     monkeypatch.setattr(stop, "is_alive", lambda home, seconds: False)
     worked = iter(range(10))
     monkeypatch.setattr(stop, "_cpu_seconds", lambda process: next(worked))
-    assert not stop.kill_if_hung(service.memory.home)
-    assert service.status()
+    assert not stop.kill_if_hung(shared.memory.home)
+    assert shared.status()
 
 
-@pytest.mark.parametrize("change", ["removed", "replaced"])
+@pytest.mark.parametrize("change", first(1, ["replaced", "removed"]))
 def test_it_exits_when_its_home_is_gone(memory: Memory, change: str) -> None:
     """And leaves alone what stands in its place: the socket of the next service."""
     home = memory.home
     kept = Path(home.root).with_name("kept")
     service = RunningService(memory, MEMKIT_SERVICE_IDLE_MINUTES="0.05").start()
-    client = subprocess.Popen(["sleep", "600"])  # keeps it from being idle
+    session = subprocess.Popen(["sleep", "600"])  # keeps it from being idle
     successor = RunningService(memory)
     try:
         assert service.process is not None
         service.ask("work", wait=True)
         root = memory.project.root
         record = {"event": "SessionStart", "session": "s", "project": root, "cwd": root, "time": 1e9}
-        spool.put(home, {**record, "client": client.pid})
+        spool.put(home, {**record, "client": session.pid})
         service.ask("work", wait=True)
         shutil.move(home.root, kept)
         if change == "replaced":
             Path(home.root).mkdir(mode=0o700)
-            Path(home.models).symlink_to(os.readlink(kept / "models"))
             successor.start()
         assert service.process.wait(timeout=60) == 0
         if change == "replaced":
             assert successor.process is not None
             assert successor.status()["pid"] == successor.process.pid
     finally:
-        client.kill()
-        client.wait()
+        session.kill()
+        session.wait()
         service.stop()
         successor.stop()
 
 
-@pytest.mark.parametrize("how", ["drain", "SIGTERM"])
+@pytest.mark.parametrize("how", first(1, ["SIGTERM", "drain"]))
 def test_a_stopped_service_starts_no_other(
     service: RunningService, how: str, tmp_path: Path
 ) -> None:

@@ -40,14 +40,31 @@ def any_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return str(request.param)
 
 
-@pytest.fixture
-def memory(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
+def make_days(directory: Path, model_home: Home, embedder: Embedder) -> Memory:
+    """Three days of memory, which the home wrote itself: pointers quote nothing else."""
     memory = make_memory(
-        tmp_path, DAYS, embedder=CountingEmbedder(real_embedder), models=model_home.models
+        directory, DAYS, embedder=CountingEmbedder(embedder), models=model_home.models
     )
-    for text in DAYS.values():  # pointers quote only what this home wrote
+    for text in DAYS.values():
         note_own(memory.home, memory.project.root, "", text)
     return memory
+
+
+@pytest.fixture
+def memory(tmp_path: Path, model_home: Home, real_embedder: Embedder) -> Memory:
+    return make_days(tmp_path, model_home, real_embedder)
+
+
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, model_home: Home, real_embedder: Embedder
+) -> Iterator[RunningService]:
+    """A warm service for the tests of a module that only ask it; each uses sessions of its own."""
+    directory = tmp_path_factory.mktemp("shared")
+    running = RunningService(make_days(directory, model_home, real_embedder)).start()
+    running.found("port")
+    yield running
+    running.stop()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import memkit
 from memkit.errors import MemkitError, NotFoundError
-from memkit.ipc import address, frames
+from memkit.ipc import address, client
 from memkit.paths import Home
 from memkit.service.listener import Listener, Request
 
@@ -30,10 +30,8 @@ async def operate(request: Request) -> dict[str, Any]:
         raise MemkitError("the index\nis gone: run `memkit index`")
     if request.operation == "break":
         raise ZeroDivisionError("secret detail")
-    if request.operation == "cancel":
-        raise asyncio.CancelledError
     if request.operation == "large":
-        return {"text": "x" * frames.MAX_REPLY_BYTES}
+        return {"text": "x" * client.MAX_REPLY_BYTES}
     if request.operation == "list":
         return []  # type: ignore[return-value]
     if request.operation == "nan":
@@ -150,8 +148,8 @@ def read_all(connection: socket.socket) -> bytes:
 def read_frame(connection: socket.socket) -> dict[str, Any]:
     """The message that comes next."""
     with connection.makefile("rb") as file:
-        length = frames.body_length(file.read(frames.HEADER_BYTES), frames.MAX_REPLY_BYTES)
-        return frames.decode(file.read(length))
+        length = client.body_length(file.read(client.HEADER_BYTES), client.MAX_REPLY_BYTES)
+        return client.decode_frame(file.read(length))
 
 
 def connected(home: Home) -> socket.socket:
@@ -180,7 +178,7 @@ def exchange(home: Home, data: bytes) -> bytes:
 def good_message(**changes: Any) -> dict[str, Any]:
     """A request that is answered, with some fields changed."""
     message = {
-        "protocol": frames.PROTOCOL,
+        "protocol": client.PROTOCOL,
         "version": memkit.__version__,
         "id": "1",
         "operation": "echo",
@@ -192,5 +190,5 @@ def good_message(**changes: Any) -> dict[str, Any]:
 
 def answer(home: Home, **changes: Any) -> dict[str, Any]:
     """The reply to `good_message`."""
-    reply = exchange(home, frames.encode(good_message(**changes)))
-    return frames.decode(reply[frames.HEADER_BYTES :])
+    reply = exchange(home, client.encode_frame(good_message(**changes)))
+    return client.decode_frame(reply[client.HEADER_BYTES :])

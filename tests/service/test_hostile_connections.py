@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memkit.ipc import client, frames
+from memkit.ipc import client
 from memkit.paths import Home
 from memkit.service import listener
 from tests.ci import examples
@@ -28,14 +28,14 @@ from tests.service.peers import (
     serving,
 )
 
-LIMIT = frames.MAX_REQUEST_BYTES
+LIMIT = client.MAX_REQUEST_BYTES
 
 
 def framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-GOOD = frames.encode(good_message())
+GOOD = client.encode_frame(good_message())
 WRONG = {
     "half a length": b"\0\0\0",
     "only a length": b"\0\0\0\x10",
@@ -113,9 +113,9 @@ def served(home: Home, any_transport: str) -> Iterator[Home]:
 
 def kind_of(reply: bytes) -> str:
     """The kind of the error that `reply` holds."""
-    length = frames.body_length(reply[:4], frames.MAX_REPLY_BYTES)
+    length = client.body_length(reply[:4], client.MAX_REPLY_BYTES)
     assert len(reply) == 4 + length
-    message = frames.decode(reply[4:])["error"]
+    message = client.decode_frame(reply[4:])["error"]
     assert "\n" not in message["message"] and "Traceback" not in message["message"]
     return str(message["kind"])
 
@@ -162,7 +162,7 @@ def test_a_length_that_is_too_large_is_refused_before_the_body_comes(home, lengt
 )
 def test_any_bytes(served, data):
     reply = exchange(served, data)
-    assert reply == b"" or frames.decode(reply[4:]).keys() <= {"id", "result", "error"}
+    assert reply == b"" or client.decode_frame(reply[4:]).keys() <= {"id", "result", "error"}
 
 
 @settings(
@@ -171,7 +171,7 @@ def test_any_bytes(served, data):
 @given(st.sampled_from(sorted(good_message())), json_values)
 def test_any_values_in_place_of_the_right_ones(served, field, value):
     message = {**good_message(), field: value}
-    reply = frames.decode(exchange(served, framed(json.dumps(message).encode()))[4:])
+    reply = client.decode_frame(exchange(served, framed(json.dumps(message).encode()))[4:])
     assert reply.keys() in ({"id", "result"}, {"id", "error"})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import memkit
 from memkit.files import PRIVATE_DIRECTORY
-from memkit.ipc import address, client, frames
+from memkit.ipc import address, client
 from memkit.service import listener
 from tests.service.peers import PATIENCE_SECONDS as PATIENT
 from tests.service.peers import (
@@ -47,7 +47,6 @@ def test_an_error_for_users_arrives_as_its_message(home):
         ("break", "ZeroDivisionError"),
         ("list", "TypeError"),
         ("nan", "FrameError"),
-        ("cancel", "CancelledError"),
     ],
 )
 def test_any_other_failure_is_logged_and_reported_without_details(home, caplog, operation, name):
@@ -79,33 +78,6 @@ def test_an_operation_is_cancelled_at_the_deadline(home, deadline):
     with serving(home, wait):
         assert answer(home, deadline=deadline)["error"]["kind"] == "late"
         assert deadline <= 0 or cancelled.wait(PATIENT)
-
-
-def test_an_operation_that_ignores_its_cancellation_delays_no_other(home, caplog):
-    release: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-    done = threading.Event()
-
-    async def stubborn(request):
-        if request.operation == "echo":
-            return {}
-        event = asyncio.Event()
-        release.append((asyncio.get_running_loop(), event))
-        while not event.is_set():
-            try:
-                await event.wait()
-            except asyncio.CancelledError:
-                continue
-        done.set()
-        raise ValueError("failed after all")
-
-    with serving(home, stubborn):
-        assert answer(home, operation="wait", deadline=0.05)["error"]["kind"] == "late"
-        assert answer(home)["result"] == {}
-        loop, event = release[0]
-        loop.call_soon_threadsafe(event.set)
-        assert done.wait(PATIENT)
-        assert answer(home)["result"] == {}
-    assert "an operation failed after its deadline" in caplog.text
 
 
 def test_a_notification_has_no_deadline_and_needs_no_listener(home):
@@ -221,7 +193,7 @@ def test_a_client_with_an_old_token_gets_no_answer(home):
 
 def first_byte_as(user: int, path: str) -> int:
     """What a child of `user` gets: 0 the connection is closed, 1 an answer, 2 it cannot connect."""
-    frame = frames.encode(good_message())
+    frame = client.encode_frame(good_message())
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -293,7 +265,7 @@ def test_an_endless_request_does_not_prevent_the_exit(home, monkeypatch, caplog)
         return await operate(request)
 
     with serving(home, hold) as server, connected(home) as connection:
-        connection.sendall(frames.encode(good_message(operation="wait")))
+        connection.sendall(client.encode_frame(good_message(operation="wait")))
         assert started.wait(PATIENT)
         server.stop()
         server.ended()
@@ -338,7 +310,7 @@ def test_no_more_connections_wait_than_allowed(home, monkeypatch):
         with connected(home) as third:
             assert read_all(third) == b""
         served.close()
-        waiting.sendall(frames.encode(good_message()))
+        waiting.sendall(client.encode_frame(good_message()))
         assert read_frame(waiting)["result"] == {"echo": {"a": 1}}
         waiting.close()
         assert client.request(home, "echo", {}, PATIENT) == {"echo": {}}
@@ -363,7 +335,7 @@ def test_a_client_that_does_not_read_its_reply_is_closed(home, monkeypatch):
         return {"text": "x" * 8_000_000} if request.operation == "much" else {}
 
     with serving(home, much), connected(home) as connection:
-        connection.sendall(frames.encode(good_message(operation="much")))
+        connection.sendall(client.encode_frame(good_message(operation="much")))
         assert client.request(home, "echo", {}, PATIENT) == {}  # has the place of the other
         assert len(read_all(connection)) < 8_000_000
 
@@ -380,7 +352,7 @@ def test_without_descriptors_the_service_waits_for_one(home, monkeypatch, caplog
         listening, token = address.listen(home)
         server = listener.Listener(listening, token, operate, version=good_message()["version"])
         with connected(home) as connection:
-            connection.sendall(frames.encode(good_message()))
+            connection.sendall(client.encode_frame(good_message()))
             lowest_free = os.dup(listening.fileno())
             os.close(lowest_free)
             resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))

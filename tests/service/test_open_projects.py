@@ -13,6 +13,7 @@ from memkit.recall.results import SearchRequest
 from memkit.service import open_projects
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
+from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
 from memkit.settings.load import Settings
 from tests.memory import DAYS, Memory, make_memory
@@ -23,7 +24,7 @@ class Held:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self.watched: list[str] = []
+        self.watcher = Watcher(lambda root: None)
         models = Models(memory.home)
         self.writer = Writer(memory.home, lambda project: memory.settings, models.find)
         self.projects = OpenProjects(
@@ -31,9 +32,12 @@ class Held:
             models,
             lambda project: memory.settings,
             self.writer.index,
-            lambda project, settings: self.watched.append(project.root),
-            self.watched.remove,
+            self.watcher,
         )
+
+    @property
+    def watched(self) -> list[str]:
+        return list(self.watcher._memories)
 
     def found(self, query: str, settings: Settings | None = None, **options: bool) -> list[str]:
         chosen = settings or self.memory.settings
@@ -47,6 +51,7 @@ class Held:
 def held(tmp_path: Path) -> Iterator[Held]:
     made = Held(make_memory(tmp_path, DAYS, embedding={"provider": "none"}))
     yield made
+    made.watcher.close()
     made.writer.stop()
     assert made.writer.join(30)
 
@@ -151,5 +156,6 @@ def test_no_memory_at_all(tmp_path: Path) -> None:
     try:
         assert held.found("gateway") == []
     finally:
+        held.watcher.close()
         held.writer.stop()
         assert held.writer.join(30)

@@ -13,50 +13,43 @@ from tests.service.running import RunningService, wait_until
 from tests.service.test_prompt import PROMPT, submit
 
 
-def ask(service: RunningService, **more: object) -> str:
-    found = service.ask("pointers", session="5e55cccc", prompt=PROMPT, **more)
+def ask(service: RunningService, session: str) -> str:
+    found = service.ask("pointers", session=session, prompt=PROMPT)
     return str(found["text"])
 
 
-def test_unacknowledged_pointers_are_repeated(service: RunningService) -> None:
-    service.found("port")
-    first = ask(service, acknowledges=True)
+def test_unacknowledged_pointers_are_repeated(shared: RunningService) -> None:
+    given = shared.json("status")["pointers"]["given"]
+    first = ask(shared, "5e55cccc")
     assert first.startswith("Earlier work")
-    assert ask(service, acknowledges=True) == first
-    found = service.ask("pointers", session="5e55cccc", prompt=PROMPT, acknowledges=True)
-    assert service.json("status")["pointers"]["given"] == 0
-    service.ask("shown", session="5e55cccc", ids=found["ids"])
-    assert ask(service, acknowledges=True) == ""
-    assert service.json("status")["pointers"]["given"] == 1
-
-
-def test_a_hook_of_an_older_memkit_acknowledges_nothing(service: RunningService) -> None:
-    service.found("port")
-    assert ask(service).startswith("Earlier work")
-    assert ask(service) == ""
+    assert ask(shared, "5e55cccc") == first
+    found = shared.ask("pointers", session="5e55cccc", prompt=PROMPT)
+    assert shared.json("status")["pointers"]["given"] == given
+    shared.ask("shown", session="5e55cccc", ids=found["ids"])
+    assert ask(shared, "5e55cccc") == ""
+    assert shared.json("status")["pointers"]["given"] == given + 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_pointers_that_come_too_late_are_repeated(service: RunningService) -> None:
-    service.found("port")
-    assert service.process is not None
-    process = psutil.Process(service.process.pid)
-    service.process.send_signal(signal.SIGSTOP)
+def test_pointers_that_come_too_late_are_repeated(shared: RunningService) -> None:
+    assert shared.process is not None
+    process = psutil.Process(shared.process.pid)
+    shared.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "it to be stopped")
     try:
-        assert "memkit holds" in submit(service, PROMPT, session="5e55cccc")
+        assert "memkit holds" in submit(shared, PROMPT, session="5e55dddd")
         with pytest.raises(ServiceUnavailable):
-            request(service.memory.home, "status", {}, 0.1)
+            request(shared.memory.home, "status", {}, 0.1)
     finally:
-        service.process.send_signal(signal.SIGCONT)
+        shared.process.send_signal(signal.SIGCONT)
     # What the hook asked comes first, and was answered when this is.
-    wait_until(service.status, "it to go on")
-    assert ask(service).startswith("Earlier work")
+    wait_until(shared.status, "it to go on")
+    assert ask(shared, "5e55dddd").startswith("Earlier work")
 
 
 @pytest.mark.parametrize("ids", [None, "x", [5], {"a": 1}])
-def test_malformed_ids_are_refused(service: RunningService, ids: object) -> None:
+def test_malformed_ids_are_refused(shared: RunningService, ids: object) -> None:
     from memkit.ipc.client import RequestRefused
 
     with pytest.raises(RequestRefused):
-        service.ask("shown", session="5e55cccc", ids=ids)
+        shared.ask("shown", session="5e55cccc", ids=ids)

@@ -32,11 +32,6 @@ def submit(service: RunningService, prompt: str, session: str = "5e55dddd") -> s
     return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
 
-def warmed(service: RunningService) -> RunningService:
-    service.found("port")
-    return service
-
-
 def test_pointers(service: RunningService) -> None:
     # Not open yet: the hint, and it is opened for the next prompt.
     assert "memkit holds what was said" in submit(service, PROMPT)
@@ -58,33 +53,18 @@ def test_pointers(service: RunningService) -> None:
     assert name in again or "memkit holds" in again
 
 
-def test_no_pointers_for_an_unrelated_prompt(service: RunningService) -> None:
-    warmed(service)
-    assert "Earlier work" not in submit(service, "write a poem about the moon")
+def test_no_pointers_for_an_unrelated_prompt(shared: RunningService) -> None:
+    assert "Earlier work" not in submit(shared, "write a poem about the moon")
 
 
 @pytest.mark.parametrize("prompt", [f"{PROMPT} #skip", f"<private>{PROMPT}", f"<private>{PROMPT}</private> and the moon please"])
-def test_a_private_prompt_is_not_looked_up(service: RunningService, prompt: str) -> None:
-    warmed(service)
-    reply = service.ask("pointers", session="5e55ffff", prompt=prompt)
+def test_a_private_prompt_is_not_looked_up(shared: RunningService, prompt: str) -> None:
+    reply = shared.ask("pointers", session="5e55ffff", prompt=prompt)
     assert (reply["text"], reply["ids"]) == ("", [])
-
-
-def test_an_excluded_place_gets_no_pointers(service: RunningService) -> None:
-    warmed(service)
-    root = service.memory.project.root
-    assert service.memkit("config", "set", "capture.exclude", json.dumps([f"{root}/secret"])).returncode == 0
-
-    def pointers(directory: str) -> str:
-        return str(service.ask("pointers", session="5e55ffff", prompt=PROMPT, directory=directory)["text"])
-
-    wait_until(lambda: pointers(root), "the project to be opened with these settings")
-    assert pointers(f"{root}/secret") == ""
 
 
 @pytest.mark.parametrize("state", ["hangs", "gone"])
 def test_the_prompt_does_not_wait_for_a_dead_or_hung_service(service: RunningService, state: str) -> None:
-    warmed(service)
     assert service.process is not None
     service.process.send_signal(signal.SIGSTOP if state == "hangs" else signal.SIGKILL)
     if state == "gone":
@@ -95,12 +75,23 @@ def test_the_prompt_does_not_wait_for_a_dead_or_hung_service(service: RunningSer
         service.process.kill()
 
 
-@pytest.mark.parametrize(("inject", "expected"), [("hint", "memkit holds"), ("off", "")])
-def test_the_setting_decides_what_a_prompt_gets(service: RunningService, inject: str, expected: str) -> None:
-    warmed(service)
-    done = service.memkit("config", "set", "recall.inject", inject)
-    assert done.returncode == 0, done.stderr
-    said = submit(service, PROMPT)
-    assert said.startswith(expected)
-    assert bool(said) == bool(expected)
+def test_the_settings_decide_what_a_prompt_gets(service: RunningService) -> None:
+    def configure(name: str, value: str) -> None:
+        done = service.memkit("config", "set", name, value)
+        assert done.returncode == 0, done.stderr
+
+    service.found("port")
+    configure("recall.inject", "hint")
+    assert submit(service, PROMPT).startswith("memkit holds")
+    configure("recall.inject", "off")
+    assert submit(service, PROMPT) == ""
     assert Path(service.memory.home.hook_settings).exists()
+    # An excluded place gets no pointers.
+    root = service.memory.project.root
+    configure("capture.exclude", json.dumps([f"{root}/secret"]))
+
+    def pointers(directory: str) -> str:
+        return str(service.ask("pointers", session="5e55ffff", prompt=PROMPT, directory=directory)["text"])
+
+    wait_until(lambda: pointers(root), "the project to be opened with these settings")
+    assert pointers(f"{root}/secret") == ""

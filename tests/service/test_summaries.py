@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memkit import llm
-from memkit.service import summaries
-from memkit.service.summaries import Summaries
+from memkit.service import jobs
+from memkit.service.jobs import Summaries
 from tests.summarize.stage import SummaryStage
 
 
@@ -31,7 +31,7 @@ class Service:
     def look(self, after: float) -> int:
         """Call `look` after some seconds, and return the number of calls so far."""
         self.now += after
-        self.summaries.look(600)
+        self.summaries.look()
         thread = self.summaries._thread
         if thread is not None:
             thread.join(60)
@@ -50,7 +50,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             return service.worked
 
         clock = SimpleNamespace(monotonic=lambda: service.now, thread_time=thread_time)
-        monkeypatch.setattr(summaries, "time", clock)
+        monkeypatch.setattr(jobs, "time", clock)
         return service
 
     return make

@@ -11,7 +11,7 @@ import pytest
 
 from memkit.errors import IndexBusyError
 from memkit.index import index_lock
-from memkit.locks import is_locked
+from memkit.processes import is_locked
 from memkit.service import writer as writer_module
 from memkit.service.writer import Writer
 from tests.memory import DAYS, Memory, make_memory

@@ -21,7 +21,7 @@ from memkit.journal.facts import Citations, Fact, FactChange, FactFile
 from memkit.llm import RefusedError, Task, UnavailableError, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, Calls, calls_lock
 from memkit.llm.ledger import Ledger
-from memkit.service.summaries import Summaries
+from memkit.service.jobs import Summaries
 from memkit.settings import ChunkingSettings
 from memkit.summarize import compaction as compaction_module
 from memkit.summarize.compaction import Compaction, CompactionError, batched, run_compactions
@@ -603,7 +603,7 @@ def test_the_service_runs_compactions(
     indexed: list[str] = []
     errors: list[str] = []
     summaries = Summaries(stage.home, lambda project: stage.settings, indexed.append, errors.append)
-    summaries.look(0.0)
+    summaries.look()
     assert summaries._thread is not None
     summaries._thread.join(60)
     assert (indexed, errors) == ([stage.project.root], [])
