@@ -336,7 +336,7 @@ def test_such_settings_are_confirmed_separately(
 ) -> None:
     monkeypatch.setenv("MEMKIT_HOME", memory.home.root)
     monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr("memkit.cli.restore.confirm", lambda question, yes: click.confirm(question, abort=True))
+    monkeypatch.setattr("memkit.cli.backup.confirm", lambda question, yes: click.confirm(question, abort=True))
     backup = tmp_path / "b.tar.zst"
     config = Path(memory.home.config_file)
     config.parent.mkdir(exist_ok=True)

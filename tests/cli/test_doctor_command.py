@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.cli.log import LOG_BYTES, LOG_FILES, log_to_file
+from memkit.cli.logs import LOG_BYTES, LOG_FILES, log_to_file
 from memkit.ipc import launch
 from memkit.paths import Home
 from tests.cli.conftest import Run, environment

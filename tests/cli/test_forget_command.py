@@ -161,14 +161,14 @@ def test_a_second_question_is_about_shared_turns(
 ) -> None:
     asked = []
 
-    def confirm(question: str, *, default: bool) -> bool:
-        asked.append((question, default))
+    def agrees(question: str) -> bool:
+        asked.append(question)
         return answer
 
-    monkeypatch.setattr("memkit.cli.forget._confirm", lambda yes: None)  # nobody sits there in a test
-    monkeypatch.setattr("memkit.cli.forget.click.confirm", confirm)
+    monkeypatch.setattr("memkit.cli.forget.confirm", lambda question, yes: None)  # nobody sits there in a test
+    monkeypatch.setattr("memkit.cli.forget.user_agrees", agrees)
     assert run(memory, "forget", "--everything").output.endswith("Forgotten.\n")
-    assert asked == [(f"Also forget it in {copy.project.root}?", False)]
+    assert asked == [f"Also forget it in {copy.project.root}?"]
     assert list(Path(memory.project.memory).iterdir()) == []
     assert any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir()) != answer
 

@@ -136,7 +136,7 @@ class TestPaths:
 def test_waiting_for_another_process_is_said(
     run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memkit.cli.index.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("memkit.memory.LOCK_SECONDS", 0.1)
     with index_lock(fresh.home, 1):
         found = run(fresh, "index")
     assert found.status == 1
