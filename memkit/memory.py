@@ -191,12 +191,12 @@ class Memory:
 
         The service does it if it is running. Wait at most `wait_seconds` for another process.
         """
+        import msgspec
+
+        from memkit.index import SyncReport, sync_project
+        from memkit.recall.ask import ask_service
+
         if not rebuild:
-            import msgspec
-
-            from memkit.index import SyncReport
-            from memkit.recall.ask import ask_service
-
             try:
                 found = ask_service(
                     self.project, self.home, self.settings, "index", {}, self.wait_seconds, self.announce
@@ -204,12 +204,6 @@ class Memory:
                 return msgspec.convert(found, SyncReport)
             except ServiceUnavailable as reason:
                 logger.debug("indexing without the service: %s", reason)
-        return self.index_here(rebuild=rebuild, progress=progress)
-
-    def index_here(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
-        """Update the search index in this process."""
-        from memkit.index import sync_project
-
         with self.index_lock():
             try:
                 return sync_project(

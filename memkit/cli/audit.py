@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo
+from memkit.cli.output import echo, print_table
 from memkit.text import plural
 
 if TYPE_CHECKING:
@@ -64,10 +64,11 @@ def _print(context: Context, report: AuditReport, fix: bool) -> None:
         return
     for line in report.problems:
         context.say(line)
-    for word, findings in (("redacted", fixed), ("found", report.remaining)):
-        for one in findings:
-            at = one.place if one.line is None else f"{one.place}:{one.line}"
-            echo(f"{word:<9} {one.kind:<17} {one.where:<9} {at}")
+    print_table(
+        (word, one.kind, one.where, one.place if one.line is None else f"{one.place}:{one.line}")
+        for word, findings in (("redacted", fixed), ("found", report.remaining))
+        for one in findings
+    )
     if not fixed and not report.remaining:
         echo("Nothing found.")
     elif not fix:

@@ -99,23 +99,21 @@ def select(
 ) -> ImportSelection:
     """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
     from memkit.capture.importer import ImportSelection
-    from memkit.claude_code.files import (
-        find_sources,
-        history_file,
-        project_of,
-        transcripts_directory,
-    )
+    from memkit.claude_code import files
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
-        sources = find_sources(map(Path, paths))
+        sources = files.find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    sources = find_sources([transcripts_directory()] if transcripts_directory().is_dir() else [])
+    transcripts = files.transcripts_directory()
+    sources = files.find_sources([transcripts] if transcripts.is_dir() else [])
     if not everything:
-        sources = [source for source in sources if project_of(source.cwd, home) == project]
+        sources = [source for source in sources if files.project_of(source.cwd, home) == project]
     only = None if everything else project
-    return ImportSelection(home, sources, project, since=since, history=history_file(), only=only)
+    return ImportSelection(
+        home, sources, project, since=since, history=files.history_file(), only=only
+    )
 
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:

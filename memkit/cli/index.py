@@ -6,8 +6,6 @@ import dataclasses
 import logging
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -72,20 +70,21 @@ def watch_command(context: Context, paths: tuple[str, ...]) -> None:
     if paths:
         change_paths(context.home, context.project, add=paths)
     has_changed = threading.Event()
-    with _until_interrupted():
-        watcher = Watcher(lambda root: has_changed.set(), context.say)
-        try:
-            # Watch first, then index: a change in between is reported.
-            count = watcher.watch_memory(context.project, context.home, context.settings())
-            context.say(
-                f"watching {plural(count, 'path')} of {context.project.root}; press Ctrl-C to stop"
-            )
-            while True:
-                _try_to_index(context, watcher)
-                has_changed.wait()
-                has_changed.clear()
-        finally:
-            watcher.close()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    watcher = Watcher(lambda root: has_changed.set(), context.say)
+    try:
+        # Watch first, then index: a change in between is reported.
+        count = watcher.watch_memory(context.project, context.home, context.settings())
+        context.say(f"watching {plural(count, 'path')} of {context.project.root}; press Ctrl-C to stop")
+        while True:
+            _try_to_index(context, watcher)
+            has_changed.wait()
+            has_changed.clear()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        watcher.close()
 
 
 def _print(context: Context, report: SyncReport) -> None:
@@ -105,21 +104,6 @@ def _print(context: Context, report: SyncReport) -> None:
         raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps the text it has of it")
 
 
-@contextmanager
-def _until_interrupted() -> Iterator[None]:
-    """Run the block until it ends, or until SIGINT or SIGTERM ends it without an error."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, _interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _interrupt(number: int, frame: object) -> None:
     # A second one would interrupt the cleanup.
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -132,7 +116,7 @@ def _try_to_index(context: Context, watcher: Watcher) -> None:
     try:
         watcher.watch_memory(context.project, context.home, context.settings())
         with progress_bar(context, "embedding") as progress:
-            report = context.memory().index_here(progress=progress)
+            report = context.memory().index(progress=progress)
         _print(context, report)
     except BrokenPipeError:  # the reader of the lines has exited
         raise

@@ -30,14 +30,14 @@ class _Questions:
         self._skip = skip
         self._may_ask = may_ask
 
-    def ask(self, step: str, question: str) -> None:
-        """Return if the user wants the step. Raise `_Skipped` otherwise."""
+    def ask(self, step: str, question: str, otherwise: str = "") -> None:
+        """Return if the user wants the step. Raise `_Skipped` with the reason and `otherwise` if not."""
         if step in self._skip:
-            raise _Skipped(f"--skip {step}")
+            raise _Skipped(f"--skip {step}{otherwise}")
         if not self._yes and not self._may_ask:
-            raise _Skipped("no terminal to ask in; run `memkit setup --yes`")
+            raise _Skipped(f"no terminal to ask in; run `memkit setup --yes`{otherwise}")
         if not self._yes and not click.confirm(plain(question), default=True):
-            raise _Skipped("as you said")
+            raise _Skipped(f"as you said{otherwise}")
 
 
 @command("setup")
@@ -120,10 +120,8 @@ def _model(context: Context, questions: _Questions) -> str:
     except WeightsUnavailableError:
         if not embedding.download:
             raise
-        try:
-            questions.ask("model", "Download the model that search uses (91 MB, once)?")
-        except _Skipped as reason:
-            raise _Skipped(f"{reason}; without it, search uses words alone") from None
+        question = "Download the model that search uses (91 MB, once)?"
+        questions.ask("model", question, "; without it, search uses words alone")
         ensure_weights(context.home, announce=context.say, retry=True)
     return f"{MODEL} is here and has the right hash"
 
@@ -154,27 +152,22 @@ def _plugin(context: Context, questions: _Questions) -> str:
 
 def _launcher(context: Context, questions: _Questions) -> str:
     from memkit import __version__
-    from memkit.environment.launcher import (
-        installed_launcher,
-        launcher_path,
-        launcher_text,
-        write_launcher,
-    )
+    from memkit.environment import launcher
     from memkit.ipc.launch import REPOSITORY
 
     if not Path(REPOSITORY, "bin", "memkit").exists():
         return "this memkit is an installed package with its own command"
     if sys.platform == "win32":
         raise _Skipped("it is a shell script, which Windows cannot run")
-    path = launcher_path()
-    text = launcher_text(REPOSITORY, __version__)
-    if not installed_launcher():
+    path = launcher.launcher_path()
+    text = launcher.launcher_text(REPOSITORY, __version__)
+    if not launcher.installed_launcher():
         if os.path.lexists(path):
             raise _Skipped(f"{path} is not memkit's; it stays as it is")
         questions.ask("launcher", f"Write {path}, so that terminals have `memkit` too?")
     try:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            write_launcher(text)
+            launcher.write_launcher(text)
     except OSError as error:
         raise MemkitError(f"cannot write {unwritable(error, str(path))}") from error
     if str(path.parent) in os.environ.get("PATH", "").split(os.pathsep):
@@ -192,10 +185,8 @@ def _import(context: Context, questions: _Questions) -> str:
     if not new:
         return "memkit knows every session"
     size = f"{plural(len(new), 'session')}, {format_size(sum(source.size for source in new))}"
-    try:
-        questions.ask("import", f"Import the sessions that Claude Code has kept ({size})?")
-    except _Skipped as reason:
-        raise _Skipped(f"{reason}; later: `memkit import --all` ({size})") from None
+    question = f"Import the sessions that Claude Code has kept ({size})?"
+    questions.ask("import", question, f"; later: `memkit import --all` ({size})")
     report, roots = run_import(context, selection)
     if report.problems:
         raise MemkitError("; ".join(report.problems[:3]))

@@ -69,18 +69,17 @@ def _draw(stats: Stats, path: str) -> None:
     from memkit.stats.picture import draw
 
     title = f"{_name(stats)}: {plural(len(stats.tally.days), 'day')}, {plural(stats.tally.turns, 'turn')}"
-    name = _namer(stats)
-    data = draw(
-        stats.tally, title, stats.tally.files(FILES), lambda file: _end(name(file), PATH_CHARACTERS)
-    )
+    full_name = _namer(stats)
+
+    def name(file: FileCount) -> str:
+        path = full_name(file)
+        return path if len(path) <= PATH_CHARACTERS else f"…{path[1 - PATH_CHARACTERS :]}"
+
+    data = draw(stats.tally, title, stats.tally.files(FILES), name)
     try:
         write_durably(os.path.abspath(path), data)
     except OSError as error:
         raise MemkitError(f"cannot write the picture {path}: {error.strerror or error}") from error
-
-
-def _end(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"…{text[1 - limit :]}"
 
 
 def _name(stats: Stats) -> str:

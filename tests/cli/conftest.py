@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import logging
@@ -91,6 +92,16 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     os.umask(mask)
     logging.getLogger("memkit").handlers.clear()
     logging.getLogger("memkit").propagate = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def model_loaded_once() -> Iterator[None]:
+    """Commands in this process share the model: loading it takes most of a search's time."""
+    from memkit.embedding import local
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "LocalEmbedder", functools.cache(local.LocalEmbedder))
+        yield
 
 
 @pytest.fixture

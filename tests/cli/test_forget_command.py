@@ -35,7 +35,7 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     assert shown.output.endswith("To be erased from journal, archive, and index: 1 turn.\n")
     refused = run(memory, "forget", "--query", "PolicyController", "-k", "1")
     assert refused.status == 1
-    assert "`--yes` forgets it" in refused.errors
+    assert "no terminal to ask on" in refused.errors
     assert holders(memory, "PolicyController")
     done = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes", "--json")
     assert done.status == 0
@@ -63,7 +63,7 @@ def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "say what to forget"),
+        ((), "name what to forget"),
         (("abc", "--everything"), "give only one of"),
         (("ffffffffffff",), "has the id 'ffffffffffff'"),
         (("--session", "nobody"), "no session 'nobody' is remembered"),
