@@ -136,24 +136,18 @@ class Context:
 def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     """Make a click command of a function whose first argument is a `Context`; add `--json`, `--project`."""
 
-    make: Callable[[Callable[..., None]], click.Command] = click.command(name)
-
     def decorate(function: Callable[..., None]) -> click.Command:
+        @click.command(name)
         @functools.wraps(function)
         def run(project: str | None, as_json: bool, **arguments: Any) -> None:
             function(Context(project, as_json), **arguments)
 
-        made = make(run)
-        made.params += [
-            click.Option(
-                ["--project"],
-                type=click.Path(),
-                metavar="PATH",
-                help="Use the project at PATH (default: the working directory's).",
-            ),
+        where = "Use the project at PATH (default: the working directory's)."
+        run.params += [
+            click.Option(["--project"], type=click.Path(), metavar="PATH", help=where),
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
         ]
-        return made
+        return run
 
     return decorate
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
-import tempfile
 from datetime import date
-from pathlib import Path
 
 import click
 
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.errors import IndexBusyError, MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
-from memkit.processes import find_program
 
 INDEX_SECONDS = 1.0
 """The longest wait for the index. The service usually takes 0.3 s."""
-
-DEFAULT_EDITORS = ("sensible-editor", "editor", "vi", "nano", "notepad")
 
 
 @command("remember")
@@ -81,7 +74,7 @@ def edit_command(context: Context, day: str | None) -> None:
     if not before and chosen != today:
         raise NotFoundError(f"{context.project.root} has no memory of {chosen}")
     shown = before or f"# {chosen}\n".encode()
-    edited = _edit(f"{name}.md", shown)
+    edited = _edit(shown)
     is_changed = edited != shown
     if is_changed:
         unindexed.mark(context.home, context.project.root)
@@ -92,32 +85,10 @@ def edit_command(context: Context, day: str | None) -> None:
     context.report({"path": path, "changed": is_changed}, f"{path} is {state}.")
 
 
-def _edit(name: str, data: bytes) -> bytes:
+def _edit(data: bytes) -> bytes:
     """Have the user edit a private copy of `data`; return the result."""
-    editor = _editor()
-    with tempfile.TemporaryDirectory(prefix="memkit-") as directory:
-        copy = Path(directory, name)
-        copy.touch(0o600)
-        copy.write_bytes(data)
-        try:
-            done = subprocess.run([*editor, str(copy)], check=False)
-        except OSError as error:
-            raise MemkitError(f"cannot start {editor[0]}: {error.strerror}; set $EDITOR") from error
-        if done.returncode:
-            raise MemkitError(
-                f"{editor[0]} exited with status {done.returncode}, so the memory is unchanged"
-            )
-        return copy.read_bytes()
-
-
-def _editor() -> list[str]:
-    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
-        words = shlex.split(chosen, posix=os.name != "nt")
-    except ValueError as error:
-        raise MemkitError(f"$VISUAL or $EDITOR is not a valid command ({error}): {chosen}") from error
-    if not words:
-        words = [found for name in DEFAULT_EDITORS if (found := find_program(name))][:1]
-    if not words:
-        raise MemkitError("no editor was found; set $EDITOR")
-    return words
+        edited = click.edit(data, extension=".md", require_save=False)
+    except (click.ClickException, ValueError) as error:  # the latter: a quote in $EDITOR that never ends
+        raise MemkitError(f"the memory is unchanged: {error}; set $EDITOR to your editor") from error
+    return data if edited is None else edited

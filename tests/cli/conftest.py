@@ -99,9 +99,19 @@ def model_loaded_once() -> Iterator[None]:
     """Commands in this process share the model: loading it takes most of a search's time."""
     from memkit.embedding import local
 
+    load = functools.cache(local.LocalEmbedder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "LocalEmbedder", functools.cache(local.LocalEmbedder))
+        patch.setattr(local, "LocalEmbedder", lambda directory: load(directory.resolve()))
         yield
+
+
+@pytest.fixture
+def store_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the check that reads all vectors in a process of its own: it takes 1 s. See tests/doctor."""
+    from memkit.doctor import checks, index
+
+    quick = tuple(check for check in checks.CHECKS if check.run is not index.check_store)
+    monkeypatch.setattr(checks, "examine", functools.partial(checks.examine, checks=quick))
 
 
 @pytest.fixture

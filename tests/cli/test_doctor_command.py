@@ -39,6 +39,7 @@ def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     assert run(fresh, "doctor", "--fix").output == "No problems found.\n"
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     os.umask(0o077)  # as the command line sets it; the fixture sets it back
     Path(fresh.home.root).chmod(0o700)

@@ -126,9 +126,11 @@ def test_edit(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "has no memory of 2020-01-01" in run(memory, "edit", "2020-01-01").complaint
     assert run(memory, "edit", "--json").json["changed"] is False
     script.write_text("raise SystemExit(3)")
-    assert "exited with status 3, so the memory is unchanged" in run(memory, "edit", "2026-11-19").complaint
+    assert "the memory is unchanged: " in run(memory, "edit", "2026-11-19").complaint
     monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
-    assert "cannot start no-such-editor-anywhere" in run(memory, "edit").complaint
+    assert "no-such-editor-anywhere: Editing failed" in run(memory, "edit").complaint
+    monkeypatch.setenv("VISUAL", "'never closed")
+    assert "the memory is unchanged: " in run(memory, "edit").complaint
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> Non
     running = subprocess.Popen(
         [sys.executable, "-m", "memkit", "import"],
         cwd=fresh.project.root,
-        env=environment(fresh, TERM="xterm", COLUMNS="120"),
+        env=environment(fresh, TERM="xterm", COLUMNS="120", MEMKIT_EMBEDDING_PROVIDER="none"),
         stdout=subprocess.DEVNULL,
         stderr=theirs,
     )
@@ -234,7 +234,7 @@ class TestSetup:
         done = subprocess.run(
             [sys.executable, "-m", "memkit", "setup"],
             cwd=fresh.project.root,
-            env=environment(fresh),
+            env=environment(fresh, MEMKIT_EMBEDDING_PROVIDER="none"),
             stdin=theirs,
             capture_output=True,
             text=True,

@@ -13,6 +13,7 @@ import pytest
 
 from memkit.llm.ledger import Call, Ledger
 from memkit.recall import usage
+from tests.ci import only_in_ci
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 
@@ -147,6 +148,7 @@ def test_all_projects(run: Run, memory: Memory, tmp_path: Path) -> None:
     assert run(memory, "stats", "--json").json["turns"] == 7
 
 
+@only_in_ci  # matplotlib takes 2 s to import
 def test_a_picture(run: Run, memory: Memory, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "made.png"
@@ -162,6 +164,7 @@ def test_a_picture(run: Run, memory: Memory, tmp_path: Path) -> None:
     )
 
 
+@only_in_ci
 def test_a_picture_of_nothing(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     assert run(make_memory(tmp_path), "stats", "--png", str(tmp_path / "a.png")).status == 0
