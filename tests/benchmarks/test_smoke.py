@@ -111,7 +111,7 @@ def run(
 
 
 def test_hooks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(run("hooks", ["--runs", "1", "--json"], monkeypatch, capsys))
+    found = json.loads(run("hooks", ["--runs", "2", "--json"], monkeypatch, capsys))
     assert "SessionStart" in json.dumps(found)
 
 
