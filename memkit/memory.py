@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from memkit.errors import IndexStoreError, MemkitError
+from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
@@ -178,8 +178,9 @@ class Memory:
         """Erase a selection for good, and finish an earlier run that was killed."""
         from memkit.forget.erasing import forget
 
+        settings_of = functools.cache(self.settings_of)
         with self.exclusive_lock():
-            problems = forget(self.home, self.project, selection, self.settings_of, self.announce)
+            problems = forget(self.home, self.project, selection, settings_of, self.announce)
         if problems:
             raise MemkitError(
                 f"not everything was erased: {'; '.join(problems)}; "
@@ -193,7 +194,7 @@ class Memory:
         """
         import msgspec
 
-        from memkit.index import SyncReport, sync_project
+        from memkit.index import SyncReport
         from memkit.recall.ask import ask_service
 
         if not rebuild:
@@ -203,7 +204,12 @@ class Memory:
                 )
                 return msgspec.convert(found, SyncReport)
             except ServiceUnavailable as reason:
+                if reason.reason == "late":
+                    raise IndexBusyError("the service is still indexing; try again in a moment") from reason
                 logger.debug("indexing without the service: %s", reason)
+        # Slow to import; the service needs none of it here.
+        from memkit.index import sync_project
+
         with self.index_lock():
             try:
                 return sync_project(

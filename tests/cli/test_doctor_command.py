@@ -25,6 +25,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     Path(fresh.home.root).chmod(0o755)
     found = run(fresh, "doctor")
@@ -56,6 +57,7 @@ def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     assert "1 error, 1 note." in run(fresh, "doctor").output
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_the_last_event_of_each_project(run: Run, fresh: Memory) -> None:
     from memkit.ipc import spool
 

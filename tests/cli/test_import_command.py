@@ -19,6 +19,7 @@ from memkit.claude_code.files import find_sources
 from memkit.environment.launcher import launcher_path, launcher_text, write_launcher
 from memkit.hook.project import Project
 from memkit.settings.load import Settings
+from tests.ci import only_in_ci
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory
 from tests.recall.test_transcript import SESSION, conversation, write
@@ -151,6 +152,7 @@ def test_all_goes_with_nothing_else(run: Run, fresh: Memory, others: list[str]) 
     assert run(fresh, "import", "--all", *others).status == 2
 
 
+@only_in_ci  # loads Chroma in a process of its own
 def test_a_terminal_shows_rate_and_time_left(fresh: Memory, claude: Path) -> None:
     ours, theirs = pty.openpty()
     running = subprocess.Popen(

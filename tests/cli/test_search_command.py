@@ -81,10 +81,11 @@ def test_a_question_that_is_not_unicode(spawn: Run, read_only: Memory) -> None:
 
 @pytest.mark.parametrize("encoding", first(1, ["ascii", "latin-1"]))
 def test_a_terminal_that_is_not_unicode(
-    spawn: Run, fresh: Memory, encoding: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, spawn: Run, fresh: Memory, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
     fresh.write("notes.md", "# Größe → 中文\n\n" + "Die Größe ist wichtig – 中文. " * 8)
+    run(fresh, "index")
     for arguments in (["--json"], []):
         found = spawn(
             fresh, "search", "--mode", "lexical", "Größe", *arguments, PYTHONIOENCODING=encoding
