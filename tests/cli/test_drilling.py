@@ -93,7 +93,7 @@ class TestExpand:
         assert "'zz'" in run(read_only, "expand", identifier, "zz").complaint
 
     def test_ambiguous(self, run: Run, fresh: Memory) -> None:
-        fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40)))
+        fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(16)))
         fresh.sync()
         starts = [fresh.snapshot.id(n)[0] for n in range(len(fresh.snapshot))]
         complaint = run(fresh, "expand", max(starts, key=starts.count)).complaint

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.project import Project
+from memkit.privacy.tombstones import Tombstones
+from tests.ci import IN_CI
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 
@@ -43,9 +45,9 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     assert holders(memory, "PolicyController") == []
     assert "Priya" in memory.path("2026-11-19.md").read_text()
     assert run(memory, "search", "PolicyController").output.startswith("Nothing found")
-    health = run(memory, "doctor", "--json").output
-    assert "index-differs" not in health
-    assert "forgetting-unfinished" not in health
+    assert Tombstones(memory.home).unfinished() is None
+    if IN_CI:  # reads the whole index in a process of its own
+        assert "index-differs" not in run(memory, "doctor", "--json").output
 
 
 def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
