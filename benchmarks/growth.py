@@ -36,6 +36,7 @@ from memkit.recall import fusion  # noqa: E402
 from memkit.recall.corpus import Corpus  # noqa: E402
 from memkit.recall.results import SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
+from memkit.settings import EmbeddingSettings  # noqa: E402
 from memkit.settings.load import Settings  # noqa: E402
 
 QUESTIONS = 100
@@ -66,7 +67,7 @@ class RandomEmbedder:
     def __init__(self) -> None:
         self._chance = np.random.default_rng(0)
 
-    def embed(self, texts: Sequence[str], progress: Any = None) -> Any:
+    def embed(self, texts: Sequence[str]) -> Any:
         vectors = self._chance.standard_normal((len(texts), self.dimensions), dtype=np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -209,7 +210,8 @@ def main() -> None:
     days = write_memory(memory, place.memory, arguments.chunks)
     build, report = resources.timed(place.sync, RandomEmbedder())
     indexing_peak = resources.own_peak()
-    snapshot, embedder = place.snapshot(), load_embedder(place.home, allow_download=False)
+    snapshot = place.snapshot()
+    embedder = load_embedder(place.home, EmbeddingSettings(download=False))
     questions = memory.questions(days, QUESTIONS)
     figures = {
         "chunks": report.chunks,

@@ -47,7 +47,7 @@ from memkit.paths import Home  # noqa: E402
 from memkit.recall import fusion  # noqa: E402
 from memkit.recall.results import Result, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
-from memkit.settings import load  # noqa: E402
+from memkit.settings import EmbeddingSettings, load, validate  # noqa: E402
 
 MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200
@@ -261,8 +261,8 @@ def search_settings(pairs: list[str]) -> load.SearchSettings:
             fusion.WEIGHTS = dataclasses.replace(fusion.WEIGHTS, **{name: kind(text)})
             continue
         key = ("search", name)
-        found[key] = load.Value(load.parse_text(key, text), "--set")
-    return load.validate(found).search
+        found[key] = load.Value(validate.parse_text(key, text), "--set")
+    return validate.validate(found).search
 
 
 def main() -> int:
@@ -282,7 +282,7 @@ def main() -> int:
     arguments = parser.parse_args()
     modes = arguments.modes.split(",")
     settings = search_settings(arguments.set)
-    embedder = CachedEmbedder(load_embedder(Home.from_environment()))
+    embedder = CachedEmbedder(load_embedder(Home.from_environment(), EmbeddingSettings()))
     if arguments.off_topic:
         questions = arguments.off_topic.read_text(encoding="utf-8").splitlines()
         figures = off_topic(arguments.data, arguments.unit, embedder, settings, questions)

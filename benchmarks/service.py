@@ -39,6 +39,7 @@ from memkit.embedding import load_embedder  # noqa: E402
 from memkit.errors import MemkitError  # noqa: E402
 from memkit.ipc.client import request  # noqa: E402
 from memkit.paths import Home  # noqa: E402
+from memkit.settings import EmbeddingSettings  # noqa: E402
 
 CLIENTS = 64
 REQUESTS = 5000
@@ -252,7 +253,7 @@ def checkout(service: Service) -> dict[str, float]:
     git("commit", "-q", "-m", "full")
     git("checkout", "-q", "empty")
     service.ask("index")
-    embedder = load_embedder(service.home, allow_download=False)
+    embedder = load_embedder(service.home, EmbeddingSettings(download=False))
     encoder, _ = resources.timed(embedder.embed, texts)
     git("checkout", "-q", "full")
     found = _found(service, word, FILES)

@@ -20,6 +20,7 @@ from synthetic import SyntheticMemory, write_memory
 
 from memkit.embedding import Embedder, load_embedder
 from memkit.paths import Home
+from memkit.settings import EmbeddingSettings
 
 ROUNDS = 4
 
@@ -47,7 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="memkit-throughput-") as name:
         root = Path(name).resolve()
-        embedder = load_embedder(Home.from_environment(), allow_download=False)
+        embedder = load_embedder(Home.from_environment(), EmbeddingSettings(download=False))
         rounds = [
             measure(embedder, root / str(seed), arguments.chunks // ROUNDS, seed)
             for seed in range(ROUNDS)

@@ -26,7 +26,7 @@ from memkit.cli import cli  # noqa: E402
 from memkit.embedding.remote import PROVIDERS  # noqa: E402
 from memkit.llm import anthropic, claude_cli  # noqa: E402
 from memkit.llm.chat_completions import SERVICES  # noqa: E402
-from memkit.settings import EmbeddingSettings, load  # noqa: E402
+from memkit.settings import EmbeddingSettings, load, validate  # noqa: E402
 
 OF_ALL = {"project", "as_json"}
 """Options of every command, which the page lists once."""
@@ -75,7 +75,7 @@ def settings() -> str:
     """Return every setting with its default, purpose, and bounds: one table per section."""
     lines: list[str] = []
     defaults = load.Settings()
-    for section, name in load.every_key():
+    for section, name in validate.every_key():
         made = getattr(defaults, section)
         if f"## {section}" not in lines:
             lines += ["", f"## {section}", "", _escaped(_first_line(type(made))), ""]
@@ -87,8 +87,8 @@ def settings() -> str:
 def _setting(key: load.Key, default: Any) -> tuple[str, str, str]:
     name = f"`{'.'.join(key)}`" + (r"\*" if load.is_harmless(key) else "")
     shown = "empty" if default == "" else f"`{json.dumps(default).strip(chr(34))}`"
-    bounds = f" ({load.allowed(key)})" if type(default) in (int, float) else ""
-    return name, shown, _escaped(load.describe(key)) + bounds
+    bounds = f" ({validate.allowed(key)})" if type(default) in (int, float) else ""
+    return name, shown, _escaped(validate.describe(key)) + bounds
 
 
 def summarizers() -> str:

@@ -17,8 +17,11 @@ class ConfigError(MemkitError):
     """A setting is unknown or has a bad value, or a settings file cannot be read."""
 
 
-class SettingError(ValueError):
-    """A value that is not allowed; `name` is the field's, or "" if several fields do not fit together."""
+class SettingError(ConfigError, ValueError):
+    """A value that is not allowed; `name` is the setting's, or "" if several do not fit together.
+
+    A `ValueError` too, so that msgspec reports it as a failed validation.
+    """
 
     def __init__(self, reason: str, name: str = "") -> None:
         super().__init__(reason)

@@ -1,11 +1,11 @@
 """Read and write files safely.
 
-Reading: the files of a project come with its repository, so links, devices, pipes, and giants are normal
-input. Open only regular files, and read a bounded part of them. A directory that another process replaces
-by a link between the check and the use is not covered: such a process already runs as this user.
+Reading: a project's files come with its repository, so links, devices, pipes, and huge files are normal
+input. Only regular files are opened, and a bounded part is read. A process that swaps a directory for a
+link between check and use is not covered: it already runs as this user.
 
-Writing: a reader sees the old file or the new one, never a part, and a write that returned survives a
-power cut.
+Writing: a reader sees the old file or the new one, never a part. A write that returned survives a power
+cut.
 
 Standard library only, Python 3.9 syntax: hooks import this module.
 """
@@ -139,15 +139,14 @@ def create_private(path: str) -> io.BufferedWriter:
 
 @contextlib.contextmanager
 def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
-    """A file, which only its owner may read, that has taken the place of `path` when the block has ended.
+    """Yield a new file that replaces `path`, durably, at the end of the block. Only its owner may read it.
 
-    For what is too long for `write_durably`. It is on the disk then. If the block fails, what was there is
-    still there. Raises `OSError`.
+    For data too large for `write_durably`. If the block fails, the old file stays. Raise `OSError`.
     """
     directory, name = os.path.split(os.path.abspath(path))
     partial = os.path.join(directory, f".{name}.partial")
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(partial)  # by one that was killed
+        os.unlink(partial)  # left by a killed process
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         with os.fdopen(os.open(partial, flags, PRIVATE_FILE), "wb") as file:
@@ -165,7 +164,7 @@ def open_replacement(path: str) -> Iterator[io.BufferedWriter]:
 
 
 def rename_over(made: str, path: str) -> None:
-    """Rename the file `made` to `path`, in place of what is there. Raises `OSError`."""
+    """Rename the file `made` to `path` and replace what is there. Raise `OSError`."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -178,11 +177,11 @@ def rename_over(made: str, path: str) -> None:
 
 
 def stale_temporary_files(directory: str, before: float) -> list[str]:
-    """Return the files that killed writers left in `directory`, last changed before that time.
+    """Return the temporary files that killed writers left in `directory`.
 
-    Only files named as `write_durably` names them; `before` is in seconds since the epoch.
+    Only files with names from `write_durably`, last changed before `before`, in seconds since the epoch.
     """
-    import re  # which the launcher does without
+    import re  # the launcher does not need it
 
     found = []
     try:
@@ -202,11 +201,11 @@ def sync_directory(path: str) -> None:
     """Make renames inside `path` survive a power cut, where the platform can."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError:  # Windows cannot open a directory; its renames are journalled
+    except OSError:  # Windows cannot open a directory; its renames are journaled
         return
     try:
         os.fsync(descriptor)
-    except OSError:  # some network file systems refuse; the file itself is already synced
+    except OSError:  # some network file systems refuse; the file itself is synced
         pass
     finally:
         os.close(descriptor)
@@ -218,13 +217,12 @@ def write_durably(
     mode: int = PRIVATE_FILE,
     check: Callable[[], None] | None = None,
 ) -> None:
-    """Replace the file at `path` by `data`, atomically and on disk before this returns.
+    """Replace the file at `path` with `data`, atomically and synced to disk.
 
-    A reader sees the old file or the new one, never a part. `check` is called right before the rename
-    and may raise to stop it. Raises `OSError`; then the old file is still there and no temporary file
-    is left.
+    `check` is called right before the rename and may raise to stop it. Raise `OSError`; then the old file
+    stays, and no temporary file is left.
     """
-    import tempfile  # 8 ms that hooks and the start of a command do without
+    import tempfile  # takes 8 ms, which hooks and most commands save
 
     directory = os.path.dirname(path)
     descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)
@@ -243,6 +241,6 @@ def write_durably(
         except FileNotFoundError:
             pass
         if isinstance(error, OSError) and error.filename is None:
-            error.filename = path  # a full disk does not say where it is
+            error.filename = path  # errors of a full disk name no file
         raise
     sync_directory(directory)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from memkit.index.sync import Progress
     from memkit.journal.journal import Journal
     from memkit.journal.note import Note
-    from memkit.recall.ask import Asker
     from memkit.recall.citation import Citation
+    from memkit.recall.client import SearchClient
     from memkit.recall.results import Answer
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
@@ -86,15 +86,15 @@ class Memory:
         """
         from memkit.recall.results import SearchRequest
 
-        return self.asker(all_projects).answer(SearchRequest(query, k, **options))
+        return self.search_client(all_projects).answer(SearchRequest(query, k, **options))
 
-    def asker(self, all_projects: bool = False) -> Asker:
+    def search_client(self, all_projects: bool = False) -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
-        from memkit.recall.ask import Asker
+        from memkit.recall.client import SearchClient
 
         if all_projects and not self.other_projects:
             raise MemkitError("this memory does not read other projects")
-        return Asker(
+        return SearchClient(
             self.project, self.home, self.settings, self.announce, all_projects=all_projects
         )
 
@@ -105,7 +105,7 @@ class Memory:
             print(section["content"], section["turns"])
         """
         from memkit.recall import usage
-        from memkit.recall.ask import ask_service
+        from memkit.recall.client import ask_service
 
         may_leave = {"other_projects": self.other_projects}
         try:
@@ -116,10 +116,9 @@ class Memory:
         except ServiceUnavailable:
             from memkit.recall.expand import expand_known
 
-            found = (
+            sections = [
                 expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
-            )
-            sections = [section.as_dict() for section in found]
+            ]
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
@@ -195,7 +194,7 @@ class Memory:
         import msgspec
 
         from memkit.index import SyncReport
-        from memkit.recall.ask import ask_service
+        from memkit.recall.client import ask_service
 
         if not rebuild:
             try:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memkit.embedding import Embedder, Progress, load_embedder
+from memkit.embedding import Embedder, load_embedder
 from memkit.hook.project import Project
 from memkit.index import SyncReport, index_lock, open_snapshot, sync_project
 from memkit.index.chunk import Chunk
@@ -22,6 +22,7 @@ from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.results import Answer, SearchRequest
 from memkit.recall.search import Searcher
+from memkit.settings import EmbeddingSettings
 from memkit.settings.load import Settings
 
 
@@ -35,7 +36,7 @@ class FakeEmbedder:
         self.window = window
         self.texts: list[str] = []
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.texts += texts
         vectors = np.full((len(texts), self.dimensions), 0.01, dtype=np.float32)
         for row, text in enumerate(texts):
@@ -62,9 +63,9 @@ class CountingEmbedder:
         self.name, self.dimensions = real.name, real.dimensions
         self.texts: list[str] = []
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.texts += texts
-        return self.real.embed(texts, progress)
+        return self.real.embed(texts)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self.real.embed_query(text)
@@ -199,4 +200,4 @@ DAYS = {
 @pytest.fixture(scope="session")
 def real_embedder(model_home: Home) -> Embedder:
     """The real model."""
-    return load_embedder(model_home, allow_download=False)
+    return load_embedder(model_home, EmbeddingSettings(download=False))

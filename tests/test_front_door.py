@@ -10,8 +10,8 @@ import pytest
 
 import memkit
 from memkit.errors import MemkitError, NotFoundError
-from memkit.settings import Settings, load
-from memkit.settings.search import REMOVED, SearchSettings
+from memkit.settings import SearchSettings, Settings, load
+from memkit.settings.validate import REMOVED
 from tests.memory import DAYS, Memory, make_memory
 
 

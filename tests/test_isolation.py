@@ -61,7 +61,7 @@ def test_the_check_sees_the_interpreters_there_are() -> None:
     found = {file.name for file in FILES if any(commands(file))}
     assert found >= {
         "damage.py", "install.py", "installation.py", "interpreters.py", "launch.py",
-        "memkit", "sources.py",
+        "memkit", "weights.py",
     }  # fmt: skip
 
 

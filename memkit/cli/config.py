@@ -29,11 +29,11 @@ def _complete_setting(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from memkit.settings import load
+    from memkit.settings import validate
 
     return [
-        CompletionItem(".".join(key), help=load.describe(key))
-        for key in load.every_key()
+        CompletionItem(".".join(key), help=validate.describe(key))
+        for key in validate.every_key()
         if ".".join(key).startswith(incomplete)
     ]
 
@@ -51,7 +51,7 @@ def config_command(context: Context, action: str, name: str | None, value: str |
       memkit config set search.k 10
       memkit config path
     """
-    from memkit.settings import load
+    from memkit.settings import load, validate
 
     given = [one for one in (name, value) if one is not None]
     if len(given) != len(ACTIONS[action]):
@@ -64,22 +64,22 @@ def config_command(context: Context, action: str, name: str | None, value: str |
     elif action == "set":
         _set(context, (section, rest), str(value))
     else:
-        load.check_known((section, rest))
+        validate.check_known((section, rest))
         found = getattr(getattr(load.load(context.home, context.project).settings, section), rest)
         context.report({"key": name, "value": found}, _text(found))
 
 
 def _list(context: Context) -> None:
-    from memkit.settings import load
+    from memkit.settings import load, validate
 
     loaded = load.load(context.home, context.project)
     rows = {
         f"{section}.{name}": {
             "value": getattr(getattr(loaded.settings, section), name),
             "origin": loaded.origins.get((section, name), "default"),
-            "description": load.describe((section, name)),
+            "description": validate.describe((section, name)),
         }
-        for section, name in load.every_key()
+        for section, name in validate.every_key()
     }
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})

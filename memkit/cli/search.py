@@ -97,9 +97,9 @@ def search_command(
     if mode:
         memory.settings = replace(memory.settings, search=replace(memory.settings.search, mode=mode))
     if batch is not None:
-        asker = memory.asker(all_projects=all_projects)
+        client = memory.search_client(all_projects=all_projects)
         for number, line in _queries(sys.stdin.buffer):
-            answer = asker.answer(SearchRequest(line, k, **options))
+            answer = client.answer(SearchRequest(line, k, **options))
             # Not the query: stdin can be a file that the caller may not read.
             context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return

@@ -17,8 +17,7 @@ from memkit.claude_code.settings import installed_plugins, plugin_version
 from memkit.doctor.finding import Finding, Subject, split_advice
 from memkit.ipc.launch import REPOSITORY
 from memkit.processes import find_program, no_window
-from memkit.settings.load import every_key
-from memkit.settings.validate import UnknownSettingError, name_of
+from memkit.settings.validate import UnknownSettingError, every_key, name_of
 
 OLDEST_PYTHON = (3, 9)
 """The minimum version for the hooks."""

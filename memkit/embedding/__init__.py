@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memkit.embedding.errors import UnusableVectorError
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
-from memkit.settings import AUTO, EmbeddingSettings
+from memkit.settings import EmbeddingSettings
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +29,10 @@ logger = logging.getLogger(__name__)
 # when it is imported, which only this package does; `disable_telemetry_events` comes too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-Progress = Callable[[int], None]
-"""Called with the number of texts embedded so far."""
+EXCERPT_CHARACTERS = 160
+
+_STATUS_NAMES = ("status_code", "http_status", "code")  # of OpenAI and Ollama, Voyage, Google
+_BAD_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)")  # of Google, with status 400
 
 
 class Embedder(Protocol):
@@ -43,7 +46,7 @@ class Embedder(Protocol):
     def dimensions(self) -> int | None:
         """The length of a vector; None if it is known only from the first vector."""
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages, float32 (len(texts), dimensions), each of length 1.
 
         In the order of `texts`. The part of a text beyond the model's limit is ignored. Raise
@@ -60,6 +63,19 @@ class Embedder(Protocol):
         """
 
 
+class UnusableVectorError(EmbeddingError):
+    """A model refused a text, or returned no usable vector for it.
+
+    `position` is the text's among those given; if it is not known which of several is at fault, the
+    position of the first. `is_general` is whether any other text would have the same problem.
+    """
+
+    def __init__(self, model: str, position: int, reason: str, *, is_general: bool = False) -> None:
+        super().__init__(f"the embedding model {model} {reason}")
+        self.position = position
+        self.is_general = is_general
+
+
 def find_embedder(
     home: Home, chosen: EmbeddingSettings, announce: Callable[[str], None] | None = None
 ) -> tuple[Embedder | None, str]:
@@ -67,61 +83,38 @@ def find_embedder(
     if chosen.provider == "none":
         return None, "embedding.provider is none"
     try:
-        embedder = load_embedder(
-            home,
-            provider=chosen.provider,
-            model=chosen.model,
-            query_prefix=chosen.query_prefix,
-            passage_prefix=chosen.passage_prefix,
-            allow_download=chosen.download,
-            announce=announce,
-        )
+        return load_embedder(home, chosen, announce), ""
     except EmbeddingError as error:
         logger.warning("%s", error)
         return None, str(error)
-    return embedder, ""
 
 
 def load_embedder(
     home: Home,
-    *,
-    provider: str = "local",
-    model: str = "all-MiniLM-L6-v2",
-    query_prefix: str = AUTO,
-    passage_prefix: str = AUTO,
-    allow_download: bool = True,
+    chosen: EmbeddingSettings,
     announce: Callable[[str], None] | None = None,
-    retry: bool = False,
 ) -> Embedder:
-    """Return the embedder of `provider`, a value of the setting `embedding.provider`, for `model`.
+    """Return the embedder that the settings name.
 
-    The prefixes are as in the settings; `local` has none. `allow_download`, `announce`, and `retry` are for
-    weights that are not on this machine, see `weights.ensure_weights`. Raise `EmbeddingError`, also if a
-    package or a key is missing, or its subclass `WeightsUnavailableError` if no source has the weights.
+    `announce` gets a line about a download. Raise `EmbeddingError`, also if a package or a key is missing,
+    or its subclass `WeightsUnavailableError` if no source has the weights.
     """
     from memkit.embedding import models, remote, weights
 
-    if provider == "sentence-transformers":
+    provider, model = chosen.provider, chosen.model
+    if provider == "sentence-transformers" or provider in remote.PROVIDERS:
+        prefixes = models.prefixes(model, chosen.query_prefix, chosen.passage_prefix)
+        if provider in remote.PROVIDERS:
+            return remote.RemoteEmbedder(provider, model, prefixes)
         from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
 
-        prefixes = models.prefixes(model, query_prefix, passage_prefix)
-        return SentenceTransformersEmbedder(model, prefixes, allow_download=allow_download)
-    if provider in remote.PROVIDERS:
-        prefixes = models.prefixes(model, query_prefix, passage_prefix)
-        return remote.RemoteEmbedder(provider, model, prefixes)
-    if provider != "local":
-        known = ", ".join(("local", "sentence-transformers", *remote.PROVIDERS))
-        raise EmbeddingError(
-            f"there is no embedding provider {provider!r}; set embedding.provider to one of {known}"
-        )
+        return SentenceTransformersEmbedder(model, prefixes, allow_download=chosen.download)
     if model != weights.MODEL:
         raise EmbeddingError(
             f"the local embedding provider runs {weights.MODEL} only; for {model} set "
             "embedding.provider to sentence-transformers"
         )
-    directory = weights.ensure_weights(
-        home, allow_download=allow_download, announce=announce, retry=retry
-    )
+    directory = weights.ensure_weights(home, allow_download=chosen.download, announce=announce)
     from memkit.embedding.local import LocalEmbedder
 
     return LocalEmbedder(directory)
@@ -184,3 +177,27 @@ def import_chroma() -> None:
     finally:
         if before:
             os.chdir(before)
+
+
+def http_status(error: Exception) -> int | None:
+    """Return the HTTP status in an error of a provider's package, or None if there was no answer."""
+    for name in _STATUS_NAMES:  # the packages share no class of errors
+        status = getattr(error, name, None)
+        if isinstance(status, int) and status > 0:
+            return status
+    return None
+
+
+def is_bad_key(status: int | None, message: str) -> bool:
+    """Return whether an HTTP answer of this status and message rejects the key."""
+    return status in (401, 403) or _BAD_KEY.search(message) is not None
+
+
+def excerpt(message: str, *secrets: str) -> str:
+    """Return the beginning of a provider's message as one line, redacted and without `secrets`."""
+    from memkit.privacy.redact import redact  # its patterns take long to compile
+
+    for secret in filter(None, secrets):
+        message = message.replace(secret, "[redacted:key]")
+    printable = "".join(c if c.isprintable() else " " for c in redact(message))
+    return one_line(printable, EXCERPT_CHARACTERS)

@@ -13,16 +13,13 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state
 from tokenizers import Tokenizer
 
-from memkit.embedding.sources import TOKENIZER
-from memkit.embedding.weights import MODEL
-from memkit.embedding.windows import Token, cut_into_windows
+from memkit.embedding.models import Token, cut_into_windows
+from memkit.embedding.weights import MODEL, TOKENIZER
 from memkit.errors import EmbeddingError
 from memkit.text import encodable, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from memkit.embedding import Progress
 
 DIMENSIONS = 384
 
@@ -35,7 +32,6 @@ GRAPH = Path(__file__).with_name("minilm.onnx")
 _SPECIAL_TOKENS = 2  # [CLS] before and [SEP] after every text
 _SEPARATOR_ID = 102  # of [SEP], in the pinned tokenizer.json
 _BATCH_TOKENS = 512  # more is slower: intermediate results leave the processor's cache
-_TEXTS_AT_ONCE = 1024  # limits the memory of tokenized texts
 
 # ONNX Runtime's errors have no base class of their own.
 _RUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
@@ -67,35 +63,12 @@ class LocalEmbedder:
         self._tokenizer.no_padding()
         self._session = _open_session(directory, threads or _available_cores())
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of `texts`, float32 (len(texts), 384), each of length 1, in their order.
 
-        Ignore what a text has beyond 256 tokens; see `windows`. Call `progress` with the number of texts done
-        so far. Raise `EmbeddingError`.
+        Ignore what a text has beyond 256 tokens; see `windows`. Raise `EmbeddingError`.
         """
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            part = slice(start, start + _TEXTS_AT_ONCE)
-            self._embed_part(texts[part], vectors[part], start, progress)
-        return vectors
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a query, float32 (384,); the model was trained without prefixes."""
-        vector: NDArray[np.float32] = self.embed([text])[0]
-        return vector
-
-    def windows(self, text: str) -> list[str]:
-        """Return `text` in pieces that fit the model's limit; see `cut_into_windows`."""
-        return cut_into_windows(text, MAX_TOKENS - _SPECIAL_TOKENS, self._tokenize)
-
-    def _embed_part(
-        self,
-        texts: Sequence[str],
-        vectors: NDArray[np.float32],
-        done: int,
-        progress: Progress | None,
-    ) -> None:
-        """Write the vectors of `texts` into `vectors`; `done` texts came before them."""
         encodings = self._tokenizer.encode_batch([encodable(text) for text in texts])
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for index, encoding in enumerate(encodings):
@@ -107,9 +80,16 @@ class LocalEmbedder:
                 ids = np.array([encodings[index].ids[:length] for index in batch], dtype=np.int64)
                 ids[:, -1] = _SEPARATOR_ID  # missing where a longer text was cut
                 vectors[batch] = self._run(ids)
-                done += len(batch)
-                if progress is not None:
-                    progress(done)
+        return vectors
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a query, float32 (384,); the model was trained without prefixes."""
+        vector: NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
+    def windows(self, text: str) -> list[str]:
+        """Return `text` in pieces that fit the model's limit; see `cut_into_windows`."""
+        return cut_into_windows(text, MAX_TOKENS - _SPECIAL_TOKENS, self._tokenize)
 
     def _run(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}

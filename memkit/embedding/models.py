@@ -1,11 +1,13 @@
-"""Facts about models by their names: the prefixes they were trained with, and how many tokens they read.
+"""Prefixes and token limits of known models, and windows: texts cut to fit a model.
 
 Sources: the models' cards on the model hub, and the providers' documentation of their models.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from memkit.settings import AUTO, EmbeddingSettings
@@ -13,8 +15,8 @@ from memkit.settings import AUTO, EmbeddingSettings
 WINDOW_TOKENS = 4000
 """The longest window for a model whose tokenizer is not available, even if the model reads more.
 
-By `windows.rough_tokens` that is 8,000 bytes, without blanks. No tokenizer makes more tokens than bytes, so a
-model that reads 8,000 tokens loses nothing.
+By `rough_tokens` that is 8,000 bytes, without blanks. No tokenizer makes more tokens than bytes, so a model
+that reads 8,000 tokens loses nothing.
 """
 
 
@@ -59,7 +61,7 @@ _MODELS = (
 def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
     """Return `query` and `passage`; replace each that is `AUTO` by the known prefix of `model`."""
     known = _find(model)
-    wanted = NO_PREFIXES if known is None else known.prefixes
+    wanted = known.prefixes if known else NO_PREFIXES
     return Prefixes(
         wanted.query if query == AUTO else query, wanted.passage if passage == AUTO else passage
     )
@@ -68,7 +70,7 @@ def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
 def tokens_read(model: str, default: int) -> int:
     """Return how many tokens of a text `model` reads; `default` for an unknown model."""
     known = _find(model)
-    return default if known is None else known.tokens
+    return known.tokens if known else default
 
 
 def space(chosen: EmbeddingSettings) -> str:
@@ -86,3 +88,94 @@ def space(chosen: EmbeddingSettings) -> str:
 def _find(model: str) -> _Model | None:
     name = model.rpartition("/")[2].lower()
     return next((known for known in _MODELS if re.match(known.name, name)), None)
+
+
+class Token(NamedTuple):
+    """One token: the characters `start` to `end` of the text, in the word number `word`."""
+
+    start: int
+    end: int
+    word: int | None
+
+
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+_SENTENCE_END = re.compile(r"[.!?…:;]\s+\Z|[。！？]\s*\Z")
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_PIECE = re.compile(r"[A-Za-z0-9_]{1,2}|\S")
+_LAST_OF_TWO_BYTES = "\u07ff"
+
+
+def rough_tokens(text: str) -> list[Token]:
+    """Return tokens for a model whose tokenizer is not available: one per two bytes of UTF-8, without blanks.
+
+    A model nearly always has fewer. A token is about 4 characters of English
+    (https://platform.openai.com/tokenizer), 3 of code, 1 or 2 of Chinese. Only long runs of random letters
+    and digits can have more.
+    """
+    tokens: list[Token] = []
+    for number, word in enumerate(_WORD.finditer(text)):
+        for piece in _PIECE.finditer(text, *word.span()):
+            is_short = piece.group() <= _LAST_OF_TWO_BYTES
+            tokens += [Token(*piece.span(), number)] * (1 if is_short else 2)
+    return tokens
+
+
+def cut_into_windows(
+    text: str, limit: int, tokenize: Callable[[str], Sequence[Token]]
+) -> list[str]:
+    """Return `text` as windows of at most `limit` tokens each; a text that fits is returned unchanged.
+
+    The windows follow each other without a gap, stripped of blanks, about equally long. A cut is at the best
+    boundary (blank line, line end, sentence, word) that keeps the window between half of an equal share and
+    `limit`. Among equally good ones it is at the nearest to an equal share.
+    """
+    tokens = tokenize(text)
+    if len(tokens) <= limit:
+        return [text]
+    windows = []
+    first = 0
+    while first < len(tokens):
+        size = limit
+        while True:
+            after = _next_cut(text, tokens, first, size)
+            begin = tokens[first].start if first else 0
+            end = tokens[after].start if after < len(tokens) else len(text)
+            window = text[begin:end].strip()
+            # A piece can have more tokens by itself than it had inside the whole.
+            excess = len(tokenize(window)) - limit
+            if excess <= 0 or size == 1:
+                break
+            size = max(1, size - excess)
+        if window:  # it is empty if all its tokens are parts of one character
+            windows.append(window)
+        first = after
+    return windows
+
+
+def _next_cut(text: str, tokens: Sequence[Token], first: int, size: int) -> int:
+    """Return the index of the first token of the next window."""
+    rest = len(tokens) - first
+    if rest <= size:
+        return len(tokens)
+    share = math.ceil(rest / math.ceil(rest / size))
+    candidates = range(first + max(1, share // 2), first + size + 1)
+    return max(
+        candidates,
+        key=lambda index: (_boundary(text, tokens, index), -abs(index - first - share)),
+    )
+
+
+def _boundary(text: str, tokens: Sequence[Token], index: int) -> int:
+    """Return how good a cut before the token `index` is, from 0 (in a character) to 5 (at a blank line)."""
+    before, after = tokens[index - 1], tokens[index]
+    if after.start < before.end:
+        return 0
+    gap = text[before.end : after.start]
+    if _BLANK_LINE.search(gap):
+        return 5
+    if "\n" in gap:
+        return 4
+    if _SENTENCE_END.search(text, before.start, after.start):
+        return 3
+    return 2 if after.word != before.word or after.word is None else 1

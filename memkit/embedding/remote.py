@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from memkit.embedding import check_vectors, import_chroma, normalize
-from memkit.embedding.errors import UnusableVectorError, excerpt, http_status, is_bad_key
-from memkit.embedding.models import WINDOW_TOKENS, Prefixes, tokens_read
-from memkit.embedding.windows import cut_into_windows, rough_tokens
+from memkit.embedding import (
+    UnusableVectorError,
+    check_vectors,
+    excerpt,
+    http_status,
+    import_chroma,
+    is_bad_key,
+    normalize,
+)
+from memkit.embedding.models import (
+    WINDOW_TOKENS,
+    Prefixes,
+    cut_into_windows,
+    rough_tokens,
+    tokens_read,
+)
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
 from memkit.text import encodable
@@ -25,43 +37,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memkit.embedding import Progress
-
 Function = Callable[[list[str]], list[Any]]
 """Takes texts, returns one array of numbers per text, and raises any error of the provider's package."""
 
-REQUEST_BYTES = 300_000
-"""The most text in one request: OpenAI takes 300,000 tokens, and no text has more tokens than bytes."""
-
-OLLAMA_URL = "http://127.0.0.1:11434"
-"""The usual address of an Ollama server."""
+REQUEST_TEXTS = 64
+"""The most texts in one request: Google takes 100, and OpenAI 300,000 tokens (75 windows)."""
 
 _OLLAMA_SECONDS = 300
-"""The time limit for Ollama, which loads the model first and may have no graphics card.
-
-Chroma's default is 60 seconds; Ollama's own package has no limit.
-"""
+"""The time limit for Ollama, which loads the model first; Chroma's default is 60 seconds."""
 
 
 @dataclass(frozen=True)
 class EmbeddingService:
-    """A service that embeds.
-
-    Attributes:
-        name: the value of the setting `embedding.provider`.
-        package: the package to install.
-        module: the module to import from it.
-        keys: the environment variables for its key; the first one that is set counts.
-        tokens: the number of tokens that a model reads, if nothing is known about the model.
-        texts_at_once: the most texts in one request.
-    """
+    """A service that embeds; `name` is the value of the setting `embedding.provider`."""
 
     name: str
     package: str
-    module: str
-    keys: tuple[str, ...]
-    tokens: int
-    texts_at_once: int
+    module: str  # to import from the package
+    keys: tuple[str, ...]  # environment variables; the first one that is set counts
+    tokens: int  # how many an unknown model reads
 
     def check(self) -> None:
         """Raise `EmbeddingError`, with advice, if the package or a key is missing."""
@@ -120,20 +114,18 @@ class EmbeddingService:
 
 
 # Tokens: https://platform.openai.com/docs/guides/embeddings, https://ai.google.dev/gemini-api/docs/embeddings,
-# https://docs.voyageai.com/docs/embeddings; for Ollama, the limit of BERT. Texts in a request: Google takes
-# 100, the others more. Ollama gets fewer because it computes them while the user waits.
+# https://docs.voyageai.com/docs/embeddings; for Ollama, the limit of BERT.
 PROVIDERS: Mapping[str, EmbeddingService] = {
     service.name: service
     for service in (
-        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191, 100),
+        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191),
         EmbeddingService(
-            "google", "google-genai", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), 2048, 100
+            "google", "google-genai", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), 2048
         ),
-        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000, 100),
-        EmbeddingService("ollama", "ollama", "ollama", (), 512, 32),
+        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000),
+        EmbeddingService("ollama", "ollama", "ollama", (), 512),
     )
 }
-"""All services by name."""
 
 
 class RemoteEmbedder:
@@ -154,20 +146,18 @@ class RemoteEmbedder:
         self.name = f"{provider}/{model}"
         self.max_tokens = min(WINDOW_TOKENS, tokens_read(model, self._service.tokens))
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages; see `Embedder.embed`."""
         import numpy as np
 
         parts: list[NDArray[np.float32]] = []
-        done = 0
-        for batch in self._batches([self._prefixed(text, self._prefixes.passage) for text in texts]):
+        prefixed = [self._prefixed(text, self._prefixes.passage) for text in texts]
+        for start in range(0, len(prefixed), REQUEST_TEXTS):
             try:
-                parts.append(self._request(False, batch))
+                parts.append(self._request(False, prefixed[start : start + REQUEST_TEXTS]))
             except UnusableVectorError as error:
-                raise error.at(done + error.position) from None
-            done += len(batch)
-            if progress is not None:
-                progress(done)
+                error.position += start
+                raise
         return np.concatenate(parts) if parts else np.empty((0, self._length or 0), np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -208,21 +198,6 @@ class RemoteEmbedder:
             return [text]
         return cut_into_windows(text, limit, rough_tokens)
 
-    def _batches(self, texts: list[str]) -> Iterator[list[str]]:
-        batch: list[str] = []
-        size = 0
-        for text in texts:
-            length = len(text.encode())
-            if batch and (
-                len(batch) == self._service.texts_at_once or size + length > REQUEST_BYTES
-            ):
-                yield batch
-                batch, size = [], 0
-            batch.append(text)
-            size += length
-        if batch:
-            yield batch
-
 
 def _embedding_error(service: EmbeddingService, model: str, error: Exception) -> EmbeddingError:
     """Return the error to raise for `error`: an `UnusableVectorError` if another text may succeed."""
@@ -258,7 +233,7 @@ def _embedding_error(service: EmbeddingService, model: str, error: Exception) ->
 
 
 def _ollama_url() -> str:
-    return os.environ.get("OLLAMA_HOST") or OLLAMA_URL
+    return os.environ.get("OLLAMA_HOST") or "http://127.0.0.1:11434"
 
 
 def _keys() -> list[str]:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memkit.embedding import check_vectors, normalize
-from memkit.embedding.errors import UnusableVectorError
-from memkit.embedding.models import NO_PREFIXES, Prefixes
-from memkit.embedding.windows import Token, cut_into_windows
+from memkit.embedding.models import NO_PREFIXES, Prefixes, Token, cut_into_windows
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
 from memkit.text import one_line
@@ -16,11 +14,6 @@ from memkit.text import one_line
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from memkit.embedding import Progress
-
-_BATCH_TEXTS = 32  # the package's own default
-
 
 class SentenceTransformersEmbedder:
     """A model by its name on the model hub, or by its directory."""
@@ -49,13 +42,13 @@ class SentenceTransformersEmbedder:
         self.dimensions = int((dimensions or self._model.get_sentence_embedding_dimension)())
         self._max_tokens: int | None = self._model.max_seq_length
 
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of passages; see `Embedder.embed`."""
-        return self._encode([self._prefixes.passage + text for text in texts], progress)
+        return self._encode([self._prefixes.passage + text for text in texts])
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query; see `Embedder.embed_query`."""
-        vector: NDArray[np.float32] = self._encode([self._prefixes.query + text], None)[0]
+        vector: NDArray[np.float32] = self._encode([self._prefixes.query + text])[0]
         return vector
 
     def windows(self, text: str) -> list[str]:
@@ -66,25 +59,14 @@ class SentenceTransformersEmbedder:
         limit = self._max_tokens - special - len(self._tokenize(self._prefixes.passage))
         return cut_into_windows(text, max(1, limit), self._tokenize)
 
-    def _encode(self, texts: Sequence[str], progress: Progress | None) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        # Texts of like length make batches with little padding; the package sorts within one call only.
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        for start in range(0, len(order), _BATCH_TEXTS):
-            batch = order[start : start + _BATCH_TEXTS]
-            found = self._model.encode(
-                [texts[index] for index in batch], batch_size=_BATCH_TEXTS, show_progress_bar=False
-            )
-            try:
-                check_vectors(self.name, found, len(batch), self.dimensions)
-            except UnusableVectorError as error:
-                raise error.at(batch[error.position]) from None
-            vectors[batch] = normalize(found)
-            if progress is not None:
-                progress(start + len(batch))
-        return vectors
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        found = self._model.encode(list(texts), show_progress_bar=False)
+        check_vectors(self.name, found, len(texts), self.dimensions)
+        return normalize(found)
 
     def _tokenize(self, text: str) -> list[Token]:
         encoding = self._model.tokenizer(

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from memkit.embedding import check_vectors
-from memkit.embedding.errors import UnusableVectorError
+from memkit.embedding import UnusableVectorError, check_vectors
 from memkit.errors import EmbeddingError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from memkit.embedding.errors import excerpt
+from memkit.embedding import excerpt
 from memkit.llm import errors
 from memkit.llm.errors import TokenUsage
 from memkit.llm.model import Reply, Task, as_structure, find_key, token_count

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from memkit.embedding.errors import excerpt
+from memkit.embedding import excerpt
 from memkit.llm import errors
 from memkit.llm.errors import TokenUsage
 from memkit.llm.model import Reply, Task, as_structure, find_key, structure_in, token_count

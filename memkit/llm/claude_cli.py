@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memkit import processes
-from memkit.embedding.errors import excerpt
+from memkit.embedding import excerpt
 from memkit.files import make_private_directory
 from memkit.hook.events import CHILD_VARIABLE
 from memkit.ipc.launch import outside_session

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memkit.embedding.errors import is_bad_key
+from memkit.embedding import is_bad_key
 from memkit.errors import MemkitError
 
 PATIENCE_SECONDS = 10.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from memkit import anchors
 from memkit.claude_code.exchange import Message
@@ -62,15 +62,6 @@ class Citation:
         }
 
 
-class _Bullet(NamedTuple):
-    """A line of the journal with the pairs of its anchor."""
-
-    day: str
-    content: DayFile
-    number: int
-    pairs: dict[str, str]
-
-
 def find_citation(
     project: Project,
     home: Home,
@@ -100,17 +91,17 @@ def find_citation(
     if original and not other_projects and not is_recorded(home, project, original.session):
         original = None
     messages = list(original.messages(redact)) if original else []
-    passages = (
-        (passage, number)
+    texts = [
+        (text, number)
         for number, message in enumerate(messages)
         if message.turn in turns
-        for passage in _passages(message.texts())
-    )
-    excerpt, place = _best(bullet, passages)
+        for text in message.texts()
+    ]
+    excerpt, place = _best(bullet, texts)
     source = "archive" if original and original.archive else "transcript"
     if place < 0:
-        texts = (anchors.strip(content.text(s)) for turn in turns if (s := content.find_turn(turn)))
-        excerpt, _ = _best(bullet, ((passage, 0) for passage in _passages(texts)))
+        sections = filter(None, map(content.find_turn, turns))
+        excerpt, _ = _best(bullet, [(anchors.strip(content.text(one)), 0) for one in sections])
         source = "journal" if excerpt else ""
     first = max(0, place - context)
     return Citation(
@@ -127,8 +118,15 @@ def find_citation(
     )
 
 
-def _find_bullet(journal: Journal, prefix: str) -> _Bullet:
-    found = {one.pairs["grip"]: one for one in _bullets(journal, prefix)} if prefix else {}
+def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, dict[str, str]]:
+    """Return the day, its file, the number of the bullet's line, and the pairs of its anchor."""
+    found = {}
+    for day in reversed(journal.days()) if prefix else ():
+        content = journal.day(day)
+        for number, text in enumerate(content.lines):
+            pairs = anchors.parse(text) if f"grip:{prefix}" in text else {}
+            if pairs.get("grip", "").startswith(prefix):
+                found[pairs["grip"]] = day, content, number, pairs
     if not found:
         raise NotFoundError(f"no bullet in {journal.directory} has the citation {prefix!r}")
     if len(found) > 1:
@@ -137,26 +135,8 @@ def _find_bullet(journal: Journal, prefix: str) -> _Bullet:
     return next(iter(found.values()))
 
 
-def _bullets(journal: Journal, prefix: str) -> Iterator[_Bullet]:
-    """Yield the bullets whose citation id begins with `prefix`, newest day first."""
-    for day in reversed(journal.days()):
-        content = journal.day(day)
-        for number, text in enumerate(content.lines):
-            if f"grip:{prefix}" in text:
-                pairs = anchors.parse(text)
-                if pairs.get("grip", "").startswith(prefix):
-                    yield _Bullet(day, content, number, pairs)
-
-
-def _passages(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the sentences and lines of `texts`, each cut into pieces of `EXCERPT_CHARACTERS`."""
-    for text in texts:
-        for sentence in _SENTENCE_END.split(text):
-            yield from textwrap.wrap(sentence, EXCERPT_CHARACTERS)
-
-
-def _best(bullet: str, passages: Iterable[tuple[str, int]]) -> tuple[str, int]:
-    """Return the numbered passage that has most in common with `bullet`; ("", -1) if there is none.
+def _best(bullet: str, texts: Iterable[tuple[str, int]]) -> tuple[str, int]:
+    """Return the sentence of the numbered `texts` that has most in common with `bullet`, ("", -1) if none.
 
     A name or a number counts as much as six words; words of up to three letters do not count.
     """
@@ -169,4 +149,10 @@ def _best(bullet: str, passages: Iterable[tuple[str, int]]) -> tuple[str, int]:
         terms = {term.casefold() for term in _TERM.findall(passage[0])}
         return sum(weights.get(term, 0) for term in terms)
 
+    passages = (
+        (passage, number)
+        for text, number in texts
+        for sentence in _SENTENCE_END.split(text)
+        for passage in textwrap.wrap(sentence, EXCERPT_CHARACTERS)
+    )
     return max(passages, key=weight, default=("", -1))

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,43 +28,6 @@ logger = logging.getLogger(__name__)
 _CHUNK_FIELDS = ("source", "heading", "breadcrumb", "kind", "date", "session", "branch")
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandedSection:
-    """A section as it is in its file now, without anchors. Lines are 1-based and inclusive.
-
-    `transcript` is Claude Code's file of the session, None if it is gone; then `archived` is whether the
-    archive has the session, and `missing` lists the turns that a damaged archive lost.
-    """
-
-    id: str
-    chunk: Chunk
-    path: Path
-    start_line: int
-    end_line: int
-    content: str
-    turns: tuple[str, ...]
-    citations: tuple[str, ...]
-    transcript: Path | None
-    archived: bool
-    missing: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the section as `memkit expand --json` prints it."""
-        return {
-            "id": self.id,
-            "path": str(self.path),
-            "start_line": self.start_line,
-            "end_line": self.end_line,
-            **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
-            "turns": list(self.turns),
-            "citations": list(self.citations),
-            "transcript": str(self.transcript) if self.transcript else None,
-            "archived": self.archived,
-            "missing": list(self.missing),
-            "content": self.content,
-        }
-
-
 def expand_known(
     project: Project,
     home: Home,
@@ -73,10 +35,10 @@ def expand_known(
     prefix: str,
     *,
     other_projects: bool = True,
-) -> ExpandedSection:
+) -> dict[str, Any]:
     """Return the section around a chunk of any memory that a search of `project` looks into.
 
-    Without `other_projects` that is the project itself and the user's memory. Raise as `expand`.
+    Without `other_projects` that is the project itself and the user's memory. See `expand`.
     """
     problem = f"{project.root} has no index yet; `memkit index` or a search builds it"
     own = settings_of(project)
@@ -95,8 +57,12 @@ def expand_known(
     raise NotFoundError(problem)
 
 
-def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> ExpandedSection:
-    """Return the section around the chunk whose id begins with `prefix`.
+def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> dict[str, Any]:
+    """Return the section around the chunk whose id begins with `prefix`, as `memkit expand --json` prints it.
+
+    The section is as it is in its file now, without anchors. Lines are 1-based and inclusive. `transcript` is
+    Claude Code's file of the session, None if it is gone; then `archived` is whether the archive has the
+    session, and `missing` lists the turns that a damaged archive lost.
 
     Raise `NotFoundError` if there is no such chunk, or if its file or section is gone, and
     `AmbiguousIdError`.
@@ -119,36 +85,35 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> Ex
         for found, names in ((turns, ("turn", "turns")), (citations, ("grip", "grips"))):
             for name in names:
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
-    transcript, archived, missing = _original(home, chunk.session, turns)
-    return ExpandedSection(
-        id=chunks.id(position)[:SHOWN_ID_CHARACTERS],
-        chunk=chunk,
-        path=path,
-        start_line=document.line_at(start) + 1,
-        end_line=document.line_at(max(start, end - 1)) + 1,
-        content=document.body[start:end],
-        turns=tuple(turns),
-        citations=tuple(citations),
-        transcript=transcript,
-        archived=archived,
-        missing=missing,
-    )
+    return {
+        "id": chunks.id(position)[:SHOWN_ID_CHARACTERS],
+        "path": str(path),
+        "start_line": document.line_at(start) + 1,
+        "end_line": document.line_at(max(start, end - 1)) + 1,
+        **{name: getattr(chunk, name) for name in _CHUNK_FIELDS},
+        "turns": list(turns),
+        "citations": list(citations),
+        **_original(home, chunk.session, turns),
+        "content": document.body[start:end],
+    }
 
 
-def _original(
-    home: Home, session: str, turns: Iterable[str]
-) -> tuple[Path | None, bool, tuple[str, ...]]:
-    """Return `transcript`, `archived`, and `missing` of an `ExpandedSection`."""
+def _original(home: Home, session: str, turns: Iterable[str]) -> dict[str, Any]:
+    """Return where the original exchange of the section is."""
+    transcript, archived, missing = None, False, list[str]()
     try:
         found = find_original(home, session)
-        if found is None or found.archive is None:
-            return (found.path if found else None), False, ()
-        return None, True, tuple(found.missing(turns))
+        if found is not None and found.archive is None:
+            transcript = str(found.path)
+        elif found is not None:
+            archived = True
+            missing = found.missing(turns)
     except AmbiguousIdError:  # somebody wrote an abbreviated session by hand
-        return None, False, ()
+        pass
     except ArchiveError as error:
         logger.warning("%s", error)
-        return None, True, ()
+        archived = True
+    return {"transcript": transcript, "archived": archived, "missing": missing}
 
 
 def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) -> tuple[int, int]:

@@ -37,21 +37,15 @@ class Weights:
     value for both. Those of `weighted` are the usual shares.
     """
 
-    dense_weight: float = 0.5
-    """Share of the cosine, next to BM25."""
-    long_weight: float = 0.2
-    """Additional share of the cosine for long entries."""
-    entry_weight: float = 0.4
-    """Share of the whole entry in the cosine of a piece."""
+    dense_weight: float = 0.5  # share of the cosine, next to BM25
+    long_weight: float = 0.2  # additional share of the cosine for long entries
+    entry_weight: float = 0.4  # share of the whole entry in the cosine of a piece
     passage_weight: float = 0.75
-    """Weight of the passage's BM25."""
     near_weight: float = 0.2
     far_weight: float = 0.05
     session_weight: float = 0.25
-    own_length: int = 700
-    """Characters from which an entry needs less context."""
-    repeat_cost: float = 0.1
-    """The loss of each further piece of an entry: ten pieces of one answer are worse than several answers."""
+    own_length: int = 700  # characters from which an entry needs less context
+    repeat_cost: float = 0.1  # the loss of each further piece of an entry
     rrf_k: int = 60
     semantic_weight: float = 0.5
     keyword_weight: float = 0.3
@@ -205,7 +199,7 @@ def window_means(
     return means, np.where(counts > 0, best, np.nan)
 
 
-def fuse(arms: Arms, layout: Layout, mode: str, weights: Weights = WEIGHTS) -> Ranking:
+def fuse(arms: Arms, layout: Layout, mode: str, weights: Weights) -> Ranking:
     """Return the ranking in `mode`; by words alone if there is no dense side."""
     if mode == "lexical" or (mode == "dense" and arms.dense is None):
         return Ranking(arms.lexical, arms.lexical > 0)
@@ -219,7 +213,7 @@ def fuse(arms: Arms, layout: Layout, mode: str, weights: Weights = WEIGHTS) -> R
     return context(arms, layout, weights)
 
 
-def context(arms: Arms, layout: Layout, weights: Weights = WEIGHTS) -> Ranking:
+def context(arms: Arms, layout: Layout, weights: Weights) -> Ranking:
     """Return the `context` ranking; the module's docstring has the formula."""
     needs = np.minimum(1.0, (weights.own_length / layout.entry_lengths) ** 2)
     own = standard(arms.lexical) + weights.passage_weight * needs * standard(arms.passages)
@@ -236,7 +230,7 @@ def context(arms: Arms, layout: Layout, weights: Weights = WEIGHTS) -> Ranking:
     return Ranking(scores, np.ones(len(scores), bool), parts)
 
 
-def reciprocal_rank(arms: Arms, weights: Weights = WEIGHTS) -> Ranking:
+def reciprocal_rank(arms: Arms, weights: Weights) -> Ranking:
     """Return reciprocal rank fusion (Cormack et al., SIGIR 2009): the weighted sum of 1 / (rrf_k + rank).
 
     An arm ranks only what it found: chunks with a word of the query, chunks with a cosine above 0.
@@ -262,7 +256,7 @@ def _known(arms: Arms) -> Scores:
     return np.zeros_like(arms.lexical) if arms.dense is None else np.nan_to_num(arms.dense)
 
 
-def weighted(arms: Arms, weights: Weights = WEIGHTS) -> Ranking:
+def weighted(arms: Arms, weights: Weights) -> Ranking:
     """Return the weighted sum of the two arms, each stretched to [0, 1], and recency."""
     parts = {
         "semantic": weights.semantic_weight * minmax(_known(arms)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -72,24 +73,19 @@ def written_by(home: Home) -> Callable[[Result], bool]:
 
     It reads the record of a project once.
     """
-    records: dict[str, OwnEntries] = {}
+    record = functools.cache(lambda root: OwnEntries(home, root))
 
     def is_written(result: Result) -> bool:
-        if result.root not in records:
-            records[result.root] = OwnEntries(home, result.root)
-        return _is_written(home, result, records[result.root])
+        chunk = result.chunk
+        if result.root == home.root or os.path.isabs(chunk.source):
+            return True  # no repository brings the user's memory, or a file outside of the project
+        own = record(result.root)
+        if not chunk.citations:
+            return bool(chunk.heading) and heading_words(chunk.heading) in own
+        lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
+        return all(bullet_words(line) in own for line in lines if line.strip())
 
     return is_written
-
-
-def _is_written(home: Home, result: Result, own: OwnEntries) -> bool:
-    chunk = result.chunk
-    if result.root == home.root or os.path.isabs(chunk.source):
-        return True  # no repository brings the user's memory, or a file outside of the project
-    if not chunk.citations:
-        return bool(chunk.heading) and heading_words(chunk.heading) in own
-    lines = LEADING_HEADINGS.sub("", chunk.content).splitlines()
-    return all(bullet_words(line) in own for line in lines if line.strip())
 
 
 def lay_out(pointers: Sequence[Pointer]) -> str:

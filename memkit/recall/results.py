@@ -6,7 +6,9 @@ Imports nothing heavy: a command that asks the service needs no more than this.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from fnmatch import fnmatchcase
@@ -52,23 +54,17 @@ class Filters:
 class SearchRequest:
     """A question and the limits of its answer.
 
-    Attributes:
-        k: number of results; the default is `search.k`.
-        budget: fill this many tokens with results; replaces `k`.
-        filters: conditions on each result.
-        file: the file being edited, relative to the project; raises chunks about its domain.
-        minimum: lowest relevance of a result. By default there is none, but the best match must reach
-            `search.best_relevance`, or nothing is returned. 0 returns everything.
-        explain: add to each result how its score came about.
+    `minimum` is the lowest relevance of a result. By default there is none, but the best match must reach
+    `search.best_relevance`, or nothing is returned. 0 returns everything.
     """
 
     query: str
-    k: int | None = None
-    budget: int | None = None
+    k: int | None = None  # number of results; the default is `search.k`
+    budget: int | None = None  # fill this many tokens with results, instead of `k`
     filters: Filters = field(default_factory=Filters)
-    file: str = ""
+    file: str = ""  # being edited, relative to the project; raises chunks about its domain
     minimum: float | None = None
-    explain: bool = False
+    explain: bool = False  # add to each result how its score came about
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +144,8 @@ def parse_day(text: str, today: date) -> date:
     Prefer the past where a name fits two days. Raise `MemkitError` for anything else.
     """
     words = one_line(text)
-    try:
+    with suppress(ValueError):
         return date.fromisoformat(words)
-    except ValueError:
-        pass
     if ago := _AGO.fullmatch(words):
         words = f"{ago[1]} {_UNITS[ago[2].lower()]} ago"
     if not _DIGITS.fullmatch(words):  # dateparser would guess: 2026-13-01 as 13 January
@@ -175,12 +169,12 @@ def fill(chunks: Iterable[tuple[int, Chunk]], tokens: int) -> Iterator[tuple[int
     the best one.
     """
     room = tokens * CHARACTERS_PER_TOKEN
-    shown: dict[str, set[tuple[int, str]]] = {}
+    shown: defaultdict[str, set[tuple[int, str]]] = defaultdict(set)
     is_first = True
     for number, chunk in chunks:
         if room < SMALLEST_PIECE and not is_first:
             return
-        seen = shown.setdefault(chunk.source, set())
+        seen = shown[chunk.source]
         piece = _unseen(chunk, seen)
         if piece is None:
             continue

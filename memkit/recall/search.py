@@ -1,43 +1,52 @@
-"""Search: a question in, ranked chunks out."""
+"""Search: a question in, ranked chunks out.
+
+`open_searcher` opens the memory of a project as it is on disk now. The service keeps snapshots open and
+shares `combine`, which decides what is searched together and what the answers lack.
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memkit.errors import EmbeddingError
+from memkit.errors import EmbeddingError, IndexStoreError, MemkitError, NoDescriptorsError
+from memkit.hook.project import Project
+from memkit.index import index_lock, is_up_to_date, open_snapshot, read_files, sync_project
+from memkit.index.catalog import also_searched, project_names
 from memkit.index.chunk_reader import SHOWN_ID_CHARACTERS
+from memkit.index.memory_files import CurrentFiles
 from memkit.index.snapshot import Snapshot
+from memkit.paths import Home
 from memkit.recall import fusion
-from memkit.recall.corpus import Corpus
+from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.fusion import Scores
-from memkit.recall.results import Answer, Filters, Result, SearchRequest, fill, is_at
-from memkit.settings.load import SearchSettings
+from memkit.recall.results import Answer, Result, SearchRequest, fill
+from memkit.settings import SearchSettings, Settings, load
 
 if TYPE_CHECKING:
     from memkit.embedding import Embedder
 
+    FindModel = Callable[[], tuple[Embedder | None, str]]
+
 logger = logging.getLogger(__name__)
-
-DOMAIN_BOOST = 1.3
-"""Factor for a chunk about the domain of the file being edited."""
-
-INSTRUCTION_BOOST = 1.2
-"""Factor for a chunk of an `*.instructions.md`."""
-
-UNVERIFIED_FACTOR = 0.7
-"""Factor for a bullet whose text its turns do not prove."""
 
 MOST_FILLED = 1000
 """The number of results to consider for a budget."""
+
+WAIT_SECONDS = 5.0
+"""The wait for another process that writes the index, if there is an older index to read."""
+
+FIRST_WAIT_SECONDS = 120.0
+"""The same wait if there is no index yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +85,7 @@ class Searcher:
 
         `names` maps the root of a project to its name; the default is the name of the directory.
         """
-        self.corpus = memory if isinstance(memory, Corpus) else None
-        if memory and not isinstance(memory, Corpus):
-            self.corpus = Corpus(memory)
+        self.corpus = memory if isinstance(memory, Corpus) else Corpus(memory)
         self.settings = settings
         self.embedder = embedder
         self.notes = list(notes)
@@ -94,13 +101,13 @@ class Searcher:
         started = time.perf_counter()
         results: list[Result] = []
         notes, best = self.notes, 0.0
-        if self.corpus is not None and len(self.corpus) and request.query.strip():
-            found = self._find(self.corpus, request)
+        if len(self.corpus) and request.query.strip():
+            found = self._find(request)
             best = found.best
             notes = [*notes, found.problem] if found.problem else notes
             least = self.settings.best_relevance if request.minimum is None else request.minimum
             if best >= least:
-                results = list(self._results(self.corpus, found, request))
+                results = list(self._results(found, request))
         return Answer(
             query=request.query,
             mode=self.settings.mode,
@@ -108,11 +115,11 @@ class Searcher:
             took_ms=round((time.perf_counter() - started) * 1000, 3),
             results=results,
             best=best,
-            chunks=0 if self.corpus is None else len(self.corpus),
+            chunks=len(self.corpus),
         )
 
-    def _find(self, corpus: Corpus, request: SearchRequest) -> _Found:
-        query, mode = request.query, self.settings.mode
+    def _find(self, request: SearchRequest) -> _Found:
+        corpus, query, mode = self.corpus, request.query, self.settings.mode
         lexical, passages, coverage = corpus.lexical(query)
         dense, nearest, problem = None, None, ""
         if self.embedder is not None and corpus.has_vectors:
@@ -146,7 +153,8 @@ class Searcher:
             arms, ranking, context, relevant, boosts, exact, scores, allowed, best, problem
         )
 
-    def _results(self, corpus: Corpus, found: _Found, request: SearchRequest) -> Iterator[Result]:
+    def _results(self, found: _Found, request: SearchRequest) -> Iterator[Result]:
+        corpus = self.corpus
         size = MOST_FILLED if request.budget else request.k or self.settings.k
         cost = self.weights.repeat_cost if self.settings.mode == "context" else 0.0
         entries = corpus.columns["entry"]
@@ -196,54 +204,125 @@ def _rounded(value: float | np.float64) -> float:
     return round(float(value), 6)
 
 
-def mask(filters: Filters, corpus: Corpus) -> NDArray[np.bool_]:
-    """Return which chunks of `corpus` meet the filters."""
-    allowed = np.ones(len(corpus), bool)
-    days = corpus.columns["day"]
-    if filters.since:
-        allowed &= days >= filters.since.toordinal()
-    if filters.until:
-        allowed &= (days <= filters.until.toordinal()) & (days > 0)
-    if filters.session:
-        allowed &= corpus.where("session", lambda name: name.startswith(filters.session))
-    if filters.branch:
-        allowed &= corpus.where("branch", lambda name: name == filters.branch)
-    if filters.kind:
-        allowed &= corpus.where("kind", lambda name: name == filters.kind)
-    if filters.path:
-        path = filters.path.removeprefix("./").rstrip("/")
-        allowed &= corpus.where("source", lambda name: is_at(name, path))
-    return allowed
+def open_searcher(
+    project: Project,
+    home: Home,
+    settings: Settings,
+    announce: Callable[[str], None] = logger.info,
+    *,
+    all_projects: bool = False,
+) -> Searcher:
+    """Return a searcher over the project and the user's memory, or over all projects.
 
-
-def recency_of(corpus: Corpus, half_life_days: float, today: date) -> Scores:
-    """Return 1 for an entry of today, one half after `half_life_days`, and 0 without a date."""
-    days = corpus.columns["day"]
-    ages = np.maximum(0, today.toordinal() - days)
-    result: Scores = np.where(days > 0, 0.5 ** (ages / half_life_days), 0.0)
-    return result
-
-
-def boosts_of(corpus: Corpus, settings: SearchSettings, file: str, recency: Scores) -> Scores:
-    """Return a factor for each chunk; `file` is the file being edited, relative to the project, or ""."""
-    factors = np.ones(len(corpus))
-    factors[corpus.where("kind", lambda kind: kind == "instruction")] *= INSTRUCTION_BOOST
-    factors[corpus.where("kind", lambda kind: kind == "unverified")] *= UNVERIFIED_FACTOR
-    if file:
-        factors[_in_domain(corpus, settings.domains, file)] *= DOMAIN_BOOST
-    return factors * (1 + settings.recency_boost * recency)
-
-
-def _in_domain(corpus: Corpus, domains: Sequence[str], file: str) -> NDArray[np.bool_]:
-    """Return which chunks are about the part of the code that `file` belongs to.
-
-    `domains` names a directory of the memory for a directory of the code; the innermost one that
-    holds `file` counts. Without one, a chunk's own directory must have the name of one of the file's.
+    Index edited files first. If that fails, if another process holds the index for too long, or if the
+    model is not available, search the existing index and explain it in the searcher's `notes`. Raise
+    `IndexStoreError` or `EmbeddingError` if there is nothing yet.
     """
-    pairs = [tuple(part.strip("/ ") for part in one.partition("=")[::2]) for one in domains]
-    fitting = [(len(code), memory) for code, memory in pairs if is_at(file, code)]
-    if fitting:
-        _, memory = max(fitting, key=lambda pair: pair[0])
-        return corpus.where("source", lambda source: is_at(source, memory))
-    directories = PurePosixPath(file).parent.parts
-    return corpus.where("domain", lambda domain: domain in directories)
+    notes: list[str] = []
+
+    @functools.cache
+    def find_model() -> tuple[Embedder | None, str]:
+        if settings.search.mode == "lexical" or settings.embedding.provider == "none":
+            return None, ""
+        from memkit.embedding import find_embedder
+
+        return find_embedder(home, settings.embedding, announce)
+
+    def open_one(one: Project) -> Snapshot | None:
+        own = settings if one == project else load.load(home, one).settings
+        return _open_updated(one, home, own, find_model, announce, notes)
+
+    return combine(
+        project, home, settings.search, open_one, find_model, notes, all_projects=all_projects
+    )
+
+
+def combine(
+    project: Project,
+    home: Home,
+    search: SearchSettings,
+    open_one: Callable[[Project], Snapshot | None],
+    find_model: FindModel,
+    notes: list[str],
+    *,
+    all_projects: bool = False,
+    make_corpus: Callable[[Sequence[Snapshot]], Corpus] = Corpus,
+) -> Searcher:
+    """Return a searcher over all that a search of `project` looks into.
+
+    `open_one` brings a project up to date and returns its snapshot, None if it has no memory. A problem
+    with another project than `project` becomes one of the `notes`. `find_model` returns the embedder, or
+    None with the reason. Raise what `open_one` raises for `project`.
+    """
+    snapshots = [open_one(project)]
+    for other in also_searched(project, home, search, all_projects=all_projects):
+        try:
+            snapshots.append(open_one(other))
+        except NoDescriptorsError:  # nothing more can be opened: the answer would be partial or empty
+            raise
+        except (MemkitError, OSError) as error:
+            logger.warning("%s", error)
+            notes.append(f"without {other.root}: {error}")
+    found = [snapshot for snapshot in snapshots if snapshot is not None]
+    if not found:
+        return Searcher([], search, None)
+    embedder, problem = find_model() if search.mode != "lexical" else (None, "")
+    missing = sum(snapshot.missing for snapshot in found)
+    if problem:
+        notes.append(f"searched by words alone: {problem}")
+    elif missing and embedder is not None:
+        notes.append(f"searched {missing} chunks by words alone: not embedded yet")
+    names = project_names(home, (snapshot.root for snapshot in found))
+    return Searcher(make_corpus(found), search, embedder, notes, names)
+
+
+def _open_updated(
+    project: Project,
+    home: Home,
+    settings: Settings,
+    find_model: FindModel,
+    announce: Callable[[str], None],
+    notes: list[str],
+) -> Snapshot | None:
+    """Return the up-to-date snapshot of `project`, None if it has no memory."""
+    files = read_files(project, home, settings)
+    snapshot = open_snapshot(project, home, settings)
+    if files.problems and snapshot is not None:
+        notes += [f"{line}; searched as it was" for line in files.problems]
+    if snapshot is None and not files:
+        return None
+    embedder, _ = find_model()
+    if _is_current(project, snapshot, files, settings, embedder):
+        return snapshot
+    seconds = FIRST_WAIT_SECONDS if snapshot is None else WAIT_SECONDS
+    try:
+        with index_lock(home, seconds, announce):
+            # Another process may have written meanwhile.
+            files = read_files(project, home, settings)
+            newest = open_snapshot(project, home, settings)
+            if not _is_current(project, newest, files, settings, embedder):
+                report = sync_project(
+                    project, home, settings, files=files, embedder=embedder, announce=announce
+                )
+                if report.degraded and embedder is not None:
+                    notes.append(report.degraded)
+    except (IndexStoreError, EmbeddingError) as error:
+        if snapshot is None or isinstance(error, NoDescriptorsError):
+            raise
+        logger.warning("%s", error)
+        notes.append(f"the newest entries may be missing: {error}")
+    newest = open_snapshot(project, home, settings)
+    return snapshot if newest is None else newest  # an empty snapshot is false
+
+
+def _is_current(
+    project: Project,
+    snapshot: Snapshot | None,
+    files: CurrentFiles,
+    settings: Settings,
+    embedder: Embedder | None,
+) -> bool:
+    """Return whether the index matches the files and the root, and has all vectors it could have."""
+    if snapshot is None or not is_up_to_date(snapshot, files, settings):
+        return False
+    return snapshot.root == project.root and (snapshot.missing == 0 or embedder is None)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from memkit import anchors
 from memkit.archive.archive import Archive
@@ -47,19 +47,33 @@ class Original:
         """The number of bytes of the archive's file that cannot be read."""
         return self.archive.damaged(self.session) if self.archive is not None else 0
 
-    def find_turn(self, turn: str) -> str:
-        """Return the id of the turn whose id, prompt id, or uuid begins with `turn`.
+    def find_turn(self, name: str) -> Turn | ArchivedTurn:
+        """Return the turn whose id, prompt id, or uuid begins with `name`.
 
         Raise `NotFoundError`, `AmbiguousIdError`, `TranscriptError`, or `ArchiveError`.
         """
-        if self.archive is None:
-            return find_turn(self.path, turn, self.forgotten).id
-        try:
-            return _named(self.archive.turns(self.session), turn, self.path).id
-        except NotFoundError as error:
-            if damaged := self.damaged_bytes:
-                raise NotFoundError(f"{error}; {damaged:,} bytes of it cannot be read") from error
-            raise
+        found: dict[str, Turn | ArchivedTurn] = {}
+        for turn in self._turns():
+            names = (turn.id, turn.prompt_id, turn.uuid)
+            if name in names:
+                return turn
+            if any(one.startswith(name) for one in names if one):
+                found.setdefault(turn.id, turn)
+        if len(found) > 1:
+            raise AmbiguousIdError(f"the turn {name!r} fits several: {', '.join(list(found)[:5])}")
+        if not found:
+            damaged = self.damaged_bytes
+            rest = f"; {damaged:,} bytes of it cannot be read" if damaged else ""
+            raise NotFoundError(f"{self.path} has no turn {name!r}{rest}")
+        return next(iter(found.values()))
+
+    def _turns(self) -> Iterator[Turn | ArchivedTurn]:
+        if self.archive is not None:
+            yield from self.archive.turns(self.session)
+            return
+        for turn in read_turns(Transcript(self.path)):
+            if not _is_gone(turn, self.forgotten):
+                yield turn
 
     def missing(self, turns: Iterable[str]) -> list[str]:
         """Return those of `turns` that a damaged archive has lost."""
@@ -67,13 +81,6 @@ class Original:
             return []
         kept = {turn.id for turn in self.archive.turns(self.session)}
         return [turn for turn in turns if turn not in kept]
-
-    def checked_out(self, home: Home, turn: str) -> tuple[str, str]:
-        """Return the branch and the commit of the turn with that id, "" for what is not known."""
-        for kept in Archive(home).turns(self.session):
-            if kept.id == turn:
-                return kept.branch, kept.commit
-        return (find_turn(self.path, turn).branch if self.archive is None else ""), ""
 
     def messages(self, redact: Callable[[str], str]) -> Iterator[Message]:
         """Yield all messages in order, redacted; archived ones again, with today's patterns.
@@ -250,9 +257,15 @@ def read_exchange(
     chunks: Callable[[], Sequence[Chunk]],
 ) -> Exchange:
     """Return all of a session, or one turn with `context` messages before and after it."""
-    found = original.find_turn(turn) if turn else ""
+    found = branch = commit = ""
+    if turn:
+        named = original.find_turn(turn)
+        found, branch = named.id, named.branch
+        for kept in Archive(home).turns(original.session):  # which knows the commit too
+            if kept.id == found:
+                branch, commit = kept.branch, kept.commit
+                break
     messages = original.messages(redact)
-    branch, commit = original.checked_out(home, found) if found else ("", "")
     missing: list[str] = []
     if original.damaged_bytes:
         own = (chunk.turns for chunk in chunks() if chunk.session == original.session)
@@ -261,38 +274,11 @@ def read_exchange(
     return Exchange(original, found, chosen, branch, commit, missing)
 
 
-def find_turn(path: Path, turn: str, forgotten: Forgotten = NOTHING) -> Turn:
-    """Return the turn of a transcript whose id, prompt id, or uuid begins with `turn`.
-
-    A `forgotten` turn is not found. Raise `NotFoundError` or `AmbiguousIdError`.
-    """
-    turns = read_turns(Transcript(path))
-    return _named((one for one in turns if not _is_gone(one, forgotten)), turn, path)
-
-
 def _is_gone(turn: Turn, forgotten: Forgotten) -> bool:
     if forgotten.keeps_elsewhere(turn.id):
         return False
     root = Project.containing(turn.cwd).root if forgotten.periods and turn.cwd else ""
     return forgotten.covers(turn.id, root, turn.session, turn.time)
-
-
-_AnyTurn = TypeVar("_AnyTurn", Turn, ArchivedTurn)
-
-
-def _named(turns: Iterable[_AnyTurn], turn: str, path: Path) -> _AnyTurn:
-    found: dict[str, _AnyTurn] = {}
-    for candidate in turns:
-        names = (candidate.id, candidate.prompt_id, candidate.uuid)
-        if turn in names:
-            return candidate
-        if any(name.startswith(turn) for name in names if name):
-            found.setdefault(candidate.id, candidate)
-    if not found:
-        raise NotFoundError(f"{path} has no turn {turn!r}")
-    if len(found) > 1:
-        raise AmbiguousIdError(f"the turn {turn!r} fits several: {', '.join(list(found)[:5])}")
-    return next(iter(found.values()))
 
 
 def read_messages(

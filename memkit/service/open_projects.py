@@ -19,8 +19,7 @@ from memkit.index.catalog import index_key
 from memkit.index.snapshot import Snapshot
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
-from memkit.recall.open import combine
-from memkit.recall.search import Searcher
+from memkit.recall.search import Searcher, combine
 from memkit.service.listener import NotHereError
 from memkit.settings.load import SearchSettings, Settings
 

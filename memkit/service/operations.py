@@ -128,17 +128,14 @@ class Operations:
         from memkit.recall.expand import expand_known
 
         project, _ = self._project(arguments)
-        found = [
+        other_projects = bool(arguments.get("other_projects", True))
+        sections = [
             expand_known(
-                project,
-                self._home,
-                self.settings_of,
-                str(name),
-                other_projects=bool(arguments.get("other_projects", True)),
+                project, self._home, self.settings_of, str(name), other_projects=other_projects
             )
             for name in arguments["ids"]
         ]
-        return {"sections": [section.as_dict() for section in found]}
+        return {"sections": sections}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
         """Update the index of the project at `root`."""

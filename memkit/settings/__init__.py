@@ -17,24 +17,6 @@ from msgspec.structs import force_setattr
 from memkit.errors import SettingError
 from memkit.paths import MEMORY_DIRECTORY
 from memkit.privacy.financial import FINANCIAL
-from memkit.settings.search import SearchSettings
-from memkit.settings.summarize import SummarizeSettings
-
-__all__ = [
-    "AUTO",
-    "CLOUD",
-    "ArchiveSettings",
-    "CaptureSettings",
-    "ChunkingSettings",
-    "EmbeddingSettings",
-    "IndexSettings",
-    "MemorySettings",
-    "RecallSettings",
-    "SearchSettings",
-    "ServiceSettings",
-    "Settings",
-    "SummarizeSettings",
-]
 
 CLOUD = "cloud"
 """The value of `index.uri` for Chroma Cloud."""
@@ -177,6 +159,53 @@ def _is_index_uri(uri: str) -> bool:
         return False
 
 
+class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ranking of results; `memkit.recall.fusion` has the formulas."""
+
+    mode: Annotated[
+        Literal["context", "rrf", "weighted", "lexical", "dense"],
+        Meta(description="context, rrf, weighted, lexical or dense"),
+    ] = "context"
+    k: Annotated[int, Meta(ge=1, le=1000, description="how many results")] = 5
+    user_memory: Annotated[
+        bool,
+        Meta(description="also search MEMKIT_HOME/memory, which holds what is true across projects"),
+    ] = True
+    language: Annotated[str, Meta(description="language of the Snowball stemmer")] = "english"
+    best_relevance: Annotated[
+        float,
+        Meta(ge=0, le=1, description="return nothing unless the best match is at least this relevant"),
+    ] = 0.32
+    recency_boost: Annotated[
+        float,
+        Meta(ge=0, le=10, description="raise today's entries by this share; 0: ignore their age"),
+    ] = 0
+    half_life_days: Annotated[
+        float,
+        Meta(ge=0.1, le=36_500, description="age at which an entry's recency is one half"),
+    ] = 30
+    domains: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="directories of code with their directory of the memory: "
+            '"src/billing=docs/billing"; the default is directories of the same name'
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        for domain in self.domains:
+            code, _, memory = domain.partition("=")
+            if not code.strip("/ ") or not memory.strip("/ "):
+                reason = f"{domain!r} is not of the form code/directory=memory/directory"
+                raise SettingError(reason, "domains")
+        if self.language != "english":
+            import snowballstemmer  # slow to import, and the default needs no check
+
+            known = sorted(snowballstemmer.algorithms())
+            if self.language not in known:
+                raise SettingError(f"no stemmer for it; there are {', '.join(known)}", "language")
+
+
 class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Text that Claude gets from the memory."""
 
@@ -211,6 +240,65 @@ class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     idle_minutes: Annotated[
         float, Meta(ge=0, le=1440, description="stop this long after the last session or request")
     ] = 10
+
+
+class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bullets above the digests, written by a model. Without a provider, memkit makes no call."""
+
+    provider: Annotated[
+        Literal["none", "auto", "anthropic", "claude-cli", "openai", "google", "ollama"],
+        Meta(
+            description="none, auto (anthropic with a key, else claude-cli), anthropic, claude-cli, "
+            "openai, google, or ollama"
+        ),
+    ] = "none"
+    model: Annotated[
+        str, Meta(description="the model's name; empty: the provider's default small model")
+    ] = ""
+    base_url: Annotated[
+        str,
+        Meta(description="another address of the service, as for LM Studio; empty: the provider's own"),
+    ] = ""
+    prompt_file: Annotated[
+        str, Meta(description="a file with your own instructions, which replace memkit's")
+    ] = ""
+    mode: Annotated[
+        Literal["segment", "turn", "off"],
+        Meta(description="segment (a stretch of work), turn (each turn by itself), or off"),
+    ] = "segment"
+    silence_minutes: Annotated[
+        float, Meta(ge=1, le=1440, description="a pause that ends a segment")
+    ] = 30
+    segment_tokens: Annotated[
+        int, Meta(ge=500, le=100_000, description="a segment ends before it is longer")
+    ] = 4000
+    overlap_minutes: Annotated[
+        float, Meta(ge=0, le=1440, description="the time before a segment that the model sees as context")
+    ] = 5
+    overlap_tokens: Annotated[
+        int, Meta(ge=0, le=10_000, description="the most tokens of that context")
+    ] = 500
+    wait_minutes: Annotated[
+        float,
+        Meta(ge=0, le=1440, description="how long a segment waits for others to share a call with"),
+    ] = 60
+    daily_tokens: Annotated[
+        int, Meta(ge=0, description="the most tokens per day, read and written; then segments wait")
+    ] = 200_000
+    daily_usd: Annotated[
+        float, Meta(ge=0, description="the most dollars per day, where prices are known; 0: no limit")
+    ] = 0
+    timeout_seconds: Annotated[
+        float, Meta(ge=1, le=3600, description="the longest time for one call")
+    ] = 120
+    compact_days: Annotated[
+        int, Meta(ge=0, le=3660, description="days between compactions of the memory into facts; 0: never")
+    ] = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is to be summarized."""
+        return self.provider != "none" and self.mode != "off"
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

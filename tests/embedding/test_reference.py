@@ -13,6 +13,7 @@ from memkit.embedding import Embedder, load_embedder
 from memkit.embedding.sentence_transformers import SentenceTransformersEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
+from memkit.settings import EmbeddingSettings
 from tests.embedding.reference import NEEDS_REFERENCE
 
 pytestmark = NEEDS_REFERENCE
@@ -46,7 +47,7 @@ def _texts() -> list[str]:
 
 
 def test_cosine_with_the_reference(model_home: Home, reference: Embedder) -> None:
-    local = load_embedder(model_home)
+    local = load_embedder(model_home, EmbeddingSettings())
     texts = _texts()
     assert len(texts) == 200
     one = np.concatenate([reference.embed([text]) for text in texts])
@@ -63,19 +64,19 @@ def test_cosine_with_the_reference(model_home: Home, reference: Embedder) -> Non
 
 
 def test_both_count_and_cut_alike(model_home: Home, reference: Embedder) -> None:
-    local = load_embedder(model_home)
+    local = load_embedder(model_home, EmbeddingSettings())
     for text in _texts()[::10]:
         assert reference.windows(text) == local.windows(text)
 
 
 def test_the_other_provider(reference_directory: Path, tmp_path: Path) -> None:
     home = Home(str(tmp_path))
-    embedder = load_embedder(home, provider="sentence-transformers", model=str(reference_directory))
+    embedder = load_embedder(
+        home, EmbeddingSettings(provider="sentence-transformers", model=str(reference_directory))
+    )
     assert embedder.dimensions == 384
-    done: list[int] = []
-    vectors = embedder.embed(["one", "two " * 300, ""] * 20, done.append)
+    vectors = embedder.embed(["one", "two " * 300, ""] * 20)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert done == [32, 60]
     np.testing.assert_allclose(vectors[:3], vectors[57:], atol=1e-5)
 
 

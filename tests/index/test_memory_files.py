@@ -17,7 +17,7 @@ from memkit.doctor.index import check_edits, check_store
 from memkit.index import is_up_to_date, read_files
 from memkit.index.damage import DATABASE
 from memkit.index.scanner import scan
-from memkit.recall.open import open_searcher
+from memkit.recall.search import open_searcher
 from memkit.settings import Settings
 from tests.memory import DAYS, FakeEmbedder, Memory, make_memory
 

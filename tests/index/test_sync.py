@@ -17,8 +17,8 @@ from chromadb.api.models.Collection import Collection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memkit.embedding import Embedder, sources
-from memkit.embedding.sources import SourceError
+from memkit.embedding import Embedder, weights
+from memkit.embedding.weights import SourceError
 from memkit.index import Indexer, index_lock, is_up_to_date, read_files
 from memkit.index import store as store_module
 from memkit.index import sync as sync_module
@@ -378,8 +378,8 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Path:
         raise SourceError("not here")
 
-    monkeypatch.setattr(sources, "installed_package", missing)
-    monkeypatch.setattr(sources, "hub_cache", missing)
+    monkeypatch.setattr(weights, "installed_package", missing)
+    monkeypatch.setattr(weights, "hub_cache", missing)
 
 
 @pytest.mark.usefixtures("no_weights")

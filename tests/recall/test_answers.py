@@ -108,7 +108,7 @@ def explained(memory: Memory, modes: tuple[str, ...] = MODES) -> list[Any]:
     return [[replace(one, root="").as_dict() for one in answer.results] for answer in answers]
 
 
-def test_the_way_to_an_index_leaves_no_trace(tmp_path: Path) -> None:
+def test_the_history_of_an_index_leaves_no_trace(tmp_path: Path) -> None:
     """Built twice at once, and bit by bit with changes and detours: the same to the last digit."""
     one = make_memory(tmp_path / "one", FILES)
     one.sync()
@@ -130,7 +130,7 @@ def test_the_way_to_an_index_leaves_no_trace(tmp_path: Path) -> None:
     assert explained(slow) == expected  # and asked again
 
 
-def test_a_part_of_the_index_made_anew_leaves_no_trace(memory: Memory, tmp_path: Path) -> None:
+def test_rebuilding_a_part_of_the_index_leaves_no_trace(memory: Memory, tmp_path: Path) -> None:
     """With the real model, a day that was changed and changed back."""
     expected = explained(memory, ("context",))
     again = Memory(Home(str(tmp_path / "home")), memory.project, memory.embedder)

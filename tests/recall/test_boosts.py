@@ -10,9 +10,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from memkit.recall.corpus import Corpus
+from memkit.recall.corpus import (
+    DOMAIN_BOOST,
+    INSTRUCTION_BOOST,
+    Corpus,
+    boosts_of,
+    recency_of,
+)
 from memkit.recall.results import SearchRequest
-from memkit.recall.search import DOMAIN_BOOST, INSTRUCTION_BOOST, Searcher, boosts_of, recency_of
+from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
 from tests.memory import FakeEmbedder, make_chunk
 from tests.recall.corpora import snapshot_of

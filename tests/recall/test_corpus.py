@@ -130,7 +130,6 @@ def test_a_project_without_vectors_beside_one_with_them(
     assert bare.vectors.shape != (0, 8)
     corpus = Corpus([bare, both[0]])
     assert corpus.has_vectors
-    assert corpus.missing == len(others)
     means, best = corpus.cosines(FakeEmbedder().embed_query("port"))
     assert np.isnan(means).tolist() == np.isnan(best).tolist() == [True] * len(others) + [False] * 4
     answer = Searcher([bare, both[0]], SearchSettings(), FakeEmbedder()).answer(
@@ -173,7 +172,7 @@ def test_a_filter_holds_in_all_projects(both: list[Snapshot]) -> None:
 def test_no_chunks(tmp_path: Path) -> None:
     empty = [snapshot_of(tmp_path / name, []) for name in ("1", "2")]
     corpus = Corpus(empty)
-    assert (len(corpus), corpus.has_vectors, corpus.missing) == (0, False, 0)
+    assert (len(corpus), corpus.has_vectors) == (0, False)
     assert [len(arm) for arm in corpus.lexical("port")] == [0, 0, 0]
     assert Searcher(empty, SearchSettings(), FakeEmbedder()).search("port").results == []
     assert Searcher([], SearchSettings(), FakeEmbedder()).search("port").results == []

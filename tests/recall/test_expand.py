@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from memkit.errors import AmbiguousIdError, NotFoundError
-from memkit.recall.expand import ExpandedSection, expand
+from memkit.recall.expand import expand
 from memkit.settings import Settings
 from tests.memory import Memory, day, make_memory
 
@@ -30,7 +31,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return make_memory(tmp_path)
 
 
-def found(memory: Memory, query: str) -> ExpandedSection:
+def found(memory: Memory, query: str) -> dict[str, Any]:
     memory.sync()
     return expand(memory.project, memory.home, memory.snapshot, memory.search(query).results[0].id)
 
@@ -40,24 +41,24 @@ def test_a_turn_of_several_chunks_is_whole(memory: Memory) -> None:
     memory.write("2026-11-20.md", text)
     section = found(memory, "Paragraph 11 of the answer")
     lines = text.split("\n")
-    assert lines[section.start_line - 1].startswith("### 09:00 How is it built?")
-    assert "And then?" in lines[section.end_line + 1]
-    assert section.content.startswith("### 09:00 How is it built?\n**Asked**")
-    assert "```sh\n# not a heading\n\nmake all\n```" in section.content
-    assert section.content.endswith("Paragraph 11 of the answer.")
-    assert "<!--" not in section.content
-    assert section.turns == section.chunk.turns != ()
-    assert section.path == memory.path("2026-11-20.md")
-    assert section.transcript is None
+    assert lines[section["start_line"] - 1].startswith("### 09:00 How is it built?")
+    assert "And then?" in lines[section["end_line"] + 1]
+    assert section["content"].startswith("### 09:00 How is it built?\n**Asked**")
+    assert "```sh\n# not a heading\n\nmake all\n```" in section["content"]
+    assert section["content"].endswith("Paragraph 11 of the answer.")
+    assert "<!--" not in section["content"]
+    assert section["turns"] == list(memory.search("Paragraph 11 of the answer").results[0].chunk.turns) != []
+    assert section["path"] == str(memory.path("2026-11-20.md"))
+    assert section["transcript"] is None
     for row in memory.snapshot.rows():
         if row.chunk.heading.startswith("09:00 How"):
             again = expand(memory.project, memory.home, memory.snapshot, row.id[:12])
-            assert (again.start_line, again.end_line) == (section.start_line, section.end_line)
+            assert (again["start_line"], again["end_line"]) == (section["start_line"], section["end_line"])
 
 
 def test_as_json(memory: Memory) -> None:
     memory.write("2026-11-20.md", day("2026-11-20", ("Which port?", "The gateway: 7443.")))
-    value = found(memory, "gateway").as_dict()
+    value = found(memory, "gateway")
     assert list(value) == [
         "id", "path", "start_line", "end_line", "source", "heading", "breadcrumb", "kind", "date",
         "session", "branch", "turns", "citations", "transcript", "archived", "missing", "content",
@@ -72,28 +73,28 @@ def test_sections_of_one_name_are_told_apart(memory: Memory, title: str) -> None
     memory.write("notes.md", "# Notes\n\n" + "\n\n".join(parts) + "\n")
     for number in range(3):
         section = found(memory, f"word{number}")
-        assert section.content == f"## {title}\n\n" + (f"word{number} " * 30).rstrip()
+        assert section["content"] == f"## {title}\n\n" + (f"word{number} " * 30).rstrip()
 
 
 def test_subsections_belong_to_it(memory: Memory) -> None:
     inner = "## Inner\n\n" + "inner words " * 20
     text = "# Outer\n\n" + "outer text " * 20 + f"\n\n{inner}\n\n# Next\n\n" + "next " * 40
     memory.write("notes.md", text)
-    assert found(memory, "outer text").content == text.partition("\n\n# Next")[0].rstrip()
-    assert found(memory, "inner words").content == inner.rstrip()
+    assert found(memory, "outer text")["content"] == text.partition("\n\n# Next")[0].rstrip()
+    assert found(memory, "inner words")["content"] == inner.rstrip()
 
 
 def test_text_before_the_first_heading(memory: Memory) -> None:
     memory.write("notes.md", "\n\n" + "preamble " * 30 + "\n\n# First\n\n" + "first " * 40)
     section = found(memory, "preamble")
-    assert section.content.strip() == ("preamble " * 30).strip()
+    assert section["content"].strip() == ("preamble " * 30).strip()
 
 
 def test_a_chunk_of_several_short_sections_is_whole(memory: Memory) -> None:
     memory.write("notes.md", "# One\n\nabout apples\n\n# Two\n\nabout pears\n")
     section = found(memory, "pears")
-    assert section.content == "# One\n\nabout apples\n\n# Two\n\nabout pears"
-    assert section.content == section.chunk.content.strip()
+    assert section["content"] == "# One\n\nabout apples\n\n# Two\n\nabout pears"
+    assert section["content"] == memory.search("pears").results[0].chunk.content.strip()
 
 
 def test_no_file_of_any_shape_loses_the_chunk(memory: Memory) -> None:
@@ -106,14 +107,14 @@ def test_no_file_of_any_shape_loses_the_chunk(memory: Memory) -> None:
     for row in memory.snapshot.rows():
         section = expand(memory.project, memory.home, memory.snapshot, row.id)
         for line in row.chunk.content.split("\n"):
-            assert line.startswith("#") or line.rstrip() in section.content
+            assert line.startswith("#") or line.rstrip() in section["content"]
 
 
 def test_ids_like_those_of_git(memory: Memory) -> None:
     memory.write("notes.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40)))
     memory.sync()
     ids = [row.id for row in memory.snapshot.rows()]
-    assert expand(memory.project, memory.home, memory.snapshot, ids[0]).id == ids[0][:12]
+    assert expand(memory.project, memory.home, memory.snapshot, ids[0])["id"] == ids[0][:12]
     letters = [one[0] for one in ids]
     with pytest.raises(AmbiguousIdError):
         expand(memory.project, memory.home, memory.snapshot, max(letters, key=letters.count))
@@ -124,7 +125,7 @@ def test_ids_like_those_of_git(memory: Memory) -> None:
 class TestAfterAChange:
     """The file is not what it was when it was indexed."""
 
-    def section(self, memory: Memory, text: str) -> ExpandedSection:
+    def section(self, memory: Memory, text: str) -> dict[str, Any]:
         parts = [f"# Part {n}\n\n" + f"word{n} " * 30 + "\n" for n in range(3)]
         memory.write("notes.md", "\n".join(parts))
         memory.sync()
@@ -135,11 +136,11 @@ class TestAfterAChange:
     @pytest.mark.parametrize("before", ["# New\n\n" + "new\n" * 300, ""])
     def test_the_section_is_found_where_it_is_now(self, memory: Memory, before: str) -> None:
         section = self.section(memory, before + "PARTS")
-        assert section.content == "# Part 1\n\n" + ("word1 " * 30).rstrip()
+        assert section["content"] == "# Part 1\n\n" + ("word1 " * 30).rstrip()
 
-    def test_what_stands_there_now_is_shown(self, memory: Memory) -> None:
+    def test_the_current_text_is_shown(self, memory: Memory) -> None:
         section = self.section(memory, "# Part 1\n\nrewritten\n\n# Part 2\n")
-        assert section.content == "# Part 1\n\nrewritten"
+        assert section["content"] == "# Part 1\n\nrewritten"
 
     def test_a_section_that_is_gone(self, memory: Memory) -> None:
         with pytest.raises(NotFoundError, match=r"notes\.md has changed .*'Part 1'"):
@@ -161,4 +162,4 @@ def test_a_file_outside_the_project(memory: Memory, tmp_path: Path) -> None:
     outside = tmp_path / "shared.md"
     outside.write_text("# Shared\n\n" + "shared words " * 20)
     memory.settings = msgspec.convert({"memory": {"paths": [str(outside)]}}, Settings)
-    assert found(memory, "shared words").path == outside
+    assert found(memory, "shared words")["path"] == str(outside)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import KINDS, Chunk
-from memkit.recall.corpus import Corpus
+from memkit.recall.corpus import Corpus, mask
 from memkit.recall.results import Filters, SearchRequest, is_at
-from memkit.recall.search import Searcher, mask
+from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
 from tests.ci import examples
 from tests.memory import FakeEmbedder, make_chunk
@@ -81,16 +81,16 @@ FILTERS = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 @given(FILTERS)
-def test_what_is_asked_of_a_chunk(corpus: Corpus, filters: Filters) -> None:
+def test_filters_of_each_chunk(corpus: Corpus, filters: Filters) -> None:
     expected = [passes(corpus.chunk(position), filters) for position in range(len(corpus))]
     assert mask(filters, corpus).tolist() == expected
 
 
 @settings(deadline=None, max_examples=examples(40))
 @given(FILTERS, st.sampled_from(["context", "rrf", "weighted", "lexical", "dense"]))
-def test_filters_leave_out_and_change_nothing_else(
+def test_filters_only_leave_out_results(
     corpus: Corpus, filters: Filters, mode: str
 ) -> None:
     """What is found is what would be found anyway, less the others, in the same order."""
@@ -126,7 +126,7 @@ def test_both_days_are_included(corpus: Corpus) -> None:
         ("docs/d.md", "docs/[d].md", True),
     ],
 )
-def test_where_a_file_is(source: str, path: str, expected: bool) -> None:
+def test_paths_match_files(source: str, path: str, expected: bool) -> None:
     assert is_at(source, path) is expected
 
 

@@ -6,11 +6,12 @@ import dataclasses
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
 from memkit.recall.results import Answer, Result, lay_out
+from tests.ci import examples
 from tests.memory import make_chunk
 
 CHUNK = make_chunk(
@@ -83,6 +84,7 @@ CHUNKS = st.builds(
 )  # fmt: skip
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(chunks=st.lists(CHUNKS, max_size=6), budget=st.integers(100, 1200), note=WILD)
 def test_no_text_breaks_out_and_the_budget_holds(
     chunks: list[Chunk], budget: int, note: str

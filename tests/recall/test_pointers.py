@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
 from memkit.recall import pointers
 from memkit.recall.pointers import MOST_CHARACTERS, Pointer, find_pointers, lay_out
 from memkit.recall.search import Searcher
+from tests.ci import examples
 from tests.memory import DAYS, CountingEmbedder, make_memory, real_embedder
 
 __all__ = ["real_embedder"]
@@ -25,7 +26,7 @@ def searcher(tmp_path_factory: pytest.TempPathFactory, real_embedder: Embedder) 
     return memory.searcher()
 
 
-def test_what_was_spoken_of(searcher: Searcher) -> None:
+def test_pointers_to_the_subject_of_a_prompt(searcher: Searcher) -> None:
     prompt = "please change the port of the staging gateway"
     found = find_pointers(searcher, prompt, "another", set())
     assert found[0].date == "2026-11-18"
@@ -55,6 +56,7 @@ def test_laid_out_as_facts() -> None:
     assert lay_out([]) == ""
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.builds(Pointer, st.text(max_size=12), st.text(max_size=10), st.text(max_size=80))))
 def test_never_too_long(found: list[Pointer]) -> None:
     assert len(lay_out(found)) <= MOST_CHARACTERS

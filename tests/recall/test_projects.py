@@ -13,9 +13,8 @@ import pytest
 from memkit.hook.project import Project
 from memkit.index.catalog import known_roots
 from memkit.paths import Home
-from memkit.recall.open import open_searcher
 from memkit.recall.results import Filters, Result, SearchRequest
-from memkit.recall.search import Searcher
+from memkit.recall.search import Searcher, open_searcher
 from tests.memory import Memory, day, make_memory
 
 QUESTION = SearchRequest("which port", k=50, minimum=0)
@@ -98,7 +97,7 @@ def test_a_project_without_memory_searches_the_others(one: Memory, two: Memory) 
     two.sync(embedder=None)
     shutil.rmtree(one.project.memory)
     assert found(one).keys() == {"database"}
-    assert opened(one, all_projects=False).corpus is None
+    assert len(opened(one, all_projects=False).corpus) == 0
 
 
 def test_results_say_where_they_are_from(home: Home, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.embedding import Embedder
 from memkit.recall.fusion import COVERAGE_WEIGHT, relevance
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
+from tests.ci import examples
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory
 
 KNOWN = "which port does the staging gateway use"
@@ -21,6 +22,7 @@ UNKNOWN = "how long must sourdough rise before baking"
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.floats(-1, 1) | st.just(math.nan)), max_size=8)
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(PAIRS)
 def test_the_share_of_the_words_and_the_cosine(pairs: list[tuple[float, float]]) -> None:
     coverage = np.array([share for share, _ in pairs], np.float64)

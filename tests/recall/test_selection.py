@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.recall.fusion import select
+from tests.ci import examples
 
 CHUNKS = st.lists(
     st.tuples(st.integers(0, 20).map(lambda n: n / 10), st.integers(0, 6), st.booleans()),
@@ -16,8 +17,9 @@ CHUNKS = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(CHUNKS, st.integers(1, 12), st.sampled_from([0.0, 0.1, 0.5]))
-def test_the_best_with_what_repeats_costs(
+def test_repeats_of_an_entry_cost(
     chunks: list[tuple[float, int, bool]], size: int, cost: float
 ) -> None:
     seen: Counter[int] = Counter()

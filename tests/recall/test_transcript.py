@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from memkit.capture.sessions import Session, Sessions
+from memkit.claude_code.exchange import Message
+from memkit.claude_code.turn import Turn
 from memkit.errors import AmbiguousIdError, NotFoundError, TranscriptError
 from memkit.paths import Home
 from memkit.privacy.redact import redact
-from memkit.recall.transcript import Message, around, find_transcript, find_turn, read_messages
+from memkit.recall.transcript import Original, around, find_transcript, read_messages
 
 SESSION = "fd0aee29-7d4e-4b8a-9f15-0c6d2e8b7a44"
 
@@ -76,6 +78,12 @@ def said(messages: list[Message]) -> list[str]:
     ]
 
 
+def find_turn(path: Path, name: str) -> Turn:
+    found = Original(path.stem, path).find_turn(name)
+    assert isinstance(found, Turn)
+    return found
+
+
 ALL = ["first question", "first answer", "second question", "Bash", "built", "second answer",
        "third question", "third answer"]  # fmt: skip
 
@@ -89,7 +97,7 @@ def test_everything_in_order(transcript: Path) -> None:
     assert len({message.turn for message in messages}) == 3
 
 
-def test_what_a_resume_repeats_is_said_once(transcript: Path) -> None:
+def test_entries_that_a_resume_repeats_are_shown_once(transcript: Path) -> None:
     lines = conversation()
     write(transcript, lines[:7] + lines[:7] + lines[7:])
     assert said(list(read_messages(transcript, unchanged))) == ALL

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
@@ -16,6 +16,7 @@ from memkit.index import read_files
 from memkit.paths import Home
 from memkit.settings import load as settings_file
 from memkit.settings import validate as validation
+from tests.ci import examples
 
 
 @pytest.fixture
@@ -172,8 +173,9 @@ def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> Non
     assert said in str(caught.value)
 
 
+@settings(deadline=None, max_examples=examples(100))
 @given(
-    key=st.sampled_from(sorted(settings_file.every_key())),
+    key=st.sampled_from(sorted(validation.every_key())),
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.datetimes() | st.text()
         | st.text("\ud800"),
@@ -184,13 +186,13 @@ def test_an_error_names_what_is_allowed(home: Home, text: str, said: str) -> Non
 def test_a_value_of_any_kind(key: settings_file.Key, value: object) -> None:
     """Any value either survives writing and reading, or is a one-line error."""
     try:
-        settings = settings_file.validate({key: settings_file.Value(value, "here")})
+        settings = validation.validate({key: settings_file.Value(value, "here")})
     except ConfigError as error:
         assert str(error).startswith(f"here: {'.'.join(key)} = ") or key[0] == "chunking"
         assert str(error).isprintable()
         return
     taken = getattr(getattr(settings, key[0]), key[1])
-    again = settings_file.validate({key: settings_file.Value(json.loads(json.dumps(taken)), "here")})
+    again = validation.validate({key: settings_file.Value(json.loads(json.dumps(taken)), "here")})
     assert again == settings
 
 
@@ -290,7 +292,7 @@ class TestFileOfAProject:
         harmless = {("memory", "exclude")}
         harmful = [
             key
-            for key in settings_file.every_key()
+            for key in validation.every_key()
             if key not in harmless and key[0] not in ("chunking", "search")
         ]
         assert {section for section, _ in harmful} == {
@@ -394,6 +396,7 @@ class TestFileOfAProject:
             assert line.isprintable()
             assert len(line) < 300 + len(project.root)
 
+    @settings(deadline=None, max_examples=examples(100))
     @given(text=st.text(max_size=200))
     def test_nothing_in_it_is_an_error(
         self, tmp_path_factory: pytest.TempPathFactory, text: str
@@ -511,5 +514,5 @@ def test_a_byte_order_mark_is_skipped(home: Home) -> None:
 
 
 def test_every_setting_is_described() -> None:
-    for key in settings_file.every_key():
-        assert settings_file.describe(key)
+    for key in validation.every_key():
+        assert validation.describe(key)

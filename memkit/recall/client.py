@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0
-"""The time limit for an answer. The service may have to load the model and index edited files first."""
+"""The time limit for an answer: the service may have to load the model and index edited files first."""
 
 CAPTURE_SECONDS = 10.0
 """The time limit for capturing waiting events when a search found nothing."""
@@ -66,7 +66,7 @@ def ask_service(
         raise ServiceUnavailable("broken", str(refused)) from refused
 
 
-class Asker:
+class SearchClient:
     """Searches one project, or all. Reuse it: it keeps open what it had to open itself."""
 
     def __init__(
@@ -109,16 +109,19 @@ class Asker:
                 "search": msgspec.to_builtins(self._settings.search),
                 "all_projects": self._all_projects,
             }
-            given = self._project, self._home, self._settings, "search", arguments
             try:
-                return msgspec.convert(ask_service(*given, announce=self._announce), Answer)
+                reply = ask_service(
+                    self._project, self._home, self._settings, "search", arguments,
+                    announce=self._announce,
+                )  # fmt: skip
+                return msgspec.convert(reply, Answer)
             except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
                 logger.debug("searching without the service: %s", reason)
                 self._searcher = self._open()
         return self._searcher.answer(asked)
 
     def _open(self) -> Searcher:
-        from memkit.recall.open import open_searcher
+        from memkit.recall.search import open_searcher
 
         if self._settings.service.enabled:
             try:
