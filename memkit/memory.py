@@ -16,18 +16,20 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from memkit.errors import MemkitError
+from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
 
 if TYPE_CHECKING:
+    from memkit.forget.selection import ForgetSelection
     from memkit.index import SyncReport
     from memkit.index.chunk import Chunk
+    from memkit.index.update import Progress
     from memkit.journal import Journal
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
@@ -61,7 +63,8 @@ class Memory:
     ) -> None:
         """Read only this project and the user's memory unless `other_projects`.
 
-        `announce` takes a line about anything the user may have to wait for.
+        `announce` takes a line about anything the user may have to wait for. The attribute `wait_seconds`
+        is the longest wait for another process that writes the index.
         """
         self.home = home or Home.from_environment()
         if not isinstance(directory, Project):
@@ -70,6 +73,7 @@ class Memory:
         self.settings_of = settings_of or (lambda project: _load_settings(self.home, project))
         self.announce = announce
         self.other_projects = other_projects
+        self.wait_seconds = LOCK_SECONDS
 
     def search(
         self, query: str, k: int | None = None, *, all_projects: bool = False, **options: Any
@@ -155,7 +159,9 @@ class Memory:
         from memkit.privacy.redact import without_private
 
         if self.project.is_off:
-            raise MemkitError(f"memkit is off for {self.project.root}; `memkit on` turns it on again")
+            raise MemkitError(
+                f"memkit is off for {self.project.root}; the user can turn it on with `memkit on`"
+            )
         note = make_note(without_private(text), tags, datetime.now(timezone.utc), self._redact)
         unindexed.mark(self.home, self.project.root)
         self.journal.add_note(note)
@@ -163,22 +169,73 @@ class Memory:
 
     def forget(self, *ids: str) -> None:
         """Erase results, turns, bullets, or notes for good: `memory.forget("20e3d2c8274c")`."""
-        from memkit.forget import forget
         from memkit.forget.selection import SelectionFinder
-        from memkit.llm.calls import calls_lock
 
-        selection = SelectionFinder(self.project, self.home, self.settings).select(ids)
-        with calls_lock(self.home, LOCK_SECONDS), self._index_lock():
-            problems = forget(self.home, self.project, selection, self.settings_of, self.announce)
+        self.erase(SelectionFinder(self.project, self.home, self.settings).select(ids))
+
+    def erase(self, selection: ForgetSelection) -> None:
+        """Erase a selection for good, and finish an earlier run that was killed."""
+        from memkit.forget import forget
+
+        settings_of = functools.cache(self.settings_of)
+        with self.exclusive_lock():
+            problems = forget(self.home, self.project, selection, settings_of, self.announce)
         if problems:
-            raise MemkitError("; ".join(problems))
+            raise MemkitError(
+                f"not everything was erased: {'; '.join(problems)}; "
+                "fix these problems and run `memkit forget` again"
+            )
 
-    def index(self) -> SyncReport:
-        """Update the search index from the Markdown: `memory.index().added` counts the new chunks."""
+    def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
+        """Update the search index from the Markdown: `memory.index().added` counts the new chunks.
+
+        The service does it if it is running. Wait at most `wait_seconds` for another process.
+        """
+        import msgspec
+
+        from memkit.index import SyncReport
+        from memkit.recall.client import ask_service
+
+        if not rebuild:
+            try:
+                found = ask_service(
+                    self.project, self.home, self.settings, "index", {}, self.wait_seconds, self.announce
+                )
+                return msgspec.convert(found, SyncReport)
+            except ServiceUnavailable as reason:
+                if reason.reason == "late":
+                    raise IndexBusyError("the service is still indexing; try again in a moment") from reason
+                logger.debug("indexing without the service: %s", reason)
+        # Slow to import; the service needs none of it here.
         from memkit.index import sync_project
 
-        with self._index_lock():
-            return sync_project(self.project, self.home, self.settings, announce=self.announce)
+        with self.index_lock():
+            try:
+                return sync_project(
+                    self.project, self.home, self.settings,
+                    rebuild=rebuild, announce=self.announce, progress=progress,
+                )  # fmt: skip
+            except IndexStoreError as error:
+                if self.home.root in str(error):
+                    raise
+                # The database reports a full disk without naming it.
+                raise IndexStoreError(f"{self.home.index}: {error}") from error
+
+    def index_lock(self) -> AbstractContextManager[None]:
+        """Hold the lock of the index. Raise `IndexBusyError` after `wait_seconds`."""
+        from memkit.index import index_lock
+
+        return index_lock(self.home, self.wait_seconds, self.announce)
+
+    @contextmanager
+    def exclusive_lock(self) -> Iterator[None]:
+        """Hold the locks of the index and of model calls, for a change of the whole memory."""
+        from memkit.ipc.stop import stop_hung_service
+        from memkit.llm.calls import calls_lock
+
+        stop_hung_service(self.home, self.announce)  # it may hold the lock of model calls
+        with calls_lock(self.home, self.wait_seconds), self.index_lock():
+            yield
 
     @property
     def days(self) -> list[str]:
@@ -213,11 +270,6 @@ class Memory:
 
         patterns = self.settings.capture.compiled_patterns()
         return lambda text: redact(text, patterns)
-
-    def _index_lock(self) -> AbstractContextManager[None]:
-        from memkit.index import index_lock
-
-        return index_lock(self.home, LOCK_SECONDS, self.announce)
 
 
 def _load_settings(home: Home, project: Project) -> Settings:

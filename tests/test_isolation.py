@@ -60,7 +60,7 @@ def test_every_interpreter_is_started_isolated(file: Path) -> None:
 def test_the_check_sees_the_interpreters_there_are() -> None:
     found = {file.name for file in FILES if any(commands(file))}
     assert found >= {
-        "damage.py", "demo.py", "install.py", "installation.py", "interpreters.py", "launch.py",
+        "damage.py", "install.py", "installation.py", "interpreters.py", "launch.py",
         "memkit", "weights.py",
     }  # fmt: skip
 

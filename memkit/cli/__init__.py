@@ -33,22 +33,22 @@ _GROUPS = {
     "Find": {
         "search": ("search", "Search the memory."),
         "expand": ("expand", "Show the whole section around a result."),
-        "cite": ("cite", "Show the proof of a summary bullet."),
+        "cite": ("expand", "Show the proof of a summary bullet."),
         "transcript": ("transcript", "Show the original exchange."),
         "recall": ("recall", "Search and format the results for a model (used by the skill)."),
     },
     "Write": {
         "remember": ("remember", "Add a note to the memory."),
-        "edit": ("edit", "Open a day of the memory in your editor."),
+        "edit": ("remember", "Open a day of the memory in your editor."),
         "import": ("importing", "Import existing Claude Code sessions."),
         "forget": ("forget", "Erase something permanently."),
-        "on": ("switch", "Remember this project's sessions again."),
-        "off": ("switch", "Stop remembering this project's sessions."),
+        "on": ("projects", "Remember this project's sessions again."),
+        "off": ("projects", "Stop remembering this project's sessions."),
         "projects": ("projects", "List, link, rename, and merge projects."),
     },
     "Summarize": {
         "summarize": ("summarize", "Summarize sessions with a model."),
-        "compact": ("compact", "Condense the memory into lasting facts."),
+        "compact": ("summarize", "Condense the memory into lasting facts."),
         "cost": ("cost", "Show what model calls cost."),
     },
     "Review": {
@@ -59,14 +59,14 @@ _GROUPS = {
     "Maintain": {
         "config": ("config", "Show and change settings."),
         "index": ("index", "Update the search index."),
-        "watch": ("watch", "Update the search index whenever a file changes."),
+        "watch": ("index", "Update the search index whenever a file changes."),
         "work": ("work", "Process pending events."),
         "service": ("service", "Control the background service."),
         "jobs": ("jobs", "List, run, and pause scheduled jobs."),
         "logs": ("logs", "Show memkit's logs."),
         "backup": ("backup", "Save memory, archive, and settings to one file."),
-        "restore": ("restore", "Restore a backup."),
-        "completion": ("completion", "Print the completion script for your shell."),
+        "restore": ("backup", "Restore a backup."),
+        "completion": ("config", "Print the completion script for your shell."),
         "uninstall": ("uninstall", "Remove memkit from this machine."),
     },
 }
@@ -198,7 +198,7 @@ def unexpected(error: Exception) -> str:
     """Log an unexpected error with its traceback, and return the line to show."""
     import logging
 
-    from memkit.cli.log import log_to_file
+    from memkit.cli.logs import log_to_file
     from memkit.paths import Home
 
     home = Home.from_environment()

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain, plural
+from memkit.cli.output import echo, print_table
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.forget.audit import AuditReport
-
-LOCK_SECONDS = 600.0
 
 
 @command("audit")
@@ -31,7 +30,6 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
       memkit audit --all-projects --fix
     """
     from memkit.forget.audit import Audit
-    from memkit.index import index_lock
 
     audit = Audit(
         context.home,
@@ -40,7 +38,7 @@ def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
         context.say,
     )
     if fix:
-        with index_lock(context.home, LOCK_SECONDS, context.say):
+        with context.index_lock():
             report = audit.fix()
     else:
         report = audit.search()
@@ -53,12 +51,11 @@ def _print(context: Context, report: AuditReport, fix: bool) -> None:
     remaining = {(finding.where, finding.place) for finding in report.remaining}
     fixed = [one for one in report.found if fix and (one.where, one.place) not in remaining]
     if context.as_json:
+        shown = [{**finding.as_dict(), "fixed": True} for finding in fixed]
+        shown += [{**finding.as_dict(), "fixed": False} for finding in report.remaining]
         context.print_json(
             {
-                "findings": [
-                    *({**finding.as_dict(), "fixed": True} for finding in fixed),
-                    *({**finding.as_dict(), "fixed": False} for finding in report.remaining),
-                ],
+                "findings": shown,
                 "fixed": len(fixed),
                 "left": len(report.remaining),
                 "problems": report.problems,
@@ -66,17 +63,18 @@ def _print(context: Context, report: AuditReport, fix: bool) -> None:
         )
         return
     for line in report.problems:
-        context.say(plain(line))
-    for word, findings in (("redacted", fixed), ("found", report.remaining)):
-        for one in findings:
-            at = one.place if one.line is None else f"{one.place}:{one.line}"
-            click.echo(plain(f"{word:<9} {one.kind:<17} {one.where:<9} {at}"))
+        context.say(line)
+    print_table(
+        (word, one.kind, one.where, one.place if one.line is None else f"{one.place}:{one.line}")
+        for word, findings in (("redacted", fixed), ("found", report.remaining))
+        for one in findings
+    )
     if not fixed and not report.remaining:
-        click.echo("Nothing found.")
+        echo("Nothing found.")
     elif not fix:
-        click.echo(f"{plural(len(report.remaining), 'secret')} found; `memkit audit --fix` redacts them.")
+        echo(f"{plural(len(report.remaining), 'secret')} found; `memkit audit --fix` redacts them.")
     else:
         rest = f", {len(report.remaining)} not redacted" if report.remaining else ""
-        click.echo(f"{plural(len(fixed), 'secret')} redacted{rest}.")
+        echo(f"{plural(len(fixed), 'secret')} redacted{rest}.")
         if any(finding.where == "markdown" for finding in report.remaining):
-            click.echo("memkit does not change Markdown that it did not write; edit it yourself.")
+            echo("memkit does not change Markdown that it did not write; edit it yourself.")

@@ -1,4 +1,4 @@
-"""`memkit config`."""
+"""`memkit config` and `memkit completion`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 
     from memkit.settings.load import Key
 
-ARGUMENTS = {
-    "list": "no argument",
-    "get": "SECTION.NAME",
-    "set": "SECTION.NAME and a value",
-    "path": "no argument",
-}
+ACTIONS = {"list": (), "get": ("SECTION.NAME",), "set": ("SECTION.NAME", "VALUE"), "path": ()}
+"""The actions with their arguments."""
 
 NOTIFY_SECONDS = 1.0
 """The time limit for notifying the service of a change."""
+
+COMPLETION_VARIABLE = "_MEMKIT_COMPLETE"
+"""The variable with which a shell asks click for completions; click derives it from the program's name."""
 
 
 def _complete_setting(
@@ -40,10 +39,8 @@ def _complete_setting(
 
 
 @command("config")
-@click.argument("action", type=click.Choice(list(ARGUMENTS)), default="list")
-@click.argument(
-    "name", required=False, metavar="[SECTION.NAME]", shell_complete=_complete_setting
-)
+@click.argument("action", type=click.Choice(list(ACTIONS)), default="list")
+@click.argument("name", required=False, metavar="[SECTION.NAME]", shell_complete=_complete_setting)
 @click.argument("value", required=False)
 def config_command(context: Context, action: str, name: str | None, value: str | None) -> None:
     """Show and change settings.
@@ -54,19 +51,22 @@ def config_command(context: Context, action: str, name: str | None, value: str |
       memkit config set search.k 10
       memkit config path
     """
-    needed = {"list": 0, "path": 0, "get": 1, "set": 2}[action]
-    if sum(given is not None for given in (name, value)) != needed:
-        raise click.UsageError(f"`memkit config {action}` takes {ARGUMENTS[action]}")
+    from memkit.settings import load, validate
+
+    given = [one for one in (name, value) if one is not None]
+    if len(given) != len(ACTIONS[action]):
+        raise click.UsageError(f"`memkit config {action}` takes {' and '.join(ACTIONS[action]) or 'nothing'}")
+    section, _, rest = (name or "").partition(".")
     if action == "list":
         _list(context)
     elif action == "path":
         context.report({"path": context.home.config_file}, context.home.config_file)
+    elif action == "set":
+        _set(context, (section, rest), str(value))
     else:
-        section, _, rest = str(name).partition(".")
-        if action == "get":
-            _get(context, (section, rest))
-        else:
-            _set(context, (section, rest), str(value))
+        validate.check_known((section, rest))
+        found = getattr(getattr(load.load(context.home, context.project).settings, section), rest)
+        context.report({"key": name, "value": found}, _text(found))
 
 
 def _list(context: Context) -> None:
@@ -92,24 +92,13 @@ def _list(context: Context) -> None:
         context.say(line)
 
 
-def _get(context: Context, key: Key) -> None:
-    from memkit.settings import load, validate
-
-    validate.check_known(key)
-    section, name = key
-    value = getattr(getattr(load.load(context.home, context.project).settings, section), name)
-    context.report({"key": ".".join(key), "value": value}, _text(value))
-
-
 def _set(context: Context, key: Key, text: str) -> None:
     from memkit.ipc import client
     from memkit.settings import load
 
     file, name = context.home.config_file, ".".join(key)
     value = load.save(context.home, key, text)
-    context.report(
-        {"key": name, "value": value, "path": file}, f"{name} = {_text(value)} in {file}"
-    )
+    context.report({"key": name, "value": value, "path": file}, f"{name} = {_text(value)} in {file}")
     origin = load.load(context.home).origins[key]
     load.publish_hook_settings(context.home)
     try:
@@ -122,3 +111,27 @@ def _set(context: Context, key: Key, text: str) -> None:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and value else json_line(value)
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(context: Context, shell: str) -> None:
+    """Print the script with which your shell completes commands, options, and settings.
+
+    Your shell must read the script each time it starts. For zsh, its directory must be in `fpath`.
+
+    \b
+      memkit completion bash > ~/.local/share/bash-completion/completions/memkit
+      memkit completion zsh > ~/.zfunc/_memkit
+      memkit completion fish > ~/.config/fish/completions/memkit.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None  # click knows all three shells
+    root = click.get_current_context().find_root().command
+    script = made(root, {}, "memkit", COMPLETION_VARIABLE).source()
+    if context.as_json:
+        context.print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.output import (
-    echo,
-    json_line,
-    plain,
-)
+from memkit.cli.output import echo, json_line, plain
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.project import Project
 from memkit.hook.trust import in_session
@@ -23,12 +19,8 @@ from memkit.paths import Home
 if TYPE_CHECKING:
     from datetime import date
 
-    from memkit.journal import Journal
     from memkit.memory import Memory
-    from memkit.settings.load import Key, Settings
-
-LOCK_SECONDS = 600.0
-"""The longest wait for the index lock. Embedding a large memory takes minutes."""
+    from memkit.settings.load import Settings
 
 
 class Context:
@@ -46,9 +38,7 @@ class Context:
         try:
             directory = self._project or os.getcwd()
         except FileNotFoundError as error:
-            raise NotFoundError(
-                "the working directory is gone; name one with --project"
-            ) from error
+            raise NotFoundError("the working directory is gone; name one with --project") from error
         if not os.path.isdir(directory):
             raise NotFoundError(f"no such directory: {directory}")
         return directory
@@ -70,7 +60,7 @@ class Context:
     @functools.cached_property
     def may_leave_project(self) -> bool:
         """Whether other projects may be read. In a Claude Code session, the user's settings decide."""
-        return not in_session() or self.settings_of(self.project).recall.other_projects
+        return not in_session() or self.settings().recall.other_projects
 
     def stay_in_project(self, leaves: bool = False) -> None:
         """Raise `MemkitError` if the command reads another project's memory without permission.
@@ -85,60 +75,38 @@ class Context:
                 "the user can run this command in a terminal"
             )
 
-    def settings(self, flags: dict[Key, Any] | None = None) -> Settings:
-        """Return the project's settings; report what its `.memkit.toml` may not set."""
-        return self.settings_of(self.project, flags)
+    def settings(self) -> Settings:
+        """Return the project's settings."""
+        return self.settings_of(self.project)
 
-    def settings_of(self, project: Project, flags: dict[Key, Any] | None = None) -> Settings:
-        """Return any project's settings."""
-        from memkit.cli.log import log_to_file
+    def settings_of(self, project: Project) -> Settings:
+        """Return a project's settings; report once what its `.memkit.toml` may not set."""
+        from memkit.cli.logs import log_to_file
         from memkit.settings import load
 
         log_to_file(self.home)
-        loaded = load.load(self.home, project, flags)
+        loaded = load.load(self.home, project)
         for line in loaded.refused:
             if line not in self._reported:
                 self.say(line)
                 self._reported.add(line)
         return loaded.settings
 
-    def memory(self, flags: dict[Key, Any] | None = None) -> Memory:
+    def memory(self) -> Memory:
         """Return the project's memory with this command's settings, messages, and limits."""
         from memkit.memory import Memory
 
         return Memory(
-            self.project,
-            home=self.home,
-            settings_of=functools.partial(self.settings_of, flags=flags),
-            announce=self.say,
+            self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
             other_projects=self.may_leave_project,
-        )
+        )  # fmt: skip
 
-    def journal(self) -> Journal:
-        """Return the project's journal."""
-        from memkit.journal import Journal
-
-        return Journal(self.project, shared=self.settings().memory.shared, home=self.home)
-
-    @contextmanager
-    def index_lock(self, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
-        """Hold the index lock, after ending a service that hangs. Raise `IndexBusyError`."""
+    def index_lock(self) -> AbstractContextManager[None]:
+        """Hold the index lock. Raise `IndexBusyError` if another process keeps it for ten minutes."""
         from memkit.index import index_lock
+        from memkit.memory import LOCK_SECONDS
 
-        with index_lock(self.home, wait_seconds, self.say):
-            yield
-
-    def ask_service(self, operation: str, arguments: dict[str, Any], seconds: float) -> Any:
-        """Return the service's answer to an operation on the project.
-
-        Raise `ServiceUnavailable` if this process must do it itself, `MemkitError` if it failed there.
-        """
-        from memkit.recall.client import ask_service
-
-        settings = self.settings()
-        return ask_service(
-            self.project, self.home, settings, operation, arguments, seconds, self.say
-        )
+        return index_lock(self.home, LOCK_SECONDS, self.say)
 
     def report(self, value: dict[str, Any], *lines: str) -> None:
         """Print a command's result: `value` with `--json`, else `lines`."""
@@ -156,37 +124,36 @@ class Context:
         """Print a line for the user on stderr; stdout is for the result."""
         click.echo(f"memkit: {plain(line)}", err=True)
 
+    def check(self, problems: Iterable[str], message: str) -> None:
+        """Print each problem on stderr; then, if there was one, raise `MemkitError` with `message`."""
+        problems = list(problems)
+        for line in problems:
+            self.say(line)
+        if problems:
+            raise MemkitError(message)
+
 
 def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     """Make a click command of a function whose first argument is a `Context`; add `--json`, `--project`."""
 
-    make: Callable[[Callable[..., None]], click.Command] = click.command(name)
-
     def decorate(function: Callable[..., None]) -> click.Command:
+        @click.command(name)
         @functools.wraps(function)
         def run(project: str | None, as_json: bool, **arguments: Any) -> None:
             function(Context(project, as_json), **arguments)
 
-        made = make(run)
-        made.params += [
-            click.Option(
-                ["--project"],
-                type=click.Path(),
-                metavar="PATH",
-                help="Use the project at PATH (default: the working directory's).",
-            ),
+        where = "Use the project at PATH (default: the working directory's)."
+        run.params += [
+            click.Option(["--project"], type=click.Path(), metavar="PATH", help=where),
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
         ]
-        return made
+        return run
 
     return decorate
 
 
 def day_named(text: str | None) -> date | None:
-    """Return the day that an option names, or None if it was not given. Raise `MemkitError`.
-
-    Also a type for `click.option`: `type=day_named, metavar="DAY"`.
-    """
+    """Return the day that an option names, or None if it was not given. Raise `MemkitError`."""
     if not text:
         return None
     from datetime import date

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command, iso_day_named
-from memkit.cli.output import format_cost, plain
+from memkit.cli.output import echo, format_cost, print_table
 from memkit.text import plural
-
-if TYPE_CHECKING:
-    from memkit.llm.ledger import Call, Total
 
 BAR_COLUMNS = 24
 
@@ -36,43 +32,30 @@ def cost_command(context: Context, by: str, since: str | None) -> None:
     calls = ledger.calls(iso_day_named(since))
     groups: dict[str, Total] = {}
     for call in calls:
-        groups.setdefault(_name(call, by), Total()).add(call)
+        name = f"{call.provider} {call.model}" if by == "model" else getattr(call, by)
+        groups.setdefault(name, Total()).add(call)
     everything = total(calls)
     if context.as_json:
         rows = [{by: name, **asdict(one)} for name, one in groups.items()]
         context.print_json({"by": by, "groups": rows, "total": asdict(everything)})
         return
     if not calls:
-        click.echo("No model was called.")
+        echo("No model was called.")
         return
-    _print_table(by, groups)
+    most = max(one.tokens for one in groups.values()) or 1
+    print_table(
+        [
+            (
+                name, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", format_cost(one),
+                "#" * round(BAR_COLUMNS * one.tokens / most),
+            )
+            for name, one in sorted(groups.items())
+        ],
+        (by, "calls", "read", "written", "cost", ""),
+        numbers=(1, 2, 3, 4),
+    )  # fmt: skip
     settings = context.settings().summarize
-    click.echo(
+    echo(
         f"{plural(everything.calls, 'call')}, {everything.tokens:,} tokens, {format_cost(everything)}. "
         f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
     )
-
-
-def _name(call: Call, by: str) -> str:
-    if by == "day":
-        return call.day
-    return call.project if by == "project" else f"{call.provider} {call.model}"
-
-
-def _print_table(by: str, groups: dict[str, Total]) -> None:
-    from rich.bar import Bar
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column(by, overflow="fold")
-    for title in ("calls", "read", "written", "cost"):
-        table.add_column(title, justify="right")
-    table.add_column("")
-    most = max(one.tokens for one in groups.values()) or 1
-    for name, one in sorted(groups.items()):
-        table.add_row(
-            plain(name), f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", format_cost(one),
-            Bar(most, 0, one.tokens, width=BAR_COLUMNS),
-        )  # fmt: skip
-    Console(highlight=False, markup=False).print(table)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain, plural, styled
+from memkit.cli.output import echo, format_duration, plain, styled
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.doctor import Finding
@@ -30,7 +32,7 @@ def doctor_command(context: Context, fix: bool) -> None:
       memkit doctor
       memkit doctor --fix
     """
-    from memkit.cli.log import log_to_file
+    from memkit.cli.logs import log_to_file
     from memkit.doctor import open_subject
     from memkit.doctor.capture import last_events
     from memkit.doctor.checks import apply_fixes, examine
@@ -42,7 +44,7 @@ def doctor_command(context: Context, fix: bool) -> None:
         for result in apply_fixes(open_subject(context.home, context.project), findings):
             fixed.append(result)
             if not context.as_json:
-                click.echo(plain(f"{'not fixed' if result.failed else 'fixed'}: {result.message}"))
+                echo(f"{'not fixed' if result.failed else 'fixed'}: {result.message}")
         if fixed:
             findings = examine(open_subject(context.home, context.project))
     events = last_events(context.home)
@@ -64,20 +66,10 @@ def _show(findings: list[Finding], events: dict[str, float]) -> None:
     for finding in findings:
         level = styled(finding.level, fg=COLORS[finding.level], bold=True)
         click.echo(f"{level}: {plain(finding.what)}")
-        click.echo(plain(f"    means: {finding.meaning}"))
-        click.echo(plain(f"    fix:   {finding.fix}"))
+        echo(f"    means: {finding.meaning}")
+        echo(f"    fix:   {finding.fix}")
     for root, when in sorted(events.items(), key=lambda pair: -pair[1]):
-        click.echo(plain(f"last event of a hook in {root}: {_age(time.time() - when)} ago"))
-    counts = [
-        plural(count, level)
-        for level in COLORS
-        if (count := sum(finding.level == level for finding in findings))
-    ]
-    click.echo(f"{', '.join(counts)}." if counts else "No problems found.")
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length:
-            return plural(int(seconds // length), unit)
-    return plural(max(0, int(seconds)), "second")
+        echo(f"last event of a hook in {root}: {format_duration(time.time() - when)} ago")
+    counts: Counter[str] = Counter(finding.level for finding in findings)
+    shown = [plural(counts[level], level) for level in COLORS if counts[level]]
+    echo(f"{', '.join(shown)}." if shown else "No problems found.")

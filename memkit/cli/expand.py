@@ -1,4 +1,4 @@
-"""`memkit expand`."""
+"""`memkit expand` and `memkit cite`: from a result to its context, and from a bullet to its proof."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain, styled
+from memkit.cli.output import echo, plain, styled
+from memkit.text import one_line
+
+EVENT_CHARACTERS = 200
 
 
 @command("expand")
@@ -31,24 +34,51 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 
 
 def _show(section: dict[str, Any]) -> None:
-    def echo_dim(text: str) -> None:
-        click.echo(styled(plain(text), dim=True))
-
     session, branch = section["session"], section["branch"]
-    breadcrumb = styled(plain(section["breadcrumb"]), bold=True)
-    click.echo(f"{styled(section['id'], fg='yellow')}  {breadcrumb}")
-    echo_dim(f"{section['path']}:{section['start_line']}-{section['end_line']}")
+    click.echo(f"{styled(section['id'], fg='yellow')}  {styled(section['breadcrumb'], bold=True)}")
+    echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)
     if session:
-        echo_dim(f"session {session}{f', branch {branch}' if branch else ''}")
-    click.echo(f"\n{plain(section['content'])}\n")
+        echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
+    echo(f"\n{section['content']}\n")
     for citation in section["citations"]:
-        echo_dim(f"proof of a bullet: memkit cite {citation}")
+        echo(f"proof of a bullet: memkit cite {citation}", dim=True)
     for turn in section["turns"]:
+        line = f"original exchange: memkit transcript {f'{session} ' * bool(session)}--turn {turn}"
         if turn in section["missing"]:
-            echo_dim(
-                f"(turn {turn} cannot be read: the archive of its session is damaged; see `memkit doctor`)"
-            )
-        else:
-            echo_dim(f"original exchange: memkit transcript {f'{session} ' * bool(session)}--turn {turn}")
+            line = f"(turn {turn} cannot be read: the archive of its session is damaged; see `memkit doctor`)"
+        echo(line, dim=True)
     if session and section["transcript"] is None and not section["archived"]:
-        echo_dim("(its transcript is no longer on this machine)")
+        echo("(its transcript is no longer on this machine)", dim=True)
+
+
+@command("cite")
+@click.argument("citation_id", metavar="ID")
+@click.option(
+    "--context", "around", type=click.IntRange(0, 100), default=3, show_default=True,
+    help="Number of events to show before and after the proof.",
+)  # fmt: skip
+def cite_command(context: Context, citation_id: str, around: int) -> None:
+    """Show the proof of a summary's bullet: an excerpt of its turns, and the events around it.
+
+    ID is a citation as `memkit search` and `memkit expand` print it, or its first characters.
+
+    \b
+      memkit cite 82c57f55
+      memkit cite 82c57f55 --context 10
+    """
+    context.stay_in_project()
+    citation = context.memory().cite(citation_id, around)
+    if context.as_json:
+        context.print_json(citation.as_dict())
+        return
+    click.echo(f"{styled(citation.id, fg='yellow')}  {styled(citation.bullet, bold=True)}")
+    echo(f"{citation.day}, session {citation.session}", dim=True)
+    if not citation.source:
+        echo("\nIts turns are no longer in the memory, and no original of them is kept.")
+        return
+    echo(f"\n“{citation.excerpt}”")
+    echo(f"from the {citation.source}, turns {', '.join(citation.turns)}", dim=True)
+    for number, message in enumerate(citation.events):
+        mark = styled(">", fg="yellow") if number == citation.place else " "
+        text = one_line(plain(" ".join(message.texts())), EVENT_CHARACTERS)
+        click.echo(f"{mark} {plain(message.role):<10}{text}")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, iso_day_named
-from memkit.cli.output import escaped, plain, plain_file, plural
+from memkit.cli.output import escaped, plain, plain_file
 from memkit.errors import MemkitError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.export import Days
@@ -55,10 +56,8 @@ def export_command(
         return
     path = Path(output).absolute()
     _write(path, map(escaped if kind == "jsonl" else plain_file, pieces))
-    if context.as_json:
-        context.print_json({"file": str(path), "days": len(days.dates)})
-    else:
-        click.echo(plain(f"{plural(len(days.dates), 'day')} in {path}."))
+    count = len(days.dates)
+    context.report({"file": str(path), "days": count}, f"{plural(count, 'day')} in {path}.")
 
 
 def _pieces(days: Days, kind: str, with_anchors: bool) -> Iterator[str]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import plain, plural, styled
+from memkit.cli.output import confirm, echo, plain, styled, user_agrees
 from memkit.errors import MemkitError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
+    from memkit.memory import Memory
 
-LOCK_SECONDS = 600.0
 SHOWN_ENTRIES = 20
 
 
@@ -73,13 +72,14 @@ def forget_command(
     from memkit.forget.selection import ForgetSelection
     from memkit.privacy.tombstones import Tombstones
 
-    is_unfinished = Tombstones(context.home).unfinished() is not None
+    memory = context.memory()
     if not any(given):
-        if not is_unfinished:
-            raise click.UsageError("say what to forget: IDs, --session, --since, --query, --everything")
-        _finish(context, ForgetSelection(), None)
+        if Tombstones(context.home).unfinished() is None:
+            raise click.UsageError("name what to forget: IDs, --session, --since, --query, --everything")
+        memory.erase(ForgetSelection())
+        context.report({}, "The interrupted run is finished.")
         return
-    selection = _select(context, ids, session, (since, until), query, k)
+    selection = _select(memory, ids, session, (since, until), query, k)
     selection.everywhere = everywhere
     found = find_locations(context.home, context.project, selection)
     if not context.as_json:
@@ -88,15 +88,17 @@ def forget_command(
         if context.as_json:
             context.print_json(_as_dict(found, removed=False))
         return
-    _confirm(yes)
-    if found.shared and not yes and _confirm_shared(found):
+    confirm("Forget this for good?", yes)
+    others = ", ".join(sorted(found.shared))
+    if others and not yes and user_agrees(f"Also forget it in {others}?"):
         selection.everywhere = True
         found = find_locations(context.home, context.project, selection)
-    _finish(context, selection, found)
+    memory.erase(selection)
+    context.report(_as_dict(found, removed=True), "Forgotten.")
 
 
 def _select(
-    context: Context,
+    memory: Memory,
     ids: tuple[str, ...],
     session: str | None,
     days: tuple[str | None, str | None],
@@ -105,86 +107,53 @@ def _select(
 ) -> ForgetSelection:
     from memkit.forget import selection
 
-    now = time.time()
+    project, home, now = memory.project, memory.home, time.time()
     if session is not None:
-        return selection.of_session(context.project, context.home, session, now)
+        return selection.of_session(project, home, session, now)
     if any(days):
         since, until = map(day_named, days)
-        return selection.of_days(context.project, context.home, since, until, now)
-    if not ids and query is None:
-        return selection.of_everything(context.project, context.home, now)
+        return selection.of_days(project, home, since, until, now)
     if query is not None:
-        ids = _search(context, query, k)
-    finder = selection.SelectionFinder(context.project, context.home, context.settings())
-    return finder.select(ids)
-
-
-def _search(context: Context, query: str, k: int | None) -> tuple[str, ...]:
-    from memkit.recall.client import SearchClient
-    from memkit.recall.results import SearchRequest
-
-    client = SearchClient(context.project, context.home, context.settings(), context.say)
-    answer = client.answer(SearchRequest(query, k))
-    if not answer.results:
-        raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
-    return tuple(result.id for result in answer.results)
-
-
-def _finish(context: Context, selection: ForgetSelection, found: Locations | None) -> None:
-    from memkit.forget import forget
-    from memkit.index import index_lock
-    from memkit.ipc.stop import stop_hung_service
-    from memkit.llm.calls import calls_lock
-
-    settings_of = functools.cache(context.settings_of)
-    stop_hung_service(context.home, context.say)  # it may hold the lock of model calls
-    with (
-        calls_lock(context.home, LOCK_SECONDS),
-        index_lock(context.home, LOCK_SECONDS, context.say),
-    ):
-        problems = forget(context.home, context.project, selection, settings_of, context.say)
-    for line in problems:
-        context.say(plain(line))
-    if problems:
-        raise MemkitError("not everything was erased; fix these problems and run `memkit forget` again")
-    if context.as_json:
-        context.print_json({} if found is None else _as_dict(found, removed=True))
-    else:
-        click.echo("Forgotten." if found is not None else "The interrupted run is finished.")
+        ids = tuple(result.id for result in memory.search(query, k).results)
+        if not ids:
+            raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
+    if not ids:
+        return selection.of_everything(project, home, now)
+    return selection.SelectionFinder(project, home, memory.settings).select(ids)
 
 
 def _show(found: Locations, root: str) -> None:
     entries = [*found.turns, *found.notes]
     for entry in entries[:SHOWN_ENTRIES]:
-        click.echo(f"{styled(plain(entry.id), fg='yellow')}  {entry.day} {plain(entry.heading)}")
+        click.echo(f"{styled(entry.id, fg='yellow')}  {entry.day} {plain(entry.heading)}")
     if len(entries) > SHOWN_ENTRIES:
-        click.echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
+        echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
     for passage in found.passages:
-        click.echo(plain(f"{passage.path}:{passage.start}-{passage.end}  {passage.heading}"))
+        echo(f"{passage.path}:{passage.start}-{passage.end}  {passage.heading}")
     for _, path in found.files:
-        click.echo(plain(str(path)))
-    for location in found.facts:
-        for name, line in location.facts.items():
-            click.echo(f"{styled(plain(name), fg='yellow')}  {plain(line)}")
+        echo(str(path))
+    facts = [pair for location in found.facts for pair in location.facts.items()]
+    for name, line in facts:
+        click.echo(f"{styled(name, fg='yellow')}  {plain(line)}")
     if not found:
-        click.echo("The memory has nothing of that. An import would leave it out, too.")
+        echo("The memory has nothing of that. An import would leave it out, too.")
         return
-    counts = [
-        plural(len(found.turns), "turn"),
-        plural(found.bullets, "bullet"),
-        plural(len(found.notes) + len(found.passages), "note"),
-        plural(sum(len(one.facts) for one in found.facts), "fact"),
-        plural(sum(map(len, found.archived.values())), "archived turn"),
-        plural(len(found.files), "markdown file"),
-        plural(len(found.old_versions), "old version"),
-    ]
-    shown = [line for line in counts if not line.startswith("0 ")]
-    click.echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")
+    counts = {
+        "turn": len(found.turns),
+        "bullet": found.bullets,
+        "note": len(found.notes) + len(found.passages),
+        "fact": len(facts),
+        "archived turn": sum(map(len, found.archived.values())),
+        "markdown file": len(found.files),
+        "old version": len(found.old_versions),
+    }
+    shown = [plural(count, name) for name, count in counts.items() if count]
+    echo(f"To be erased from journal, archive, and index: {', '.join(shown)}.")
     if found.by_project.keys() - {root}:
         for name, count in found.by_project.items():
-            click.echo(plain(f"  from {name}: {count} of them"))
+            echo(f"  from {name}: {count} of them")
     for name, turns in sorted(found.shared.items()):
-        click.echo(plain(f"  {name} keeps {len(turns)} of them (--everywhere erases them there, too)"))
+        echo(f"  {name} keeps {len(turns)} of them (--everywhere erases them there, too)")
 
 
 def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:
@@ -205,16 +174,3 @@ def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:
         "projects": found.by_project,
         "shared": {root: len(turns) for root, turns in sorted(found.shared.items())},
     }
-
-
-def _confirm(yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise MemkitError("there is no terminal to ask on; `--yes` forgets it without asking")
-    click.confirm("Forget this for good?", abort=True)
-
-
-def _confirm_shared(found: Locations) -> bool:
-    names = ", ".join(sorted(found.shared))
-    return click.confirm(plain(f"Also forget it in {names}?"), default=False)

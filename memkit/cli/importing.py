@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from memkit.cli.context import Context, command
-from memkit.cli.output import format_estimate, plain, plural
+from memkit.cli.context import Context, command, day_named
+from memkit.cli.output import confirm, format_estimate, format_size, progress_bar
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.capture.capture import CaptureOutcome
     from memkit.capture.importer import ImportPreview, ImportReport, ImportSelection
     from memkit.llm.calls import Plan
-
-LOCK_SECONDS = 600.0
 
 
 @command("import")
@@ -55,18 +55,21 @@ def import_command(
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to import")
     if everything and (paths or context.names_project):
         raise click.UsageError("--all cannot be combined with FILE or --project")
-    selection = select(context, paths, everything=everything, since=_day(since))
+    selection = select(context, paths, everything=everything, since=day_named(since))
     if paths and not selection.sources:
         raise NotFoundError(f"there are no transcripts (.jsonl) in {', '.join(paths)}")
     if dry_run:
-        _print_preview(context, _preview(context, selection))
+        from memkit.capture.importer import preview_import
+
+        with _reading(context, selection) as progress:
+            preview = preview_import(selection, progress)
+        _print_preview(context, preview)
         return
     if paths and not context.names_project:
         _ask_for_others(context, selection, yes)
     report, roots = run_import(context, selection)
     _print_report(context, report, roots, by_file=bool(paths))
-    if report.problems:
-        raise MemkitError(f"{plural(len(report.problems), 'step')} failed")
+    context.check(report.problems, f"{plural(len(report.problems), 'step')} failed")
 
 
 def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> None:
@@ -82,12 +85,8 @@ def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> 
     context.say("these transcripts belong to other projects, and would be imported there:")
     for root in others:
         context.say(f"  {root}" if os.path.isdir(Project(root).memory) else f"  {root} (no memory yet)")
-    if not sys.stdin.isatty():
-        raise MemkitError(
-            "this needs a confirmation, so nothing was imported; run it in a terminal, or name one project "
-            "for all with --project"
-        )
-    click.confirm("Import them?", abort=True, err=True)
+    context.say("--project imports all of them into one project instead")
+    confirm("Import them?", yes)
 
 
 def select(
@@ -99,69 +98,55 @@ def select(
 ) -> ImportSelection:
     """Select what to import: `paths`, else Claude Code's sessions of the project, or of `everything`."""
     from memkit.capture.importer import ImportSelection
-    from memkit.claude_code.files import (
-        find_sources,
-        history_file,
-        project_of,
-        transcripts_directory,
-    )
+    from memkit.claude_code import files
 
     home, project = context.home, context.project
     if paths:
         into = project if context.names_project else None
-        sources = find_sources(map(Path, paths))
+        sources = files.find_sources(map(Path, paths))
         return ImportSelection(home, sources, project, into=into, since=since, is_named=True)
-    sources = find_sources([transcripts_directory()] if transcripts_directory().is_dir() else [])
+    transcripts = files.transcripts_directory()
+    sources = files.find_sources([transcripts] if transcripts.is_dir() else [])
     if not everything:
-        sources = [source for source in sources if project_of(source.cwd, home) == project]
+        sources = [source for source in sources if files.project_of(source.cwd, home) == project]
     only = None if everything else project
-    return ImportSelection(home, sources, project, since=since, history=history_file(), only=only)
+    return ImportSelection(
+        home, sources, project, since=since, history=files.history_file(), only=only
+    )
 
 
 def run_import(context: Context, selection: ImportSelection) -> tuple[ImportReport, list[str]]:
     """Import and index; return the report, and the roots of the changed projects."""
     from memkit.capture.importer import Importer
-    from memkit.cli.output import counting, reading
-    from memkit.index import index_lock, sync_project
+    from memkit.index import sync_project
     from memkit.ipc import launch, unindexed
 
     settings = context.settings()
-    with index_lock(context.home, LOCK_SECONDS, context.say):
-        running = Importer(selection, settings)
-        with reading(context, "reading sessions", selection.size) as read:
-            report = running.run(read)
+    with context.index_lock():
+        importer = Importer(selection, settings)
+        with _reading(context, selection) as read:
+            report = importer.run(read)
         # An interrupted run may have left others.
         roots = sorted({*report.total.projects, *unindexed.roots(context.home)})
-        with counting(context, "embedding") as progress:
-            for root in roots:
-                project = Project(root)
+        with progress_bar(context, "embedding") as progress:
+            for project in map(Project, roots):
                 try:
                     sync_project(
-                        project,
-                        context.home,
-                        context.settings_of(project),
-                        announce=context.say,
-                        progress=progress,
-                    )
+                        project, context.home, context.settings_of(project),
+                        announce=context.say, progress=progress,
+                    )  # fmt: skip
                 except MemkitError as error:  # go on with the other projects
                     report.problems.append(str(error))
-        running.finish()
+        importer.finish()
     launch.hand_over(context.home, settings.service.enabled)  # events of live sessions meanwhile
     return report, roots
 
 
-def _preview(context: Context, selection: ImportSelection) -> ImportPreview:
-    from memkit.capture.importer import preview_import
-    from memkit.cli.output import reading
-
-    with reading(context, "reading sessions", selection.size) as progress:
-        return preview_import(selection, progress)
-
-
-def _day(text: str | None) -> date | None:
-    from memkit.recall.results import parse_day
-
-    return parse_day(text, date.today()) if text is not None else None
+@contextmanager
+def _reading(context: Context, selection: ImportSelection) -> Iterator[Callable[[int], None]]:
+    """Yield a function that takes the number of bytes read, and shows a bar."""
+    with progress_bar(context, "reading sessions", is_bytes=True) as update:
+        yield lambda done: update(done, selection.size)
 
 
 def _print_preview(context: Context, found: ImportPreview) -> None:
@@ -183,24 +168,20 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
         "skipped": found.skipped,
         "problems": found.problems,
     }
-    if context.as_json:
-        context.print_json(value)
-        return
     typed = f", {found.typed} of them prompts from deleted sessions" if found.typed else ""
-    click.echo(
+    lines = [
         f"{plural(found.sessions, 'session')}, {plural(found.turns, 'turn')}{typed}; "
-        f"{plural(len(found.days), 'day file')} in {plural(len(found.projects), 'project')}"
-    )
-    sizes = (f"{name} {size / 1e6:.1f} MB" for name, size in disk.items())
-    click.echo(f"Disk space, estimated: {', '.join(sizes)}")
+        f"{plural(len(found.days), 'day file')} in {plural(len(found.projects), 'project')}",
+        f"Disk space, estimated: {', '.join(f'{name} {format_size(size)}' for name, size in disk.items())}",
+    ]
     if summaries:
-        click.echo(
+        lines.append(
             f"`memkit summarize` would use about {summaries.tokens:,} tokens, "
             f"{format_estimate(summaries.usd)}; an import makes no model calls."
         )
-    for root in found.projects:
-        click.echo(plain(root))
-    _print_problems(context, found.problems)
+    context.report(value, *lines, *found.projects)
+    for line in () if context.as_json else found.problems:
+        context.say(line)
 
 
 def _summaries(context: Context, found: ImportPreview) -> Plan | None:
@@ -225,55 +206,44 @@ def _summaries(context: Context, found: ImportPreview) -> Plan | None:
 def _print_report(
     context: Context, report: ImportReport, roots: list[str], *, by_file: bool
 ) -> None:
-    total = report.total
-    if context.as_json:
-        context.print_json(
+    total, history = report.total, report.history
+    value = {
+        "files": [
             {
-                "files": [_as_dict(path, captured) for path, captured in report.files],
-                "done_before": report.done_before,
-                "history": {"turns": report.history.turns, "written": report.history.written},
-                "turns": total.turns,
-                "written": total.written,
-                "left_out": total.left_out,
-                "projects": roots,
-                "problems": report.problems,
+                "file": str(path),
+                "turns": outcome.turns,
+                "written": outcome.written,
+                "left_out": outcome.left_out,
+                "skipped": outcome.skipped,
             }
-        )
-        return
-    for path, captured in report.files if by_file else ():
-        found = f"{plural(captured.turns, 'turn')}, {captured.written} new"
-        click.echo(plain(f"{path}: {found if captured.turns else 'no turns'}{_skipped(captured)}"))
+            for path, outcome in report.files
+        ],
+        "done_before": report.done_before,
+        "history": {"turns": history.turns, "written": history.written},
+        "turns": total.turns,
+        "written": total.written,
+        "left_out": total.left_out,
+        "projects": roots,
+        "problems": report.problems,
+    }
+    lines = []
+    for path, outcome in report.files if by_file else ():
+        found = f"{plural(outcome.turns, 'turn')}, {outcome.written} new" if outcome.turns else "no turns"
+        lines.append(f"{path}: {found}{_skipped(outcome)}")
     if report.done_before:
-        click.echo(f"{plural(report.done_before, 'transcript')} imported before the interruption.")
-    if report.history.turns:
-        typed = plural(report.history.turns, "prompt")
-        click.echo(f"{typed} of deleted sessions, {report.history.written} new.")
+        lines.append(f"{plural(report.done_before, 'transcript')} imported before the interruption.")
+    if history.turns:
+        lines.append(f"{plural(history.turns, 'prompt')} of deleted sessions, {history.written} new.")
     transcripts = plural(len(report.files), "transcript")
     skipped = "" if by_file else _skipped(total)
-    click.echo(f"{plural(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
+    lines.append(f"{plural(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
     if total.left_out:
         left_out = plural(total.left_out, "turn")
-        click.echo(f"{left_out} left out: memkit was off, excluded, or forgotten.")
-    for root in roots:
-        click.echo(plain(f"Remembered in {root}"))
-    _print_problems(context, report.problems)
+        lines.append(f"{left_out} left out: memkit was off, excluded, or forgotten.")
+    lines += [f"Remembered in {root}" for root in roots]
+    context.report(value, *lines)
 
 
-def _as_dict(path: Path, captured: CaptureOutcome) -> dict[str, Any]:
-    return {
-        "file": str(path),
-        "turns": captured.turns,
-        "written": captured.written,
-        "left_out": captured.left_out,
-        "skipped": captured.skipped,
-    }
-
-
-def _skipped(captured: CaptureOutcome) -> str:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in captured.skipped.items())
+def _skipped(outcome: CaptureOutcome) -> str:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in outcome.skipped.items())
     return f" (lines skipped: {kinds})" if kinds else ""
-
-
-def _print_problems(context: Context, problems: list[str]) -> None:
-    for line in problems:
-        context.say(line)

@@ -1,20 +1,26 @@
-"""`memkit index`."""
+"""`memkit index` and `memkit watch`: keep the index up to date with the Markdown."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
+import signal
+import threading
 from typing import TYPE_CHECKING
 
 import click
 
+from memkit.cli import unexpected
 from memkit.cli.context import Context, command
-from memkit.cli.output import plural
-from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
+from memkit.cli.output import echo, progress_bar
+from memkit.errors import MemkitError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.index import SyncReport
+    from memkit.service.watcher import Watcher
 
-LOCK_SECONDS = 600.0
+logger = logging.getLogger(__name__)
 
 
 @command("index")
@@ -41,21 +47,52 @@ def index_command(
 
     if paths or drop:
         change_paths(context.home, context.project, add=paths, drop=drop)
-    print_report(context, index_project(context, rebuild=rebuild))
+    with progress_bar(context, "embedding") as progress:
+        report = context.memory().index(rebuild=rebuild, progress=progress)
+    _print(context, report)
 
 
-def index_project(context: Context, *, rebuild: bool = False) -> SyncReport:
-    """Update the index of the context's project, in the service if it is running."""
-    report = None if rebuild else _by_service(context)
-    return index_here(context, rebuild=rebuild) if report is None else report
+@command("watch")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True), metavar="[PATH…]")
+def watch_command(context: Context, paths: tuple[str, ...]) -> None:
+    """Index now, and again whenever the memory changes, until Ctrl-C. For use without the plugin.
+
+    Prints a line for each pass, with --json an object. Adds each PATH, a Markdown file or a directory of
+    them, to this project's memory permanently.
+
+    \b
+      memkit watch
+      memkit watch docs/decisions
+    """
+    from memkit.index.memory_files import change_paths
+    from memkit.service.watcher import Watcher
+
+    if paths:
+        change_paths(context.home, context.project, add=paths)
+    has_changed = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    watcher = Watcher(lambda root: has_changed.set())
+    try:
+        # Watch first, then index: a change in between is reported.
+        count = watcher.watch_memory(context.project, context.home, context.settings())
+        context.say(f"watching {plural(count, 'path')} of {context.project.root}; press Ctrl-C to stop")
+        while True:
+            _try_to_index(context, watcher)
+            has_changed.wait()
+            has_changed.clear()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        watcher.close()
 
 
-def print_report(context: Context, report: SyncReport) -> None:
+def _print(context: Context, report: SyncReport) -> None:
     """Print the report of a pass. Raise `MemkitError` if memory files could not be read."""
     if context.as_json:
         context.print_json(dataclasses.asdict(report))
     else:
-        click.echo(
+        echo(
             f"{plural(report.chunks, 'chunk')} of {plural(report.files, 'file')}: "
             f"{report.added} added, {report.deleted} deleted, {report.embedded} embedded."
         )
@@ -67,46 +104,24 @@ def print_report(context: Context, report: SyncReport) -> None:
         raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps the text it has of it")
 
 
-def _by_service(context: Context) -> SyncReport | None:
-    """Let the service update the index; return None if there is no service."""
-    import msgspec
+def _interrupt(number: int, frame: object) -> None:
+    # A second one would interrupt the cleanup.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
-    from memkit.index import SyncReport
-    from memkit.ipc.client import ServiceUnavailable
-    from memkit.recall.client import ask_service
 
-    project, home, settings = context.project, context.home, context.settings()
+def _try_to_index(context: Context, watcher: Watcher) -> None:
+    """Index once. Report an error in one line."""
     try:
-        found = ask_service(project, home, settings, "index", {}, LOCK_SECONDS, context.say)
-    except ServiceUnavailable:
-        return None
-    return msgspec.convert(found, SyncReport)
-
-
-def index_here(
-    context: Context, *, rebuild: bool = False, wait_seconds: float | None = None
-) -> SyncReport:
-    """Update the index in this process.
-
-    Raise `IndexBusyError` if another process holds the lock for `wait_seconds`, by default `LOCK_SECONDS`.
-    """
-    from memkit.cli.output import counting
-    from memkit.index import index_lock, sync_project
-
-    project, home, settings = context.project, context.home, context.settings()
-    wait_seconds = LOCK_SECONDS if wait_seconds is None else wait_seconds
-    try:
-        with (
-            index_lock(home, wait_seconds, context.say),
-            counting(context, "embedding") as progress,
-        ):
-            return sync_project(
-                project, home, settings, rebuild=rebuild, announce=context.say, progress=progress
-            )
-    except IndexBusyError:
+        watcher.watch_memory(context.project, context.home, context.settings())
+        with progress_bar(context, "embedding") as progress:
+            report = context.memory().index(progress=progress)
+        _print(context, report)
+    except BrokenPipeError:  # the reader of the lines has exited
         raise
-    except IndexStoreError as error:
-        if home.root in str(error):
-            raise
-        # The database reports a full disk without naming it.
-        raise IndexStoreError(f"{home.index}: {error}") from error
+    except MemkitError as error:
+        logger.warning("not indexed: %s", error)
+        context.say(str(error))
+    except Exception as error:  # noqa: BLE001 - the next pass may succeed
+        context.say(unexpected(error))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain
+from memkit.cli.output import format_time, print_table
 from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from memkit.service.jobs import Job, JobState
 
 WAIT_SECONDS = 60.0
 RUN_SECONDS = 600.0
@@ -31,51 +34,38 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     from memkit.service.jobs import JOBS, JobBook, job_named
 
     book = JobBook(context.home)
-    if action != "list":
-        if name is None:
-            raise click.UsageError(f"name a job: {', '.join(job.name for job in JOBS)}")
+    if (action == "list") != (name is None):
+        names = ", ".join(job.name for job in JOBS)
+        raise click.UsageError("`memkit jobs list` takes no name" if name else f"name a job: {names}")
+    if name is not None:
         job = job_named(name)
         if action == "run":
             _run(context, job.name)
         else:
             book.pause(job.name, action == "pause")
-    elif name is not None:
-        raise click.UsageError("`memkit jobs list` takes no name")
     states = book.states()
     if context.as_json:
         context.print_json({job.name: _as_dict(job, states[job.name]) for job in JOBS})
-        return
-    for job in JOBS:
-        state = states[job.name]
-        click.echo(plain(f"{job.name:<10} {job.purpose}; {_when(job, state)}"))
-        if state.result:
-            click.echo(plain(f"           {'failed: ' if state.failed else ''}{state.result}"))
+    else:
+        headers = ("job", "last", "next", "purpose", "result")
+        print_table([_row(job, states[job.name]) for job in JOBS], headers)
 
 
 def _run(context: Context, name: str) -> None:
     from memkit.ipc.client import ServiceUnavailable
     from memkit.recall.client import ask_service
 
-    settings = context.settings()
+    project, home, settings = context.project, context.home, context.settings()
     try:
-        found = ask_service(
-            context.project,
-            context.home,
-            settings,
-            "job",
-            {"name": name},
-            RUN_SECONDS,
-            context.say,
-        )
-        failed, result = found["failed"], found["result"]
+        found = ask_service(project, home, settings, "job", {"name": name}, RUN_SECONDS, context.say)
     except ServiceUnavailable:
-        state = run_here(context, [name])[0]
-        failed, result = state.failed, state.result
-    if failed:
-        raise MemkitError(f"job {name}: {result}")
+        (state,) = run_here(context, [name])
+        found = dataclasses.asdict(state)
+    if found["failed"]:
+        raise MemkitError(f"job {name}: {found['result']}")
 
 
-def run_here(context: Context, names: list[str]) -> list[Any]:
+def run_here(context: Context, names: list[str]) -> list[JobState]:
     """Run jobs in this process, under the index lock. Return their states."""
     from memkit.hook.project import Project
     from memkit.index import index_lock, sync_project
@@ -91,23 +81,17 @@ def run_here(context: Context, names: list[str]) -> list[Any]:
         return [run_job(job_named(name), job_context) for name in names]
 
 
-def _as_dict(job: Any, state: Any) -> dict[str, Any]:
-    following = None if state.paused else state.last + job.every_seconds
+def _as_dict(job: Job, state: JobState) -> dict[str, Any]:
     return {
         "purpose": job.purpose,
         "every_seconds": job.every_seconds,
-        "next": following,
+        "next": None if state.paused else state.last + job.every_seconds,
         **dataclasses.asdict(state),
     }
 
 
-def _when(job: Any, state: Any) -> str:
-    last = f"last {_clock(state.last)}" if state.last else "not run yet"
-    if state.paused:
-        return f"{last}, paused"
-    following = max(time.time(), state.last + job.every_seconds)
-    return f"{last}, next {_clock(following)}"
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+def _row(job: Job, state: JobState) -> tuple[str, ...]:
+    last = format_time(state.last) if state.last else "never"
+    following = format_time(max(time.time(), state.last + job.every_seconds))
+    result = f"{'failed: ' if state.failed else ''}{state.result}"
+    return job.name, last, "paused" if state.paused else following, job.purpose, result

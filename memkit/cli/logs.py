@@ -1,7 +1,9 @@
-"""`memkit logs`."""
+"""The log of the command line, and `memkit logs`."""
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -11,24 +13,81 @@ from typing import BinaryIO
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.log import LOG_FILES
-from memkit.cli.output import plain
+from memkit.cli.output import echo
+from memkit.files import make_private_directory
 from memkit.paths import Home
+
+LOG_BYTES = 1_000_000
+LOG_FILES = 3
+"""The number of older files next to `memkit.log`: `memkit.log.1` and so on."""
+
+RECORD_CHARACTERS = 20_000
+"""A longer record, such as one that quotes an error of a library, is cut."""
 
 SHOWN_LINES = 50
 POLL_SECONDS = 0.3
 """The pause between two reads of a followed log."""
 
 
+def log_to_file(home: Home) -> None:
+    """Send memkit's log to `MEMKIT_HOME/log/memkit.log`."""
+    logging.raiseExceptions = False  # a full disk must not print tracebacks
+    logger = logging.getLogger("memkit")
+    if not any(isinstance(handler, _LogFile) for handler in logger.handlers):
+        logger.addHandler(_LogFile(home))
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+
+
+def stop_logging() -> None:
+    """Stop logging before the log directory is removed; the next line would create it again."""
+    logger = logging.getLogger("memkit")
+    logger.handlers.clear()
+    logger.addHandler(logging.NullHandler())
+
+
+class _LogFile(logging.Handler):
+    """A rotating log that creates its directory with the first record."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(logging.INFO)
+        self.home = home
+        self._file: logging.Handler | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if self._file is None:
+                make_private_directory(self.home.log)
+                self._file = _rotating_file(self.home)
+            self._file.emit(record)
+        except OSError:  # a read-only home: the command reports its own errors
+            pass
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if len(text) <= RECORD_CHARACTERS else f"{text[:RECORD_CHARACTERS]} …"
+
+
+def _rotating_file(home: Home) -> logging.Handler:
+    from logging.handlers import RotatingFileHandler  # 20 ms, mostly of its network handlers
+
+    class PrivateFile(RotatingFileHandler):
+        def _open(self) -> io.TextIOWrapper:  # also after each rotation
+            Path(self.baseFilename).touch(0o600)
+            return super()._open()
+
+    file = PrivateFile(home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    file.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    return file
+
+
 @command("logs")
 @click.option(
-    "--lines",
-    "-n",
-    type=click.IntRange(min=0),
-    default=SHOWN_LINES,
-    show_default=True,
+    "--lines", "-n", type=click.IntRange(min=0), default=SHOWN_LINES, show_default=True,
     help="The number of lines of each log.",
-)
+)  # fmt: skip
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
 def logs_command(context: Context, lines: int, follow: bool) -> None:
     """Show the last lines of the logs: of memkit, of its hooks, and of the processes these started.
@@ -42,26 +101,18 @@ def logs_command(context: Context, lines: int, follow: bool) -> None:
         raise click.UsageError("--follow prints lines, not one JSON object")
     follower = _Follower(context.home) if follow else None
     show_logs(context, lines)
-    if follower is not None:
-        while True:
-            for name, line in follower.new_lines():
-                click.echo(plain(f"{name}: {line}"))
-            time.sleep(POLL_SECONDS)
+    while follower is not None:
+        for name, line in follower.new_lines():
+            echo(f"{name}: {line}")
+        time.sleep(POLL_SECONDS)
 
 
 def show_logs(context: Context, count: int = SHOWN_LINES) -> None:
     """Print the last `count` lines of each log."""
     found = {path.name: _last_lines(path, count) for path in _logs(context.home)}
     found = {name: lines for name, lines in found.items() if lines}
-    if context.as_json:
-        context.print_json(found)
-        return
-    if not found:
-        click.echo("The logs are empty.")
-    for name, lines in found.items():
-        click.echo(f"==> {name} <==")
-        for line in lines:
-            click.echo(plain(line))
+    blocks = ["\n".join([f"==> {name} <==", *lines]) for name, lines in found.items()]
+    context.report(found, *(blocks or ["The logs are empty."]))
 
 
 def _logs(home: Home) -> list[Path]:
@@ -83,12 +134,10 @@ class _Follower:
     """Reads new lines of the logs, which other processes may create, rotate, or empty."""
 
     def __init__(self, home: Home) -> None:
-        self._open: dict[Path, BinaryIO] = {}
         self._paths = _logs(home)
-        for path in self._paths:
-            if path.exists():
-                self._open[path] = path.open("rb")
-                self._open[path].seek(0, os.SEEK_END)
+        self._open = {path: path.open("rb") for path in self._paths if path.exists()}
+        for file in self._open.values():
+            file.seek(0, os.SEEK_END)
 
     def new_lines(self) -> Iterator[tuple[str, str]]:
         """Yield each complete line added since the last call, with the name of its log."""

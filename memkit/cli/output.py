@@ -25,32 +25,9 @@ if TYPE_CHECKING:
     from memkit.cli.context import Context
     from memkit.llm.ledger import Total
 
-__all__ = [
-    "confirm",
-    "counting",
-    "echo",
-    "escaped",
-    "format_cost",
-    "format_duration",
-    "format_estimate",
-    "format_size",
-    "format_time",
-    "json_line",
-    "plain",
-    "plain_file",
-    "plural",
-    "print_fields",
-    "print_table",
-    "reading",
-    "styled",
-    "user_agrees",
-]
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Also characters that change the direction of text or end a line invisibly.
-_UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 # Safe text
@@ -82,9 +59,9 @@ def styled(text: str, **style: Any) -> str:
 # Printing
 
 
-def echo(text: str = "") -> None:
-    """Print `text` on stdout, made safe."""
-    click.echo(plain(text))
+def echo(text: str = "", **style: Any) -> None:
+    """Print `text` on stdout, made safe, and in the color or weight of `click.style`."""
+    click.echo(styled(text, **style) if style else plain(text))
 
 
 def json_line(value: Any) -> str:
@@ -175,35 +152,20 @@ def user_agrees(question: str, default: bool = False) -> bool:
 
 
 @contextmanager
-def counting(context: Context, what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes the done and the total count and shows a bar."""
-    with _bar(context, what, is_bytes=False) as update:
-        yield update
-
-
-@contextmanager
-def reading(context: Context, what: str, size: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that takes how many of `size` bytes are read and shows a bar with the rate."""
-    with _bar(context, what, is_bytes=True) as update:
-        yield lambda done: update(done, size)
-
-
-@contextmanager
-def _bar(context: Context, what: str, *, is_bytes: bool) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(
+    context: Context, what: str, *, is_bytes: bool = False
+) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that takes the done and the total count and shows a bar; of bytes, with the rate."""
     if context.as_json or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich import progress
     from rich.console import Console
 
-    columns: list[progress.ProgressColumn] = [
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-    ]
+    amount: list[progress.ProgressColumn] = [progress.MofNCompleteColumn()]
     if is_bytes:
-        columns += [progress.DownloadColumn(), progress.TransferSpeedColumn()]
-    else:
-        columns.append(progress.MofNCompleteColumn())
+        amount = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+    columns = [progress.TextColumn("{task.description}"), progress.BarColumn(), *amount]
     columns.append(progress.TimeRemainingColumn())
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)

@@ -1,18 +1,19 @@
-"""`memkit projects`."""
+"""`memkit projects`, `memkit on`, and `memkit off`."""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, plain, plural
+from memkit.cli.output import echo, plain
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.project import Project, Registry
-from memkit.text import one_line
+from memkit.text import one_line, plural
 
 if TYPE_CHECKING:
     from memkit.capture.project_list import ListedProject
@@ -44,16 +45,16 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
         raise click.UsageError(f"`{action}` needs a {needed}" if needed else f"`{action}` takes no value")
     if remove and action != "merge":
         raise click.UsageError("--remove belongs to `merge`")
-    if action == "link":
+    if action == "list":
+        _list(context)
+    elif action == "link":
         _link(context, str(value))
     elif action == "unlink":
         _unlink(context)
     elif action == "rename":
         _rename(context, str(value))
-    elif action == "merge":
-        _merge(context, str(value), remove)
     else:
-        _list(context)
+        _merge(context, str(value), remove)
 
 
 def _list(context: Context) -> None:
@@ -138,7 +139,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
     settings = context.settings()
     removed = 0
     with context.index_lock():
-        merged = merge(source, target, context.home, context.journal())
+        merged = merge(source, target, context.home, context.memory().journal)
         _record_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)
         if remove:
@@ -180,3 +181,30 @@ def _source(context: Context, path: str) -> Project:
         if Path(candidate.memory).is_dir() and candidate.memory != context.home.memory:
             return candidate
     raise NotFoundError(f"{path} has no memory; `memkit projects` lists all that have one")
+
+
+@command("off")
+def off_command(context: Context) -> None:
+    """Stop remembering this project's sessions. Its memory stays and can still be searched.
+
+    \b
+      memkit off
+    """
+    context.project.switch_off(time.time())
+    _report_switch(context, "off")
+
+
+@command("on")
+def on_command(context: Context) -> None:
+    """Remember this project's sessions again, but not those from the time it was off.
+
+    \b
+      memkit on
+    """
+    context.project.switch_on(time.time())
+    _report_switch(context, "on")
+
+
+def _report_switch(context: Context, state: str) -> None:
+    root = context.project.root
+    context.report({"project": root, "memory": state}, f"memkit is {state} for {root}")

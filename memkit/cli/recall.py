@@ -8,7 +8,6 @@ import sys
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain
 from memkit.errors import MemkitError
 from memkit.text import CHARACTERS_PER_TOKEN
 
@@ -19,9 +18,7 @@ MOST_RESULTS = 20
 
 
 @command("recall")
-@click.option(
-    "--stdin", "from_stdin", is_flag=True, required=True, help="Read the question from stdin."
-)
+@click.option("--stdin", "from_stdin", is_flag=True, required=True, help="Read the question from stdin.")
 def recall_command(context: Context, from_stdin: bool) -> None:
     """Search the memory for the question on stdin and format the results for a model.
 
@@ -41,10 +38,7 @@ def recall_command(context: Context, from_stdin: bool) -> None:
             problem = f"{type(error).__name__}: {error}"
         text = f"memkit could not search the memory: {problem}"
         value = {"error": problem, "results": []}
-    if context.as_json:
-        context.print_json(value)
-    else:
-        click.echo(plain(text))
+    context.report(value, text)
 
 
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:

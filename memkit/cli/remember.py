@@ -1,19 +1,19 @@
-"""`memkit remember`."""
+"""`memkit remember` and `memkit edit`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from datetime import datetime, timezone
+from datetime import date
 
 import click
 
-from memkit.cli.context import Context, command
-from memkit.errors import IndexBusyError, MemkitError
+from memkit.cli.context import Context, command, iso_day_named
+from memkit.errors import IndexBusyError, MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
 
 INDEX_SECONDS = 1.0
-"""The longest wait for the service to index the note. It usually takes 0.3 s."""
+"""The longest wait for the index. The service usually takes 0.3 s."""
 
 
 @command("remember")
@@ -29,48 +29,66 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
       memkit remember "The staging gateway moves to 7444 on Monday" --tag gateway
       memkit remember --user "I prefer tabs"
     """
-    from memkit.ipc import unindexed
-    from memkit.journal.digest import make_note
-    from memkit.privacy.redact import redact, without_private
+    from memkit.ipc import launch
 
     if os.environ.get(DISABLE_VARIABLE):
         raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered")
     if user:
         context.turn_to_user_memory()
-    project = context.project
-    if project.is_off:
-        raise MemkitError(f"memkit is off for {project.root}; the user can turn it on with `memkit on`")
-    if text == "-":
-        text = sys.stdin.read()
-    patterns = context.settings().capture.compiled_patterns()
-    now = datetime.now(timezone.utc)
-    note = make_note(without_private(text), tags, now, lambda part: redact(part, patterns))
-    journal = context.journal()
-    unindexed.mark(context.home, project.root)
-    is_new = journal.add_note(note)
-    _index(context)
-    path = str(journal.path(journal.day_for(note.day)))
-    context.report(
-        {"id": note.id, "path": path, "new": is_new}, f"Remembered as {note.id} in {path}"
-    )
-
-
-def _index(context: Context) -> None:
-    """Index the note if that takes no waiting. The note is durable, so nothing here is an error."""
-    from memkit.cli.index import index_here
-    from memkit.ipc import launch
-    from memkit.ipc.client import ServiceUnavailable
-
+    memory = context.memory()
+    note = memory.remember(sys.stdin.read() if text == "-" else text, *tags)
     try:
-        try:
-            context.ask_service("index", {}, INDEX_SECONDS)
-        except ServiceUnavailable as unavailable:
-            if unavailable.reason == "late":  # the service finishes later
-                return
-            if context.settings().service.enabled and launch.start_service(context.home):
-                return  # a new service starts with what is not indexed
-            index_here(context, wait_seconds=0)
+        # A new service starts with what is not indexed.
+        if not (memory.settings.service.enabled and launch.start_service(context.home)):
+            memory.wait_seconds = INDEX_SECONDS
+            memory.index()
     except IndexBusyError:  # the process that holds the lock, or the next search, does it
-        return
-    except (MemkitError, OSError) as error:
+        pass
+    except (MemkitError, OSError) as error:  # the note is durable
         context.say(f"the note is saved, but not indexed yet: {error}")
+    path = str(memory.journal.path(memory.journal.day_for(note.day)))
+    context.report({"id": note.id, "path": path}, f"Remembered as {note.id} in {path}")
+
+
+@command("edit")
+@click.argument("day", required=False, metavar="[DATE]")
+def edit_command(context: Context, day: str | None) -> None:
+    """Open a day of the memory (default: today) in your editor, which is $VISUAL or $EDITOR.
+
+    memkit keeps your changes and finds them from then on. It also keeps what it adds to the day while you
+    edit.
+
+    \b
+      memkit edit yesterday
+    """
+    from memkit.ipc import unindexed
+
+    today = date.today().isoformat()
+    chosen = iso_day_named(day) or today
+    memory = context.memory()
+    journal = memory.journal
+    # memkit adds to the .local file of a day whose own file is in git, but users edit that one, too.
+    present = [name for name in (f"{chosen}.local", chosen) if journal.text(f"{name}.md")]
+    name = present[0] if present else journal.day_for(chosen)
+    before = journal.data(f"{name}.md")
+    if not before and chosen != today:
+        raise NotFoundError(f"{context.project.root} has no memory of {chosen}")
+    shown = before or f"# {chosen}\n".encode()
+    edited = _edit(shown)
+    is_changed = edited != shown
+    if is_changed:
+        unindexed.mark(context.home, context.project.root)
+        journal.edit(name, before, edited)
+        memory.index()
+    path = str(journal.path(name))
+    state = "changed and indexed" if is_changed else "unchanged"
+    context.report({"path": path, "changed": is_changed}, f"{path} is {state}.")
+
+
+def _edit(data: bytes) -> bytes:
+    """Have the user edit a private copy of `data`; return the result."""
+    try:
+        edited = click.edit(data, extension=".md", require_save=False)
+    except (click.ClickException, ValueError) as error:  # the latter: a quote in $EDITOR that never ends
+        raise MemkitError(f"the memory is unchanged: {error}; set $EDITOR to your editor") from error
+    return data if edited is None else edited

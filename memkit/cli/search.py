@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import plain, styled
+from memkit.cli.output import echo, styled
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
 from memkit.state import parse_json
@@ -28,17 +28,13 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
 @click.argument("query", required=False)
 @click.option("-k", "k", type=click.IntRange(1, 1000), help="Number of results (setting search.k).")
 @click.option(
-    "--budget",
-    type=click.IntRange(50, 1_000_000),
-    metavar="TOKENS",
+    "--budget", type=click.IntRange(50, 1_000_000), metavar="TOKENS",
     help="Fill this many tokens with the best text, without repeats, instead of -k.",
-)
+)  # fmt: skip
 @click.option("--mode", type=click.Choice(MODES), help="Ranking mode (setting search.mode).")
 @click.option("--since", metavar="DAY", help="Not older: 2026-11-20, 3d, 2w, last monday.")
 @click.option("--until", metavar="DAY", help="Not newer; includes that day.")
-@click.option(
-    "--session", default="", metavar="ID", help="From this session; the first characters suffice."
-)
+@click.option("--session", default="", metavar="ID", help="From this session; the first characters suffice.")
 @click.option("--branch", default="", help="From this git branch.")
 @click.option("--kind", type=click.Choice(KINDS), default=None, help="Of this kind.")
 @click.option("--path", default="", help="From this memory file, directory, or pattern.")
@@ -47,19 +43,15 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
     "--file", default="", metavar="PATH", help="The file being edited; raises results on its domain."
 )
 @click.option(
-    "--min-relevance",
-    "minimum",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
+    "--min-relevance", "minimum", type=click.FloatRange(0, 1), metavar="SHARE",
     help="Only results of at least this relevance, 0 to 1.",
-)
+)  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Results of any relevance.")
 @click.option("--explain", is_flag=True, help="Show how each score came about.")
 @click.option(
-    "--batch",
-    metavar="-",
+    "--batch", metavar="-",
     help='Read one query per line from stdin, plain or as {"query": …}; print one JSON object per line.',
-)
+)  # fmt: skip
 def search_command(
     context: Context,
     query: str | None,
@@ -93,15 +85,17 @@ def search_command(
         raise click.UsageError("give -k or --budget, not both")
     if everything and options["minimum"] is not None:
         raise click.UsageError("give --min-relevance or --all, not both")
+    from msgspec.structs import replace
+
     from memkit.recall.results import Filters, SearchRequest
 
     context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
     options["file"] = _inside(context.project.root, file)
-    options["filters"] = Filters(
-        day_named(since), day_named(until), session, branch, kind or "", path
-    )
-    memory = context.memory({("search", "mode"): mode} if mode else None)
+    options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
+    memory = context.memory()
+    if mode:
+        memory.settings = replace(memory.settings, search=replace(memory.settings.search, mode=mode))
     if batch is not None:
         client = memory.search_client(all_projects=all_projects)
         for number, line in _queries(sys.stdin.buffer):
@@ -150,21 +144,20 @@ def _show(answer: Answer, root: str) -> None:
     """Print the results; those of another project than the one at `root` with its name."""
     if not answer.results and answer.best:
         nearest = f"{answer.best:.2f} only (--all shows it)"
-        click.echo(f"Nothing found: the nearest entry has a relevance of {nearest}.")
+        echo(f"Nothing found: the nearest entry has a relevance of {nearest}.")
     elif not answer.results:
-        click.echo("Nothing found.")
+        echo("Nothing found.")
     for result in answer.results:
         chunk = result.chunk
-        heading = plain(chunk.breadcrumb or chunk.source)
+        heading = chunk.breadcrumb or chunk.source
         if result.root != root:
-            heading = f"{plain(result.project)}: {heading}"
+            heading = f"{result.project}: {heading}"
         click.echo(f"{styled(result.id, fg='yellow')}  {styled(heading, bold=True)}")
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
-        numbers = f"relevance {result.relevance:.2f}  score {result.score:.3f}"
-        click.echo(styled(plain(f"{place}  {numbers}"), dim=True))
+        echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
         for name, value in result.explanation.items():
-            click.echo(styled(plain(f"  {name}: {_explained(value)}"), dim=True))
-        click.echo(f"{plain(shorten(chunk.content.strip(), SHOWN_CHARACTERS))}\n")
+            echo(f"  {name}: {_explained(value)}", dim=True)
+        echo(f"{shorten(chunk.content.strip(), SHOWN_CHARACTERS)}\n")
 
 
 def _explained(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain
+from memkit.cli.output import echo, format_duration, print_fields
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.text import plural
 
@@ -53,7 +53,7 @@ def service_command(context: Context, action: str) -> None:
 
 
 def _run(context: Context) -> None:
-    from memkit.cli.log import log_to_file
+    from memkit.cli.logs import log_to_file
     from memkit.service.server import CannotListenError, run
 
     if not os.path.isdir(context.home.root):
@@ -107,36 +107,29 @@ def _start(context: Context) -> None:
 
     wait_for(has_started, START_SECONDS, "the service has not started")
     if problem.exists():
-        raise MemkitError(
-            f"the service cannot listen: {problem_of(context.home)}; memkit works without it"
-        )
+        reason = problem_of(context.home)
+        raise MemkitError(f"the service cannot listen: {reason}; memkit works without it")
 
 
 def _show(value: dict[str, Any]) -> None:
     if not value["running"]:
-        click.echo("The service is not running.")
+        echo("The service is not running.")
         return
     if not value["answers"]:
-        click.echo(plain(f"The service is running, but does not answer ({value['reason']})."))
+        echo(f"The service is running, but does not answer ({value['reason']}).")
         return
     chunks = sum(value["projects"].values())
-    lines = {
-        "process": f"{value['pid']}, version {value['version']}, up {_span(value['uptime_seconds'])}",
-        "memory": f"{value['memory_mb']:.0f} MB, {plural(value['threads'], 'thread')}",
-        "sessions": plural(len(value["sessions"]), "live session"),
-        "queue": f"{plural(value['queue'], 'task')}, {plural(value['waiting'], 'event')} waiting",
-        "index": f"{plural(len(value['projects']), 'project')} open, {plural(chunks, 'chunk')}",
-    }
-    for name, text in lines.items():
-        click.echo(f"{name:<10}{plain(text)}")
+    print_fields(
+        {
+            "process": f"{value['pid']}, version {value['version']}, "
+            f"up {format_duration(value['uptime_seconds'])}",
+            "memory": f"{value['memory_mb']:.0f} MB, {plural(value['threads'], 'thread')}",
+            "sessions": plural(len(value["sessions"]), "live session"),
+            "queue": f"{plural(value['queue'], 'task')}, {plural(value['waiting'], 'event')} waiting",
+            "index": f"{plural(len(value['projects']), 'project')} open, {plural(chunks, 'chunk')}",
+        }
+    )
     for root, size in value["projects"].items():
-        click.echo(plain(f"          {root}: {plural(size, 'chunk')}"))
+        echo(f"          {root}: {plural(size, 'chunk')}")
     for line in value["errors"]:
-        click.echo(plain(f"error     {line}"))
-
-
-def _span(seconds: float) -> str:
-    minutes = int(seconds // 60)
-    if minutes < 1:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+        echo(f"error     {line}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import format_size, plural, print_fields
+from memkit.cli.output import format_size, print_fields
+from memkit.text import plural
+
+if TYPE_CHECKING:
+    from memkit.settings.load import Settings
 
 
 @command("status")
@@ -74,9 +77,8 @@ def _summaries_line(value: dict[str, Any]) -> str:
         parts.append("today's budget is used up; they continue tomorrow")
     if value["given_up"]:
         parts.append(f"{value['given_up']:,} failed; `memkit summarize` tries them again")
-    return "; ".join(
-        [*parts, f"{value['tokens_today']:,} of {value['daily_tokens']:,} tokens today"]
-    )
+    parts.append(f"{value['tokens_today']:,} of {value['daily_tokens']:,} tokens today")
+    return "; ".join(parts)
 
 
 def _service_line(value: dict[str, Any]) -> str:
@@ -90,7 +92,7 @@ def _status(context: Context) -> dict[str, Any]:
     from memkit.hook.entries import days, newest_entries
     from memkit.index import is_up_to_date, open_chunks, read_files
     from memkit.ipc import launch, spool
-    from memkit.recall import usage as events
+    from memkit.recall.usage import usage
 
     settings = context.settings()
     home, project = context.home, context.project
@@ -98,7 +100,7 @@ def _status(context: Context) -> dict[str, Any]:
     files = read_files(project, home, settings)
     snapshot = open_chunks(project, home, settings)
     archive = Archive(home).size()
-    usage = events.usage(home)
+    recall = usage(home)
     return {
         "project": project.root,
         "off": project.is_off,
@@ -112,9 +114,9 @@ def _status(context: Context) -> dict[str, Any]:
         },
         "index": {
             "files": len(files),
-            "chunks": len(snapshot) if snapshot is not None else 0,
-            "missing": snapshot.missing if snapshot is not None else 0,
-            "in_step": is_up_to_date(snapshot, files, settings) if snapshot is not None else not files,
+            "chunks": 0 if snapshot is None else len(snapshot),
+            "missing": 0 if snapshot is None else snapshot.missing,
+            "in_step": not files if snapshot is None else is_up_to_date(snapshot, files, settings),
             "model": settings.embedding.model,
         },
         "archive": {
@@ -122,30 +124,25 @@ def _status(context: Context) -> dict[str, Any]:
             "sessions": archive.sessions,
             "bytes": archive.bytes,
         },
-        "summaries": _summaries(context),
+        "summaries": _summaries(context, settings),
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
         "service": {
             "enabled": settings.service.enabled,
             "running": launch.service_is_running(home),
         },
-        "pointers": {"given": usage.given, "followed": usage.followed},
+        "pointers": {"given": recall.given, "followed": recall.followed},
         "failed": [
-            {
-                "file": item.name,
-                "event": item.record.get("event"),
-                "session": item.record.get("session"),
-                "error": item.record.get("error"),
-            }
+            {"file": item.name, **{name: item.record.get(name) for name in ("event", "session", "error")}}
             for item in spool.failed(home)
         ],
         "hook_errors": _count_lines(Path(home.hook_log)),
     }
 
 
-def _summaries(context: Context) -> dict[str, Any]:
-    settings = context.settings().summarize
-    if not settings.is_on:
+def _summaries(context: Context, settings: Settings) -> dict[str, Any]:
+    chosen = settings.summarize
+    if not chosen.is_on:
         return {"on": False}
     from memkit.llm import find_provider
     from memkit.llm.calls import Calls, is_budget_reached
@@ -153,27 +150,25 @@ def _summaries(context: Context) -> dict[str, Any]:
     from memkit.summarize.segments import group_into_calls
     from memkit.summarize.summarizer import Summarizer
 
-    summarizer = Summarizer(
-        context.home, lambda _: context.settings(), Calls(context.home, find_provider)
-    )
+    summarizer = Summarizer(context.home, lambda _: settings, Calls(context.home, find_provider))
     candidates = summarizer.select(context.project, "")
-    following = next(group_into_calls(candidates, settings), [])
+    following = next(group_into_calls(candidates, chosen), [])
     material = sum(one.segment.tokens for one in following)
     today = Ledger(context.home).today()
     return {
         "on": True,
-        "provider": settings.provider,
+        "provider": chosen.provider,
         "waiting": len(candidates),
         "given_up": sum(1 for one in candidates if one.attempt.given_up),
         "reasons": sorted({one.attempt.reason for one in candidates if one.attempt.reason}),
-        "reached": bool(candidates) and is_budget_reached(today, settings, material),
+        "reached": bool(candidates) and is_budget_reached(today, chosen, material),
         "tokens_today": today.tokens,
-        "daily_tokens": settings.daily_tokens,
+        "daily_tokens": chosen.daily_tokens,
     }
 
 
 def _count_lines(path: Path) -> int:
-    if not os.path.exists(path):
+    if not path.exists():
         return 0
     with path.open("rb") as file:
         return sum(1 for _ in file)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import plain, styled
+from memkit.cli.output import echo, styled
 
 if TYPE_CHECKING:
     from memkit.claude_code.exchange import Message
@@ -21,16 +21,10 @@ SHOWN_CHARACTERS = 2000
 @click.argument("session", required=False)
 @click.option("--turn", metavar="ID", help="Only this turn (as `memkit expand` names it).")
 @click.option(
-    "--context",
-    "around",
-    type=click.IntRange(0, 1000),
-    default=3,
-    show_default=True,
+    "--context", "around", type=click.IntRange(0, 1000), default=3, show_default=True,
     help="Number of messages to show before and after the turn.",
-)
-def transcript_command(
-    context: Context, session: str | None, turn: str | None, around: int
-) -> None:
+)  # fmt: skip
+def transcript_command(context: Context, session: str | None, turn: str | None, around: int) -> None:
     """Show the original exchange from Claude Code's transcript, or from memkit's archive.
 
     SESSION is a session's id, its first characters, or the path of any transcript (.jsonl). Without it,
@@ -56,23 +50,22 @@ def _show_origin(context: Context, exchange: Exchange) -> None:
     place = str(original.path)
     if original.archive is not None:
         place = f"session {original.session}, from memkit's archive: its transcript is gone"
-    click.echo(styled(plain(place), dim=True))
-    if exchange.branch or exchange.commit:
-        branch = f"branch {exchange.branch}" if exchange.branch else ""
-        commit = f"commit {exchange.commit}" if exchange.commit else ""
-        click.echo(styled(plain(", ".join(filter(None, (branch, commit)))), dim=True))
+    echo(place, dim=True)
+    named = {"branch": exchange.branch, "commit": exchange.commit}
+    if line := ", ".join(f"{name} {value}" for name, value in named.items() if value):
+        echo(line, dim=True)
     if damaged := original.damaged_bytes:
-        named = f", including turns {', '.join(exchange.missing)}" if exchange.missing else ""
-        context.say(f"{damaged:,} bytes of this archive cannot be read{named}; see `memkit doctor`")
+        missing = f", including turns {', '.join(exchange.missing)}" if exchange.missing else ""
+        context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor`")
 
 
 def _show(message: Message, *, mark: bool) -> None:
     when = f"{message.time.astimezone():%Y-%m-%d %H:%M:%S}" if message.time else ""
     color = {"user": "cyan", "assistant": "green"}.get(message.role)
-    role = styled(plain(message.role), fg=color, bold=True)
+    role = styled(message.role, fg=color, bold=True)
     click.echo(f"{role}  {styled(when, dim=True)}{'  *' if mark else ''}")
     if message.text:
-        click.echo(plain(message.text))
+        echo(message.text)
     for tool in message.tools:
         if tool.result is None:
             line = f"→ {tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
@@ -81,5 +74,5 @@ def _show(message: Message, *, mark: bool) -> None:
         if len(line) > SHOWN_CHARACTERS:
             left = len(line) - SHOWN_CHARACTERS
             line = f"{line[:SHOWN_CHARACTERS]} … ({left:,} characters more; --json shows them)"
-        click.echo(styled(plain(line), dim=True))
-    click.echo()
+        echo(line, dim=True)
+    echo()

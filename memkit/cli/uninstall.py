@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, plain, plural
+from memkit.cli.output import confirm, echo, user_agrees
 from memkit.errors import MemkitError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.maintenance.uninstall import OwnedFiles
@@ -33,7 +33,7 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
         raise click.UsageError("give --keep-memory or --everything, not both")
     from memkit.capture.project_list import projects_with_memory
     from memkit.claude_code.installation import installed_names
-    from memkit.cli.log import stop_logging
+    from memkit.cli.logs import stop_logging
     from memkit.maintenance.uninstall import check_home, find_owned_files, uninstall
 
     check_home(context.home)
@@ -48,28 +48,23 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     if not context.as_json:
         _show(own, plugins)
     confirm("Remove this?", yes)
-    if projects and not (yes or keep_memory or everything) and _confirm_memory(len(projects)):
+    question = f"Also remove the memory of {plural(len(projects), 'project')}? This cannot be undone."
+    if projects and not (yes or keep_memory or everything) and user_agrees(question):
         everything = True
         own = find()
     stop_logging()
     done = uninstall(context.home, plugins, own)
     kept = [(str(path), why) for path, why in own.kept] + elsewhere
-    if context.as_json:
-        context.print_json(
-            {
-                "removed": done.removed,
-                "left": [{"path": path, "reason": why} for path, why in kept],
-                "problems": done.problems,
-            }
-        )
-    else:
-        click.echo("memkit is removed; open sessions keep its hooks until they end.")
-        for path, why in kept:
-            click.echo(plain(f"not removed: {path} ({why})"))
-    for line in done.problems:
-        context.say(plain(line))
-    if done.problems:
-        raise MemkitError(f"{plural(len(done.problems), 'thing')} could not be removed")
+    context.report(
+        {
+            "removed": done.removed,
+            "left": [{"path": path, "reason": why} for path, why in kept],
+            "problems": done.problems,
+        },
+        "memkit is removed; open sessions keep its hooks until they end.",
+        *(f"not removed: {path} ({why})" for path, why in kept),
+    )
+    context.check(done.problems, f"{plural(len(done.problems), 'thing')} could not be removed")
 
 
 def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
@@ -83,14 +78,9 @@ def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
 
 
 def _show(own: OwnedFiles, plugins: list[str]) -> None:
-    click.echo("This would be removed:")
+    echo("This would be removed:")
     for line in [f"the plugin {name}" for name in plugins] + [str(path) for path in own.removed]:
-        click.echo(plain(f"  {line}"))
-    click.echo("This stays:")
+        echo(f"  {line}")
+    echo("This stays:")
     for path, why in own.kept:
-        click.echo(plain(f"  {path} ({why})"))
-
-
-def _confirm_memory(projects: int) -> bool:
-    question = f"Also remove the memory of {plural(projects, 'project')}? This cannot be undone."
-    return sys.stdin.isatty() and click.confirm(question, default=False, err=True)
+        echo(f"  {path} ({why})")

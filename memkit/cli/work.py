@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.errors import IndexBusyError, MemkitError
+from memkit.cli.jobs import run_here
+from memkit.cli.output import echo
+from memkit.errors import IndexBusyError
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.capture.worker import WorkReport
@@ -20,9 +23,7 @@ WAIT_SECONDS = 600.0
 
 
 @command("work")
-@click.option(
-    "--wait", is_flag=True, help="Wait for another worker to finish."
-)
+@click.option("--wait", is_flag=True, help="Wait for another worker to finish.")
 @click.option("--retry", is_flag=True, help="Try failed events again.")
 def work_command(context: Context, wait: bool, retry: bool) -> None:
     """Write spooled events to the journal, update the index, and exit.
@@ -46,23 +47,18 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
             context.say("another worker is running")
         return
     if report is None:
-        if context.as_json:
-            context.print_json({"busy": True})
-        else:
-            click.echo("The service does the work.")
+        context.report({"busy": True}, "The service does the work.")
         return
     if context.as_json:
         context.print_json({"busy": False, **dataclasses.asdict(report)})
         return
     embedded = sum(one.embedded for one in report.indexed)
-    click.echo(
-        f"{report.events} events captured, {len(report.indexed)} projects indexed, "
-        f"{embedded} chunks embedded."
+    echo(
+        f"{plural(report.events, 'event')} captured, {plural(len(report.indexed), 'project')} indexed, "
+        f"{plural(embedded, 'chunk')} embedded."
     )
-    for line in report.failures:
-        context.say(line)
-    if report.failures:
-        raise MemkitError(f"{len(report.failures)} steps failed; `memkit status` shows what waits")
+    failed = plural(len(report.failures), "step")
+    context.check(report.failures, f"{failed} failed; `memkit status` shows what waits")
 
 
 def _work(context: Context, wait: bool, retry: bool) -> WorkReport | None:
@@ -91,15 +87,9 @@ def work_here(context: Context, wait_seconds: float = 0.0) -> WorkReport:
     from memkit.capture.worker import work
     from memkit.service.jobs import JobBook
 
-    report = work(
-        context.home,
-        functools.cache(context.settings_of),
-        wait_seconds=wait_seconds,
-    )
+    report = work(context.home, functools.cache(context.settings_of), wait_seconds=wait_seconds)
     due = [job.name for job in JobBook(context.home).due(time.time())]
     if due:
-        from memkit.cli.jobs import run_here
-
         run_here(context, due)
     _summarize(context, report)
     return report

@@ -110,11 +110,13 @@ def run(
     return capsys.readouterr().out
 
 
+@only_in_ci
 def test_hooks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(run("hooks", ["--runs", "2", "--json"], monkeypatch, capsys))
     assert "SessionStart" in json.dumps(found)
 
 
+@only_in_ci
 def test_redaction(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import redaction
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import logging
@@ -91,6 +92,26 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
     os.umask(mask)
     logging.getLogger("memkit").handlers.clear()
     logging.getLogger("memkit").propagate = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def model_loaded_once() -> Iterator[None]:
+    """Commands in this process share the model: loading it takes most of a search's time."""
+    from memkit.embedding import local
+
+    load = functools.cache(local.LocalEmbedder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "LocalEmbedder", lambda directory: load(directory.resolve()))
+        yield
+
+
+@pytest.fixture
+def store_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the check that reads all vectors in a process of its own: it takes 1 s. See tests/doctor."""
+    from memkit.doctor import checks, index
+
+    quick = tuple(check for check in checks.CHECKS if check.run is not index.check_store)
+    monkeypatch.setattr(checks, "examine", functools.partial(checks.examine, checks=quick))
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def test_a_found_secret_is_fixed(run: Run, memory: Memory) -> None:
     path = memory.path("2026-11-18.md")
     found = run(memory, "audit")
     assert found.status == 1
-    assert f"found     github-token      journal   {path}:7\n" in found.output
+    assert f"found  github-token  journal  {path}:7\n" in found.output
     assert "index" in found.output
     assert found.output.endswith("2 secrets found; `memkit audit --fix` redacts them.\n")
     fixed = run(memory, "audit", "--fix")

@@ -251,7 +251,7 @@ def test_what_was_forgotten_since_the_backup_stays_forgotten(
     assert memory.path("2026-11-18.md").read_text() == DAYS["2026-11-18.md"]
     # What was replaced is kept all the same.
     assert len([*Path(memory.home.before_restore).rglob("2026-11-19.md")]) == len(force)
-    assert "forgetting-unfinished" not in run_lexical(memory, "doctor", "--json").output
+    assert Tombstones(memory.home).unfinished() is None
 
 
 def test_what_the_backup_had_forgotten_stays_forgotten_in_a_new_home(
@@ -269,6 +269,7 @@ def test_what_the_backup_had_forgotten_stays_forgotten_in_a_new_home(
     assert Tombstones(memory.home).unfinished() is None
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_a_restore_finishes_the_forgetting_of_a_killed_one(
     run_lexical: Run, memory: Memory, tmp_path: Path
 ) -> None:
@@ -336,7 +337,7 @@ def test_such_settings_are_confirmed_separately(
 ) -> None:
     monkeypatch.setenv("MEMKIT_HOME", memory.home.root)
     monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr("memkit.cli.restore.confirm", lambda question, yes: click.confirm(question, abort=True))
+    monkeypatch.setattr("memkit.cli.backup.confirm", lambda question, yes: click.confirm(question, abort=True))
     backup = tmp_path / "b.tar.zst"
     config = Path(memory.home.config_file)
     config.parent.mkdir(exist_ok=True)

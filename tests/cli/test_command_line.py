@@ -237,9 +237,9 @@ def test_a_refused_project_setting_is_reported_once_and_stops_nothing(
 
 def test_results_into_a_closed_pipe(read_only: Memory, tmp_path: Path) -> None:
     questions = tmp_path / "questions"
-    questions.write_text("port\n" * 400)
+    questions.write_text("port\n" * 40)
     process = subprocess.Popen(
-        [sys.executable, "-m", "memkit", "search", "--batch", "-"],
+        [sys.executable, "-m", "memkit", "search", "--mode", "lexical", "--batch", "-"],
         stdin=questions.open(),
         cwd=read_only.project.root,
         env=environment(read_only),
@@ -280,11 +280,11 @@ def on_a_terminal(memory: Memory, *arguments: str, **variables: str) -> str:
     return printed.decode()
 
 
-def test_colour_on_a_terminal_only(read_only: Memory) -> None:
-    command = ("search", "gateway", "-k", "1", "--mode", "lexical")
-    assert "\x1b[33m" in on_a_terminal(read_only, *command)
+def test_color_on_a_terminal_only(read_only: Memory, tmp_path: Path) -> None:
+    command = ("transcript", str(write(tmp_path / "session.jsonl", conversation())))
+    assert "\x1b[36m" in on_a_terminal(read_only, *command)
     plain = on_a_terminal(read_only, *command, NO_COLOR="1")
-    assert "gateway" in plain
+    assert "second answer" in plain
     assert "\x1b[3" not in plain
 
 

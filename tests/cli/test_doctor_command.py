@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.cli.log import LOG_BYTES, LOG_FILES, log_to_file
+from memkit.cli.logs import LOG_BYTES, LOG_FILES, log_to_file
 from memkit.paths import Home
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory
@@ -24,6 +24,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     Path(fresh.home.root).chmod(0o755)
     found = run(fresh, "doctor")
@@ -38,6 +39,7 @@ def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     assert run(fresh, "doctor", "--fix").output == "No problems found.\n"
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     os.umask(0o077)  # as the command line sets it; the fixture sets it back
     Path(fresh.home.root).chmod(0o700)
@@ -54,6 +56,7 @@ def test_an_error_that_remains(run: Run, fresh: Memory) -> None:
     assert "1 error, 1 note." in run(fresh, "doctor").output
 
 
+@pytest.mark.usefixtures("store_unchecked")
 def test_the_last_event_of_each_project(run: Run, fresh: Memory) -> None:
     from memkit.ipc import spool
 

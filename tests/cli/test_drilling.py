@@ -10,28 +10,56 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from memkit.archive import Archive
+from memkit.cli import cli
 from memkit.hook.entries import note_own
 from memkit.paths import Home
+from tests.ci import first
 from tests.cli.conftest import Run
-from tests.memory import DAYS, Memory, make_memory
+from tests.memory import Memory, make_memory
 from tests.recall.test_transcript import SESSION, conversation, line, write
 
 KEY = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS"
 
 
-@pytest.fixture
-def imported(run: Run, fresh: Memory, tmp_path: Path) -> Memory:
-    """A memory of one session that the client still has the transcript of."""
-    for name in DAYS:
-        fresh.path(name).unlink()
+def write_transcript(root: Path) -> Path:
+    """Write a session as Claude Code keeps it; return the directory of all sessions."""
     lines = conversation()
     lines[6]["message"]["content"][0]["text"] = f"second answer, with the key {KEY}"
-    write(tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl", lines)
-    found = run(fresh, "import", str(tmp_path / "claude" / "projects"))
+    write(root / "claude" / "projects" / "-x" / f"{SESSION}.jsonl", lines)
+    return root / "claude" / "projects"
+
+
+@pytest.fixture
+def imported(run: Run, tmp_path: Path, model_home: Home) -> Memory:
+    """A memory of one session whose transcript Claude Code still has, for a test to change."""
+    memory = make_memory(tmp_path, models=model_home.models)
+    found = run(memory, "import", str(write_transcript(tmp_path)))
     assert (found.status, found.errors) == (0, "")
-    return fresh
+    return memory
+
+
+@pytest.fixture(scope="module")
+def imported_once(tmp_path_factory: pytest.TempPathFactory, model_home: Home) -> Memory:
+    root = tmp_path_factory.mktemp("imported")
+    memory = make_memory(root, models=model_home.models)
+    arguments = ["import", "--project", memory.project.root, str(write_transcript(root))]
+    variables = {"MEMKIT_HOME": memory.home.root, "MEMKIT_SERVICE_ENABLED": "false"}
+    assert CliRunner(env=variables).invoke(cli, arguments).exit_code == 0
+    return memory
+
+
+@pytest.fixture
+def shared(imported_once: Memory, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """The same. Not to be changed."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(transcript_of(imported_once).parents[2]))
+    return imported_once
+
+
+def transcript_of(memory: Memory) -> Path:
+    return Path(memory.project.root).parent / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
 
 
 class TestExpand:
@@ -65,11 +93,11 @@ class TestExpand:
         assert "'zz'" in run(read_only, "expand", identifier, "zz").complaint
 
     def test_ambiguous(self, run: Run, fresh: Memory) -> None:
-        fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40)))
+        fresh.write("n.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(16)))
         fresh.sync()
-        first = [fresh.snapshot.id(n)[0] for n in range(len(fresh.snapshot))]
-        complaint = run(fresh, "expand", max(first, key=first.count)).complaint
-        assert f"fits {max(map(first.count, first))} chunks: " in complaint
+        starts = [fresh.snapshot.id(n)[0] for n in range(len(fresh.snapshot))]
+        complaint = run(fresh, "expand", max(starts, key=starts.count)).complaint
+        assert f"fits {max(map(starts.count, starts))} chunks: " in complaint
 
     def test_no_index(self, run: Run, fresh: Memory) -> None:
         assert "has no index yet" in run(fresh, "expand", "0").complaint
@@ -80,12 +108,12 @@ class TestExpand:
         complaint = run(fresh, "expand", identifier).complaint
         assert "2026-11-18.md cannot be read: No such file" in complaint
 
-    def test_leads_to_the_transcript(self, run: Run, imported: Memory) -> None:
-        identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
-        section = run(imported, "expand", "--json", identifier).json["sections"][0]
+    def test_leads_to_the_transcript(self, run: Run, shared: Memory) -> None:
+        identifier = run(shared, "search", "--json", "second").json["results"][0]["id"]
+        section = run(shared, "expand", "--json", identifier).json["sections"][0]
         assert section["transcript"].endswith(f"{SESSION}.jsonl")
         assert section["session"] == SESSION
-        found = run(imported, "transcript", "--turn", section["turns"][0], "--json").json
+        found = run(shared, "transcript", "--turn", section["turns"][0], "--json").json
         assert found["turn"] == section["turns"][0]
 
 
@@ -93,10 +121,10 @@ class TestTranscript:
     """The original exchange."""
 
     @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
-    def test_whole(self, run: Run, imported: Memory, tmp_path: Path, name: str | None) -> None:
-        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+    def test_whole(self, run: Run, shared: Memory, name: str | None) -> None:
+        path = transcript_of(shared)
         arguments = [] if name is None else [str(path) if name == "PATH" else name]
-        found = run(imported, "transcript", *arguments)
+        found = run(shared, "transcript", *arguments)
         assert (found.status, found.errors) == (0, "")
         assert found.output.startswith(f"{path}\n")
         places = [found.output.index(text) for text in ("first question", "→ Bash", "← Bash failed",
@@ -104,7 +132,7 @@ class TestTranscript:
         assert places == sorted(places)
         assert KEY not in found.output
         assert "[redacted:anthropic-key]" in found.output
-        value = run(imported, "transcript", "--json", *arguments).json
+        value = run(shared, "transcript", "--json", *arguments).json
         assert list(value) == [
             "session", "transcript", "archived", "turn", "branch", "commit", "damaged_bytes", "missing", "messages",
         ]  # fmt: skip
@@ -112,17 +140,17 @@ class TestTranscript:
         assert KEY not in json.dumps(value)
 
     @pytest.mark.parametrize("turn", ["20000002", "20000002-1111", "00000003-aaaa"])
-    def test_one_turn(self, run: Run, imported: Memory, turn: str) -> None:
-        value = run(imported, "transcript", SESSION, "--turn", turn, "--context", "0", "--json").json
+    def test_one_turn(self, run: Run, shared: Memory, turn: str) -> None:
+        value = run(shared, "transcript", SESSION, "--turn", turn, "--context", "0", "--json").json
         assert [message["role"] for message in value["messages"]] == [
             "user", "assistant", "tool", "assistant",
         ]  # fmt: skip
         assert {message["turn"] for message in value["messages"]} == {value["turn"]}
-        value = run(imported, "transcript", SESSION, "--turn", turn, "--context", "1", "--json").json
+        value = run(shared, "transcript", SESSION, "--turn", turn, "--context", "1", "--json").json
         assert len(value["messages"]) == 6
 
-    def test_the_turn_is_marked(self, run: Run, imported: Memory) -> None:
-        found = run(imported, "transcript", SESSION, "--turn", "20000002", "--context", "1")
+    def test_the_turn_is_marked(self, run: Run, shared: Memory) -> None:
+        found = run(shared, "transcript", SESSION, "--turn", "20000002", "--context", "1")
         marked = [text for text in found.output.splitlines() if text.endswith("  *")]
         assert len(marked) == 4
 
@@ -138,37 +166,37 @@ class TestTranscript:
             ([""], "no transcript of session"),
         ],
     )
-    def test_not_there(self, run: Run, imported: Memory, arguments: list[str], said: str) -> None:
-        assert said in run(imported, "transcript", *arguments).complaint
+    def test_not_there(self, run: Run, shared: Memory, arguments: list[str], said: str) -> None:
+        assert said in run(shared, "transcript", *arguments).complaint
 
     @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
     def test_gone_but_archived(
         self, run: Run, imported: Memory, tmp_path: Path, name: str | None
     ) -> None:
-        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        path = transcript_of(imported)
         arguments = [] if name is None else [str(path) if name == "PATH" else name]
         whole = run(imported, "transcript", *arguments).output
         one = run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json
         path.unlink()
         archived = run(imported, "transcript", *arguments).output
-        first, _, rest = archived.partition("\n")
-        assert first == f"session {SESSION}, from memkit's archive: its transcript is gone"
+        origin, _, rest = archived.partition("\n")
+        assert origin == f"session {SESSION}, from memkit's archive: its transcript is gone"
         assert rest == whole.partition("\n")[2]
         assert run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json == {
             **one, "transcript": None, "archived": True,
         }  # fmt: skip
         assert "has no turn" in run(imported, "transcript", SESSION, "--turn", "ffff").complaint
 
-    def test_status_tells_the_size(self, run: Run, imported: Memory) -> None:
-        size = run(imported, "status", "--json").json["archive"]
-        (path,) = Path(imported.home.archive).iterdir()
+    def test_status_tells_the_size(self, run: Run, shared: Memory) -> None:
+        size = run(shared, "status", "--json").json["archive"]
+        (path,) = Path(shared.home.archive).iterdir()
         assert size == {"enabled": True, "sessions": 1, "bytes": path.stat().st_size}
-        assert "archive    1 session, " in run(imported, "status").output
+        assert "archive    1 session, " in run(shared, "status").output
 
     def test_expand_of_an_archived_session(
         self, run: Run, imported: Memory, tmp_path: Path
     ) -> None:
-        (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
+        transcript_of(imported).unlink()
         identifier = run(imported, "search", "--json", "second").json["results"][0]["id"]
         section = run(imported, "expand", "--json", identifier).json["sections"][0]
         assert (section["transcript"], section["archived"]) == (None, True)
@@ -176,11 +204,12 @@ class TestTranscript:
         assert f"memkit transcript {SESSION} --turn {section['turns'][0]}" in output
         assert "no longer" not in output
 
-    @pytest.mark.parametrize("place", [0, 1, -1])
+    @pytest.mark.usefixtures("store_unchecked")
+    @pytest.mark.parametrize("place", first(1, [1, 0, -1]))
     def test_what_a_damaged_archive_lacks_is_named_and_the_rest_shown(
         self, run: Run, imported: Memory, tmp_path: Path, place: int
     ) -> None:
-        path = tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl"
+        path = transcript_of(imported)
         kept = path.read_bytes()
         run(imported, "index")
         archive = Archive(imported.home)
@@ -214,7 +243,7 @@ class TestTranscript:
         assert archive.turns(SESSION) == turns
 
     def test_gone(self, run: Run, imported: Memory, tmp_path: Path) -> None:
-        (tmp_path / "claude" / "projects" / "-x" / f"{SESSION}.jsonl").unlink()
+        transcript_of(imported).unlink()
         shutil.rmtree(imported.home.archive)
         assert "no transcript of session" in run(imported, "transcript", SESSION).complaint
         assert "no such transcript" in run(imported, "transcript", f"/x/{SESSION}.jsonl").complaint
@@ -233,10 +262,10 @@ class TestTranscript:
         assert messages[1]["tools"][0]["result"] == "x" * 9000
 
     def test_own_patterns_are_taken_out(
-        self, run: Run, imported: Memory, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, shared: Memory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "th[a-z]rd answer")
-        assert "third answer" not in run(imported, "transcript", SESSION).output
+        assert "third answer" not in run(shared, "transcript", SESSION).output
 
 
 class TestImport:
@@ -250,8 +279,8 @@ class TestImport:
         assert value["projects"] == [imported.project.root]
         assert {p: p.read_bytes() for p in Path(imported.project.memory).iterdir()} == days
 
-    def test_what_is_imported_is_found(self, run: Run, imported: Memory) -> None:
-        results = run(imported, "search", "--json", "what was the third question").json["results"]
+    def test_what_is_imported_is_found(self, run: Run, shared: Memory) -> None:
+        results = run(shared, "search", "--json", "what was the third question").json["results"]
         assert "third answer" in results[0]["content"]
 
     def test_a_file(self, run: Run, fresh: Memory, tmp_path: Path) -> None:

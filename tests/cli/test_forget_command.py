@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from memkit.hook.project import Project
+from memkit.privacy.tombstones import Tombstones
+from tests.ci import IN_CI
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 
@@ -35,7 +37,7 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     assert shown.output.endswith("To be erased from journal, archive, and index: 1 turn.\n")
     refused = run(memory, "forget", "--query", "PolicyController", "-k", "1")
     assert refused.status == 1
-    assert "`--yes` forgets it" in refused.errors
+    assert "no terminal to ask on" in refused.errors
     assert holders(memory, "PolicyController")
     done = run(memory, "forget", "--query", "PolicyController", "-k", "1", "--yes", "--json")
     assert done.status == 0
@@ -43,9 +45,9 @@ def test_forget_by_query(run: Run, memory: Memory) -> None:
     assert holders(memory, "PolicyController") == []
     assert "Priya" in memory.path("2026-11-19.md").read_text()
     assert run(memory, "search", "PolicyController").output.startswith("Nothing found")
-    health = run(memory, "doctor", "--json").output
-    assert "index-differs" not in health
-    assert "forgetting-unfinished" not in health
+    assert Tombstones(memory.home).unfinished() is None
+    if IN_CI:  # reads the whole index in a process of its own
+        assert "index-differs" not in run(memory, "doctor", "--json").output
 
 
 def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
@@ -63,7 +65,7 @@ def test_forget_days_and_everything(run: Run, memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "say what to forget"),
+        ((), "name what to forget"),
         (("abc", "--everything"), "give only one of"),
         (("ffffffffffff",), "has the id 'ffffffffffff'"),
         (("--session", "nobody"), "no session 'nobody' is remembered"),
@@ -126,9 +128,11 @@ def test_edit(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert "has no memory of 2020-01-01" in run(memory, "edit", "2020-01-01").complaint
     assert run(memory, "edit", "--json").json["changed"] is False
     script.write_text("raise SystemExit(3)")
-    assert "exited with status 3, so the memory is unchanged" in run(memory, "edit", "2026-11-19").complaint
+    assert "the memory is unchanged: " in run(memory, "edit", "2026-11-19").complaint
     monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
-    assert "cannot start no-such-editor-anywhere" in run(memory, "edit").complaint
+    assert "no-such-editor-anywhere: Editing failed" in run(memory, "edit").complaint
+    monkeypatch.setenv("VISUAL", "'never closed")
+    assert "the memory is unchanged: " in run(memory, "edit").complaint
 
 
 @pytest.fixture
@@ -161,14 +165,14 @@ def test_a_second_question_is_about_shared_turns(
 ) -> None:
     asked = []
 
-    def confirm(question: str, *, default: bool) -> bool:
-        asked.append((question, default))
+    def agrees(question: str) -> bool:
+        asked.append(question)
         return answer
 
-    monkeypatch.setattr("memkit.cli.forget._confirm", lambda yes: None)  # nobody sits there in a test
-    monkeypatch.setattr("memkit.cli.forget.click.confirm", confirm)
+    monkeypatch.setattr("memkit.cli.forget.confirm", lambda question, yes: None)  # nobody sits there in a test
+    monkeypatch.setattr("memkit.cli.forget.user_agrees", agrees)
     assert run(memory, "forget", "--everything").output.endswith("Forgotten.\n")
-    assert asked == [(f"Also forget it in {copy.project.root}?", False)]
+    assert asked == [f"Also forget it in {copy.project.root}?"]
     assert list(Path(memory.project.memory).iterdir()) == []
     assert any("PolicyController" in path.read_text() for path in Path(copy.project.memory).iterdir()) != answer
 

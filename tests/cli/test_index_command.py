@@ -110,6 +110,7 @@ class TestPaths:
         complaint = run(fresh, "index", "--drop", "notes").complaint
         assert complaint == "memkit: notes was not added to this memory; added paths: none"
 
+    @pytest.mark.usefixtures("store_unchecked")
     def test_a_damaged_record_drops_nothing(self, run: Run, fresh: Memory, notes: Path) -> None:
         run(fresh, "index", "notes")
         before = fresh.contents()
@@ -136,7 +137,7 @@ class TestPaths:
 def test_waiting_for_another_process_is_said(
     run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memkit.cli.index.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("memkit.memory.LOCK_SECONDS", 0.1)
     with index_lock(fresh.home, 1):
         found = run(fresh, "index")
     assert found.status == 1
@@ -228,20 +229,21 @@ def test_off_where_nothing_can_be_written(run: Run, fresh: Memory) -> None:
     assert ".memkit: " in run(fresh, "off").complaint
 
 
-def test_all_that_it_makes_is_private(spawn: Run, tmp_path: Path) -> None:
+def test_all_that_it_makes_is_private(run: Run, tmp_path: Path) -> None:
     """Under the usual mask, Chroma's files too, and a day that was open to all."""
     memory = make_memory(tmp_path, DAYS)
     Path(memory.home.root).mkdir(mode=0o700)
     Path(memory.home.config_file).write_text("embedding.provider = 'none'\n")
-    os.umask(0o022)
-    assert spawn(memory, "index").status == 0
+    os.umask(0o022)  # each command sets its own
+    assert run(memory, "index").status == 0
     home = [path for path in Path(memory.home.root).rglob("*") if path.name != "config.toml"]
     assert [path for path in home if path.name == "chroma.sqlite3"]
     assert [path for path in home if path.stat().st_mode & 0o077] == []
     today = memory.path(f"{date.today()}.md")
     memory.write(today.name, f"# {date.today()}\n\nMine.\n")
     today.chmod(0o666)
-    assert spawn(memory, "remember", "The port is 7443").status == 0
+    os.umask(0o022)
+    assert run(memory, "remember", "The port is 7443").status == 0
     assert "Note: The port is 7443" in today.read_text()
     assert today.stat().st_mode & 0o077 == 0
 

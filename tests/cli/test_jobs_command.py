@@ -9,7 +9,7 @@ from tests.memory import Memory
 def test_run_pause_and_resume(run: Run, fresh: Memory) -> None:
     listed = run(fresh, "jobs")
     assert "reconcile" in listed.output
-    assert "not run yet" in listed.output
+    assert "never" in listed.output
     done = run(fresh, "jobs", "run", "index", "--json").json
     assert done["index"]["result"] == "0 projects up to date"  # none has an index yet
     run(fresh, "index")

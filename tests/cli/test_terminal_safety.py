@@ -36,9 +36,14 @@ def written(text: str) -> str:
     )
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    made = make_memory(tmp_path, {"2026-11-20.md": "", "MEMORY.md": ""})
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A hostile memory that the commands only read: the first one indexes it."""
+    return hostile_memory(tmp_path_factory.mktemp("hostile"))
+
+
+def hostile_memory(root: Path) -> Memory:
+    made = make_memory(root, {"2026-11-20.md": "", "MEMORY.md": ""})
     # As a hostile repository would commit it: not written by memkit.
     Path(made.project.memory, "2026-11-20.md").write_bytes(written(HOSTILE).encode())
     facts = f"# Facts\n\n- The gateway {HOSTILE}. <!-- fact:0badcafe turns:8ad3df7f -->\n"
@@ -77,9 +82,14 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.usefixtures("store_unchecked")
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_nothing_unsafe_is_printed(run: Run, memory: Memory, arguments: tuple[str, ...], as_json: bool) -> None:
+def test_nothing_unsafe_is_printed(
+    run: Run, memory: Memory, tmp_path: Path, arguments: tuple[str, ...], as_json: bool
+) -> None:
+    if arguments[0] in ("stats", "remember"):
+        memory = hostile_memory(tmp_path)
     if arguments[0] == "stats":  # of turns
         day = memory.path("2026-11-20.md")
         day.write_bytes(day.read_bytes().partition(b"## 15:00 Note")[0])

@@ -16,6 +16,7 @@ import pytest
 
 from memkit.index import index_lock
 from memkit.index.memory_files import memory_paths
+from tests.ci import only_in_ci
 from tests.cli.conftest import environment
 from tests.memory import DAYS, Memory, make_memory
 
@@ -102,6 +103,7 @@ def test_a_line_for_each_change_until_it_is_ended(
     assert watching.output.get(timeout=GENEROUS_SECONDS) == ""
 
 
+@only_in_ci  # each test loads Chroma in a process of its own
 def test_json_and_paths(memory: Memory, watch: Callable[..., Watching]) -> None:
     notes = Path(memory.project.root, "notes")
     notes.mkdir()
