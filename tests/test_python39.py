@@ -82,7 +82,7 @@ def test_the_modules_of_hooks_and_launcher_are_among_those_checked():
     names = {label(file) for file in FILES}
     assert {"bin/memkit", "bin/test", "memkit/paths.py", "memkit/environment/build.py"} <= names
     assert any(name.startswith("hooks/") for name in names)
-    assert {f"memkit/ipc/{name}.py" for name in ("frames", "address", "client")} <= names
+    assert {f"memkit/ipc/{name}.py" for name in ("spool", "address", "client")} <= names
     assert not any(name.startswith("memkit/cli") for name in names)
 
 

@@ -20,11 +20,11 @@ import pytest
 from memkit.ipc import launch, spool
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
-from tests.ci import IN_CI
+from tests.ci import only_in_ci
 from tests.faults.stage import QUICK, Stage, entries, session_id, text, wait_for
 
-SESSIONS = 6 if IN_CI else 4
-TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or ("40" if IN_CI else "2"))
+SESSIONS = 6
+TURNS = int(os.environ.get("MEMKIT_TEST_SOAK_TURNS") or "40")
 """A session has so many; 200 are a day's work, and take ten minutes."""
 
 KILLS = min(20, TURNS)
@@ -139,9 +139,7 @@ def search(stage: Stage, query: str) -> dict[str, Any] | None:
     try:
         return request(stage.home, "search", arguments, 20.0)
     except ServiceUnavailable:
-        # Several that start at once are a test of their own, and the time of an interpreter each.
-        if IN_CI or not [one for one in stage.processes_with("service") if one != service_of(stage)]:
-            launch.start_service(stage.home)
+        launch.start_service(stage.home)
     except RequestRefused as refused:
         assert refused.kind == "elsewhere", refused  # there is no index yet
     return None
@@ -184,11 +182,11 @@ def in_background(function: Any, done: threading.Event) -> Iterator[None]:
 
 def search_on(stage: Stage, done: threading.Event, answered: list[int]) -> None:
     choice = random.Random(5)
-    while not done.wait(0.02 if IN_CI else 0.1):
+    while not done.wait(0.02):
         query = text(choice.randrange(SESSIONS), choice.randrange(TURNS))[0]
         answer = search(stage, query)
         if answer is None:
-            done.wait(0.1 if IN_CI else 1.0)  # each search may have started a process
+            done.wait(0.1)  # each search may have started a process
             continue
         assert answer["query"] == query
         ids = [result["id"] for result in answer["results"]]
@@ -196,6 +194,7 @@ def search_on(stage: Stage, done: threading.Event, answered: list[int]) -> None:
         answered.append(len(ids))
 
 
+@only_in_ci
 def test_sessions_edits_and_searches_while_services_are_killed(stage: Stage) -> None:
     done = threading.Event()
     killed, saved, answered = list[int](), list[int](), list[int]()

@@ -157,6 +157,7 @@ def test_a_note_does_not_wait_for_whoever_holds_the_index(memory: Memory, run: R
     assert "quagga" in run(memory, "search", "--all", "quagga").output
 
 
+@only_in_ci  # two services, and a process that waits for the hung one
 def test_events_are_captured_without_it(stopped: RunningService) -> None:
     """Hooks notice by the event that nobody takes in, and start what ends the hung service."""
     home, root = stopped.memory.home, stopped.memory.project.root

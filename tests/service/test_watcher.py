@@ -16,6 +16,7 @@ import pytest
 
 from memkit.service import watcher as watcher_module
 from memkit.service.watcher import Watcher
+from tests.ci import only_in_ci
 
 GENEROUS_SECONDS = 20.0
 MEMORY = Path(".memkit", "memory")
@@ -188,6 +189,7 @@ def test_excluded(watched: Watched) -> None:
     watched.expect()
 
 
+@only_in_ci
 def test_five_hundred_files_are_few_bursts(
     busy: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
