@@ -88,6 +88,11 @@ class ChunkSegment:
     windows: NDArray[np.int64]
 
 
+def _sorted_ids(ids: NDArray[np.bytes_]) -> list[str]:
+    joined = np.sort(ids).tobytes().decode("ascii")
+    return [joined[start : start + ID_BYTES] for start in range(0, len(joined), ID_BYTES)]
+
+
 class Snapshot(ChunkReader):
     """One readable state of a project's index: the chunks, and the arrays to rank them.
 
@@ -108,16 +113,13 @@ class Snapshot(ChunkReader):
                 raise ValueError("its columns are of another version")
             self.vectors = arrays["vectors"]
             self.owners = arrays["owners"]
-            self.lexical = LexicalIndex(language, self._sorted_ids, arrays)
+            # Not a method: a cycle of references would keep the files of old snapshots open.
+            self.lexical = LexicalIndex(language, functools.partial(_sorted_ids, self.ids), arrays)
             if self.manifest["lexical"] != self.lexical.signature:
                 raise ValueError("its terms are of another version or language")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise_if_exhausted(error)
             raise StaleSnapshotError(f"snapshot {path} cannot be used: {error}") from error
-
-    def _sorted_ids(self) -> list[str]:
-        ids = np.sort(self.ids).tobytes().decode("ascii")
-        return [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)]
 
     @property
     def names(self) -> Names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -77,10 +78,12 @@ def stop_with_the_lock(service: RunningService) -> subprocess.Popen[bytes]:
 
 
 def end_successor(service: RunningService) -> None:
-    """End the service that a command started in its place."""
-    found = stop.process_of(service.memory.home)
-    if found is not None and launch.service_is_running(service.memory.home):
-        stop.stop(service.memory.home)
+    """Kill the service that a command started in its place, even one that has no lock yet."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # ended, or of another user
+            if process.environ().get("MEMKIT_HOME") == service.memory.home.root and process.pid != os.getpid():
+                process.kill()
+                process.wait(60)
 
 
 def test_a_search_kills_it_and_continues_alone(stopped: RunningService, command: Command) -> None:

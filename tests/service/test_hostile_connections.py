@@ -226,4 +226,5 @@ def test_no_descriptor_stays_open(home):
     for connection in kept:
         read_all(connection)
         connection.close()
-    assert descriptors() == before
+    gc.collect()
+    assert descriptors() <= before

@@ -13,6 +13,7 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.index import index_lock
+from memkit.index.snapshot import Snapshot
 from memkit.ipc import client, launch
 from memkit.ipc.client import ServiceUnavailable, request
 from memkit.paths import Home
@@ -117,7 +118,7 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
             if not result["chunk"]["source"].endswith(NOTES):  # those have changed since
                 assert known[result["id"]].content == result["chunk"]["content"]
     assert after[0] - before[0] < SPARE_MB * 1e6
-    assert after[1] <= before[1] + 5
+    assert after[1] <= before[1] + 5 + len(Snapshot.files)  # a search may still read the last snapshot
     assert after[2] <= before[2] + 3
     status = service.status()
     assert (status["errors"], status["queue"]) == ([], 0)
