@@ -60,10 +60,12 @@ def _temporary_directory(real: Home) -> Iterator[Path]:
 
 def _run(context: Context, directory: Path) -> dict[str, Any]:
     """Print each step, unless the result is wanted as JSON; return all results."""
+    from msgspec.structs import replace
+
     from memkit.capture.importer import Importer, ImportSelection
     from memkit.claude_code.files import find_sources
     from memkit.memory import Memory
-    from memkit.settings import ServiceSettings, Settings
+    from memkit.settings import ServiceSettings, load
 
     def title(text: str) -> None:
         if not context.as_json:
@@ -78,7 +80,8 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
 
     started = time.perf_counter()
     project, home = Project(str(directory / "shop")), Home(str(directory / "memkit"))
-    settings = Settings(service=ServiceSettings(enabled=False))  # it would outlive the demo
+    loaded = load.load(home, project).settings  # environment variables count
+    settings = replace(loaded, service=ServiceSettings(enabled=False))  # it would outlive the demo
     memory = Memory(project, home=home, settings_of=lambda _: settings, announce=context.say)
 
     title("1. You work in Claude Code, which keeps a transcript of the session")

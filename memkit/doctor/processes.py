@@ -115,7 +115,9 @@ def check_locks(subject: Subject) -> Iterator[Finding]:
             continue
         if not psutil.pid_exists(process):
             heirs = " ".join(map(str, _processes_with_open(path)))
-            yield make_finding("lock-orphaned", process=process, path=path, heirs=heirs)
+            fix = f"wait until it ends, or `kill {heirs}`" if heirs else "end memkit's processes"
+            heirs = heirs or "a child of it"
+            yield make_finding("lock-orphaned", process=process, path=path, heirs=heirs, fix=fix)
         elif _is_stopped(process):
             yield make_finding("lock-stopped", process=process, path=path)
 

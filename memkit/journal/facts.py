@@ -184,8 +184,9 @@ class FactFile:
     def forget(self, ids: Collection[str]) -> bool:
         """Remove the facts with these IDs wherever they are, edited or not. Return whether there was one."""
         before = len(self.lines)
-        for number in reversed(range(before)):
-            if anchors.parse(self.lines[number]).get("fact") in ids:
+        anchored = [n for n, line in enumerate(self.lines) if anchors.parse(line).get("fact") in ids]
+        for number in reversed(anchored):
+            if number < len(self.lines):  # else it went with the item below it
                 start = number
                 while start and self.lines[start][:1] in (" ", "\t"):
                     start -= 1

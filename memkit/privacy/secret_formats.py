@@ -232,7 +232,9 @@ def _is_password(text: str) -> bool:
 def _is_key_block(text: str) -> bool:
     import base64
 
-    return len(text) >= 64 and b"PRIVATE KEY" in base64.b64decode(text[:64], b"-_")
+    start = text[:128].replace("\\n", "").replace("\\", "")[:64]
+    start = start[: len(start) // 4 * 4]  # a part of a group cannot be decoded
+    return len(text) >= 64 and b"PRIVATE KEY" in base64.b64decode(start, b"-_")
 
 
 def _is_credentials(text: str) -> bool:

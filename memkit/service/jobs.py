@@ -123,7 +123,6 @@ def _tidy(context: JobContext) -> str:
     for folder in {os.path.dirname(kind.pattern) for kind in HOME_FILES}:
         pattern = os.path.join(folder, f".{'[a-z0-9_]' * 8}.tmp")  # of killed writers
         removed_files += _remove_old_files(home.root, pattern, spool.LEFTOVER_SECONDS)
-    remove_old_text(home)
     days = settings.archive.keep_days
     archive = Archive(home)
     archives = archive.remove_older(time.time() - days * DAY) if days else 0
@@ -137,6 +136,7 @@ def _tidy(context: JobContext) -> str:
         context.index(Project(root))
     context.close_index()
     freed = keep_small(home, settings.index.uri, erase=bool(removed))
+    remove_old_text(home)  # at the end: an unreadable file must not keep anything else from being deleted
     return (
         f"{removed_files} old state files, {archives} archived sessions and "
         f"{sum(removed.values())} days removed, {freed / 1e6:.1f} MB of the index freed"

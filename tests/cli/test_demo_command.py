@@ -24,3 +24,12 @@ def test_demo_goes_from_a_session_to_the_original_exchange(
     text = run(fresh, "demo").output
     assert "memkit expand" in text and "which is now deleted" in text
     assert not Path(fresh.home.index).exists()
+
+
+def test_the_demo_heeds_environment_variables(
+    run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKIT_EMBEDDING_PROVIDER", "nobody")
+    refused = run(fresh, "demo")
+    assert refused.status == 1
+    assert "MEMKIT_EMBEDDING_PROVIDER" in refused.errors

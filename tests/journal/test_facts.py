@@ -125,3 +125,16 @@ def test_nothing_is_written_if_the_old_text_cannot_be_kept(tmp_path: Path) -> No
         journal.change_facts(NAME, added(TESTS), refuse)
     assert journal.text(NAME) == before
     assert not journal.change_facts(NAME, added(PORT), refuse)  # nothing to change, nothing to keep
+
+
+def test_a_fact_whose_line_the_user_wrapped_is_forgotten() -> None:
+    text = added(PORT, TESTS).apply("", NAME)
+    for one in (PORT, TESTS):
+        head, anchor = one.line.split(" <!--")
+        wrapped = text.replace(one.line, f"{head.replace(' ', chr(10) + '  ', 2)}\n  more <!--{anchor}")
+        file = FactFile(wrapped, NAME)
+        assert file.forget([one.id])
+        assert file.render() == text.replace(f"{one.line}\n", "")
+    file = FactFile(text.replace(TESTS.line, f"  {TESTS.line}"), NAME)
+    assert file.forget([PORT.id, TESTS.id])
+    assert file.facts() == []

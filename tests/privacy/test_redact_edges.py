@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import string
 
@@ -157,3 +158,13 @@ def test_a_value_on_the_next_line_of_a_numbered_file_or_a_diff(text: str) -> Non
     """Claude reads files with the numbers of their lines."""
     value = "Xk9$mP2vLq8zR4"
     assert value not in redact(text.format(value))
+
+
+@pytest.mark.parametrize("at", [14, 17, 43, 44, 45, 46, 62, 63])
+def test_the_base64_of_a_key_block_may_be_cut_into_lines(at: int) -> None:
+    block = f"-----BEGIN RSA PRIVATE KEY-----\n{made(200)}"
+    text = base64.b64encode(block.encode()).decode().rstrip("=")
+    certificate = base64.b64encode(b"-----BEGIN CERTIFICATE-----" * 4).decode().rstrip("=")
+    for sign in ("\\n", "\\"):
+        assert redact(f"data: {text[:at]}{sign}{text[at:]}") == "data: [redacted:private-key]"
+        assert "private-key" not in redact(f"data: {certificate[:at]}{sign}{certificate[at:]}")
