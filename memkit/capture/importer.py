@@ -78,7 +78,7 @@ class ImportSelection:
 
     @property
     def wanted(self) -> list[Source]:
-        """The sessions last written to on or after `since`; no others can have wanted turns."""
+        """The sessions not known to end before `since`: no others can have wanted turns."""
         if self.since is None:
             return self.sources
         begin = datetime.combine(self.since, time.min).astimezone().timestamp() * 1e9

@@ -202,7 +202,7 @@ class Packer:
         """Return the start of a piece that begins with `span`: some lines before it, if they fit.
 
         Never repeat headings (the breadcrumb has them), lines of code, HTML, or front matter (they mean
-        nothing alone), or half a chunk (it would only be found twice).
+        nothing alone), or more than half a chunk (it would only be found twice).
         """
         document, options = self._document, self._options
         start = span.start

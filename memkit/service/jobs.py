@@ -192,9 +192,7 @@ class JobBook:
         write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
 
     def due(self, now: float) -> list[Job]:
-        """Return the due jobs, also those that last ran in the future (a wrong clock). Raise
-        `NewerFileError`.
-        """
+        """Return the due jobs; a job whose last run is in the future is due. Raise `NewerFileError`."""
         states = self.states()
         return [
             job
