@@ -18,7 +18,7 @@ class ConfigError(MemkitError):
 
 
 class SettingError(ConfigError, ValueError):
-    """A value that is not allowed; `name` is the setting's, or "" if several do not fit together.
+    """A setting has a value that is not allowed. `name` is the setting, or "" if several values conflict.
 
     A `ValueError` too, so that msgspec reports it as a failed validation.
     """
@@ -57,7 +57,7 @@ class IndexStoreError(MemkitError):
 
 
 class StaleSnapshotError(IndexStoreError):
-    """A snapshot is missing or damaged, or its version, language, or parameters differ."""
+    """A snapshot is missing or damaged, or its version, language, or parameters are not the current ones."""
 
 
 class ForeignSnapshotError(StaleSnapshotError):
@@ -89,7 +89,10 @@ class AmbiguousIdError(MemkitError):
 
 
 def raise_if_exhausted(error: Exception) -> None:
-    """Raise `NoDescriptorsError` if `error` means that; the file itself may be fine and must be kept."""
+    """Raise `NoDescriptorsError` if `error` means that no more files can be opened.
+
+    The file itself may be fine and must be kept.
+    """
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         raise NoDescriptorsError(
             f"the index cannot be read: {error.strerror}; allow more with `ulimit -n 4096`, and try again"
@@ -97,7 +100,10 @@ def raise_if_exhausted(error: Exception) -> None:
 
 
 def unwritable(error: OSError, place: str) -> str:
-    """Return a line: what the system refused, where (`place` if `error` names no file), what to do."""
+    """Return a one-line message about a failed write: what the system refused, where, and what to do.
+
+    `place` says where if `error` names no file.
+    """
     where = error.filename if isinstance(error.filename, str) else place
     reason = error.strerror or str(error) or type(error).__name__
     advice = ""

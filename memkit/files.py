@@ -24,10 +24,10 @@ PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 
 READERS_BLOCK = os.name == "nt"
-"""Whether an open file cannot be replaced, even if only a virus scanner has it open."""
+"""Whether the system refuses to replace a file that any program, such as a virus scanner, has open."""
 
 BUSY_SECONDS = 2.0
-"""Seconds to retry a rename in that case."""
+"""How long to retry a rename while another program has the file open."""
 
 _TEMPORARY_NAME = r"\.[a-z0-9_]{8}\.tmp"
 """The names `write_durably` gives unfinished files; `tempfile` picks the eight characters."""
@@ -68,7 +68,7 @@ def inside(path: str, root: str) -> str:
 def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
     """Open a regular file and return the descriptor. Do not follow a link, and never wait.
 
-    Raise `RefusedFileError` for anything but a regular file, `OSError` for the rest.
+    Raise `RefusedFileError` for anything but a regular file, `OSError` for any other failure.
     """
     _refuse_others(path, os.lstat(path).st_mode)  # opening some devices has effects of its own
     try:
@@ -88,7 +88,7 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
 def read_regular(path: str, most: int = MOST_BYTES) -> bytes:
     """Return the content of a regular file.
 
-    Raise `RefusedFileError` if it is no regular file or larger than `most` bytes, `OSError` for the rest.
+    Raise `RefusedFileError` if it is not regular or is larger than `most` bytes, else `OSError`.
     """
     with os.fdopen(open_regular(path), "rb") as file:
         is_larger = os.fstat(file.fileno()).st_size > most
@@ -119,7 +119,7 @@ def _refuse_others(path: str, mode: int) -> None:
 
 
 def make_private_directory(path: str) -> str:
-    """Create `path` and what is missing above it, new directories with mode 0700; return `path`."""
+    """Create the directory `path` and its missing parents with mode 0700; return `path`."""
     if not os.path.isdir(path):
         parent = os.path.dirname(path)
         if parent and parent != path:
@@ -179,7 +179,7 @@ def rename_over(made: str, path: str) -> None:
 def stale_temporary_files(directory: str, before: float) -> list[str]:
     """Return the temporary files that killed writers left in `directory`.
 
-    Only files with names from `write_durably`, last changed before `before`, in seconds since the epoch.
+    They have names from `write_durably` and are older than `before` (seconds since the epoch).
     """
     import re  # the launcher does not need it
 
@@ -222,7 +222,7 @@ def write_durably(
     `check` is called right before the rename and may raise to stop it. Raise `OSError`; then the old file
     stays, and no temporary file is left.
     """
-    import tempfile  # takes 8 ms, which hooks and most commands save
+    import tempfile  # 8 ms, which most callers need not pay
 
     directory = os.path.dirname(path)
     descriptor, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)

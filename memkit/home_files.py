@@ -93,7 +93,7 @@ HOME_FILES = (
     FileKind("run/index.holder", "who holds the index lock", is_derived=True),
     FileKind("run/index.lock", "lock of the index", is_derived=True),
 )  # fmt: skip
-"""Without memories. Uninstall removes the files in this order: what a running memkit needs comes last."""
+"""All files except the memories. Uninstall removes them in this order: what memkit needs comes last."""
 
 PROJECT_FILES = (
     FileKind(".memkit/memory/**", "the memory", has_text=True, in_backup=True),

@@ -128,7 +128,7 @@ class Memory:
     def transcript(
         self, session: str | None = None, turn: str | None = None, context: int = 3
     ) -> Exchange:
-        """Return the original exchange, redacted, also after Claude Code deleted it. L3: every word.
+        """Return the original exchange, redacted, even after Claude Code deleted it. L3: every word.
 
             memory.transcript()                               # the latest session
             memory.transcript("8bb06550", turn="8b52f4fb")    # one turn and the messages around it

@@ -50,13 +50,13 @@ _SKIPPED = (
 )
 _BRACKETS = "<\uff1c\ufe64\u2039\u3008\u27e8\u276e"
 _FULL_WIDTH = 0xFEE0
-"""The distance from a letter to its full-width form."""
+"""The distance in code points from a letter to its full-width form."""
 
 
 def defuse(text: str, tag: str) -> str:
-    """Return `text` in which nothing reads as the tag, opened or closed: its `<` becomes `&lt;`.
+    """Return `text` with the `<` of each opening or closing `tag` replaced by `&lt;`.
 
-    Quoted text then cannot end the tag that it is quoted in.
+    Text quoted inside the tag then cannot end the quotation.
     """
     if not any(bracket in text for bracket in _BRACKETS):  # usually: compiling costs a hook 3 ms
         return text

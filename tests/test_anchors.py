@@ -41,7 +41,7 @@ def test_other_comments_are_the_users(text: str) -> None:
     assert anchors.strip(text) == text
 
 
-def test_several_anchors_and_what_stands_around_them() -> None:
+def test_text_around_several_anchors_is_kept() -> None:
     line = "- Decided: 7443.  <!-- grip:k3f9a1 turns:8ad3df7f,77c1e09b -->\t<!-- turn:a --> end"
     assert anchors.parse(line) == {"grip": "k3f9a1", "turns": "8ad3df7f,77c1e09b", "turn": "a"}
     assert anchors.strip(line) == "- Decided: 7443. end"
@@ -49,7 +49,7 @@ def test_several_anchors_and_what_stands_around_them() -> None:
 
 
 @given(st.text("<!->-: turnsio\n\tx"))
-def test_stripping_leaves_no_anchor_where_there_was_one(text: str) -> None:
+def test_stripping_removes_every_anchor(text: str) -> None:
     if anchors.parse(text):
         assert len(anchors.strip(text)) < len(text)
     else:

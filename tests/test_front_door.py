@@ -45,7 +45,7 @@ def test_search_expand_remember_and_forget(store: Memory) -> None:
     assert note.section not in memory.day(note.day)
 
 
-def test_nothing_of_other_projects(store: Memory, tmp_path: Path) -> None:
+def test_other_projects_stay_out(store: Memory, tmp_path: Path) -> None:
     memory = memkit.Memory(store.project, home=store.home, other_projects=False)
     path = tmp_path / "x.jsonl"
     path.write_text("{}\n")
@@ -65,7 +65,7 @@ def test_the_memory_is_imported_only_when_it_is_used() -> None:
         memkit.memories  # noqa: B018
 
 
-def test_removed_settings_are_none_of_the_present_ones() -> None:
+def test_removed_settings_no_longer_exist() -> None:
     present = {f"search.{name}" for name in SearchSettings.__struct_fields__}
     assert len(present) <= 10
     assert not present & REMOVED.keys()

@@ -88,6 +88,6 @@ def test_the_rows_of_the_table(tmp_path: Path) -> None:
     assert TEMPORARY == ".*.tmp"
 
 
-def test_what_is_derived_is_in_no_backup() -> None:
+def test_derived_files_are_not_backed_up() -> None:
     assert [kind for kind in (*HOME_FILES, *PROJECT_FILES) if kind.is_derived and kind.in_backup] == []
 

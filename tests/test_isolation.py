@@ -57,7 +57,7 @@ def test_every_interpreter_is_started_isolated(file: Path) -> None:
         assert is_isolated(command), f"{file}:{command.lineno}: {ast.unparse(command)}"
 
 
-def test_the_check_sees_the_interpreters_there_are() -> None:
+def test_the_check_finds_the_known_interpreters() -> None:
     found = {file.name for file in FILES if any(commands(file))}
     assert found >= {
         "damage.py", "install.py", "installation.py", "interpreters.py", "launch.py",
@@ -156,7 +156,7 @@ def test_programs_are_not_looked_for_in_the_working_directory(
     assert processes.find_program("git", os.pathsep.join(places[:-1])) is None
 
 
-def test_what_counts_of_a_sessions_environment(tmp_path: Path) -> None:
+def test_which_session_variables_count(tmp_path: Path) -> None:
     project, outside = tmp_path / "project", tmp_path / "outside"
     (project / "sub" / ".git").mkdir(parents=True)
     (project / ".git").mkdir()
@@ -195,7 +195,7 @@ def test_what_counts_of_a_sessions_environment(tmp_path: Path) -> None:
     assert of_user({**marks, "ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == marks
 
 
-def test_what_is_near_a_repository_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_near_a_repository_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a linked worktree nor a subdirectory can name what lies beside it."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     (main / ".git" / "worktrees" / "linked").mkdir(parents=True)
@@ -214,13 +214,13 @@ def test_what_is_near_a_repository_does_not_count(tmp_path: Path, monkeypatch: p
             assert of_user({**marks, "MEMKIT_HOME": place, "PATH": place}) == {**marks, "PATH": ""}
 
 
-def test_a_session_is_known_by_what_the_client_sets() -> None:
+def test_claude_codes_variables_identify_a_session() -> None:
     for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
         assert in_session({name: "1"})
     assert not in_session({"CLAUDE_CONFIG_DIR": "/x", "PATH": "/bin"})
 
 
-def test_a_hook_heeds_no_setting_of_a_sessions_environment(stage: Stage) -> None:  # noqa: F811
+def test_a_hook_ignores_settings_in_session_variables(stage: Stage) -> None:  # noqa: F811
     """`MEMKIT_PYTHON` would run a repository's program, `MEMKIT_HOME` lead the memory into it."""
     ran = stage.root / "ran"
     program = stage.project / "python"

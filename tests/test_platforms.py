@@ -74,7 +74,7 @@ def test_a_worker_has_neither_window_nor_console_of_the_session(windows, ran, tm
     assert not int(str(options["creationflags"])) & DETACHED
 
 
-def test_elsewhere_it_leads_a_session(ran, tmp_path):
+def test_elsewhere_a_worker_leads_its_own_session(ran, tmp_path):
     launch.start(Home(str(tmp_path)), "work")
     [(_, options)] = ran
     assert options["start_new_session"] is True and "creationflags" not in options
@@ -185,7 +185,7 @@ def test_a_file_that_is_being_read_is_replaced_when_that_has_ended(monkeypatch, 
 
 
 @pytest.mark.parametrize(("may_block", "seconds"), [(False, 2.0), (True, -1.0)])
-def test_one_that_may_not_be_replaced_is_told_of(monkeypatch, tmp_path, may_block, seconds):
+def test_a_file_that_cannot_be_replaced_is_reported(monkeypatch, tmp_path, may_block, seconds):
     monkeypatch.setattr(files, "READERS_BLOCK", may_block)
     monkeypatch.setattr(files, "BUSY_SECONDS", seconds)
     tries = refusing(monkeypatch, 10)
@@ -197,7 +197,7 @@ def test_one_that_may_not_be_replaced_is_told_of(monkeypatch, tmp_path, may_bloc
 
 
 @pytest.mark.parametrize("session", ["CON", "nul", "com1", "a:b", "a.", "a b", "../a", "a\\b", "?"])
-def test_no_name_from_outside_is_one_that_windows_refuses(tmp_path, session):
+def test_no_foreign_name_is_invalid_on_windows(tmp_path, session):
     name = Archive(Home(str(tmp_path))).path(session).name
     assert paths.is_plain_name(name.partition(".")[0].lstrip("_"))
     assert session.lower() not in name.lower()

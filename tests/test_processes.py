@@ -40,7 +40,7 @@ def test_long_input_that_is_not_read(tmp_path: Path) -> None:
     assert run("print('done')", tmp_path, stdin="x" * 1_000_000).stdout == "done\n"
 
 
-def test_too_slow(tmp_path: Path) -> None:
+def test_a_slow_program_is_killed(tmp_path: Path) -> None:
     """Its children go with it, even if they ignore SIGTERM."""
     code = (
         "import os, signal, sys, time\n"

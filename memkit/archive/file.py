@@ -57,7 +57,7 @@ class _Content:
     Attributes:
         end: the offset behind the last whole frame.
         damaged: the bytes before `end` that are in no whole frame.
-        length: of all lines, in bytes.
+        length: the total length of all lines, in bytes.
     """
 
     lines: dict[str, _Line] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class _Content:
 class ArchiveFile:
     """The file of one session, which need not exist. Its methods raise `ArchiveError`.
 
-    Remembers its content from the last append while no other process writes to it.
+    Keeps the content from the last append in memory until another process writes to the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -193,8 +193,8 @@ class ArchiveFile:
     def rewrite(self, change: Callable[[ArchivedTurn], ArchivedTurn | None]) -> None:
         """Rewrite the file with each turn as `change` returns it, without replaced lines.
 
-        A turn for which `change` returns None is dropped. The file goes with its last turn. After an error,
-        the file is unchanged.
+        A turn for which `change` returns None is dropped. If no turn is left, the file is removed. After an
+        error, it is unchanged.
         """
         changed = [made for turn in self.turns() if (made := change(turn)) is not None]
         with self._writing():

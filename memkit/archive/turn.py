@@ -13,18 +13,19 @@ from memkit.claude_code.transcript import TranscriptEntry
 from memkit.claude_code.turn import Turn
 
 PIECE_CHARACTERS = 16_000
-"""Characters kept of one text, one string in a tool's input, or one result: both ends of a longer one."""
+"""The most characters kept of a text, a tool's string, or a result. A longer one keeps both ends."""
 
 REDACTED_CHARACTERS = 1_000_000
-"""Characters redacted of one piece (about a second). A longer one keeps only its start."""
+"""The most characters of one piece to redact (about a second). A longer piece keeps only its start."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTurn:
     """A turn in the archive: IDs, times, places, and redacted messages.
 
-    `compacted` means that Claude Code compacted the conversation during the turn. Such a turn is kept
-    without messages if it is not memory. `commit` is "" for imported turns and for those of early versions.
+    `compacted` means that Claude Code compacted the conversation during the turn. Such a turn is kept without
+    messages if it is not worth remembering. `commit` is "" for imported turns and for those of early
+    versions.
     """
 
     id: str

@@ -168,10 +168,9 @@ class Capture:
         self.sessions.save(session)
 
     def catch_up(self, live: Collection[str]) -> int:
-        """Read what ended sessions left in their transcripts; return how many sessions there were.
+        """Capture the unread ends of ended sessions' transcripts; return the number of those sessions.
 
-        Leave `live` sessions to their own events: a turn that has hardly begun would answer the question
-        that it asks of the memory.
+        Skip `live` sessions: a search could otherwise find the very turn that asks it.
         """
         count = 0
         for session in self.sessions:
@@ -196,19 +195,18 @@ class Capture:
     ) -> CaptureOutcome:
         """Remember the wanted turns of a transcript, from its start; report each byte reached to `progress`.
 
-        A live session of another project keeps its checkpoint: what is read for one project is not read
-        for the other.
+        If another project owns the session, the checkpoint stays: that project still has to read on.
         """
         session = self.sessions.load(path.stem)
         if session.transcript not in ("", str(path)):
-            # The session's own transcript is elsewhere. Anchors alone keep this one's turns single.
+            # The session's own transcript is elsewhere, so only anchors prevent duplicate turns.
             return self._read(Session("", str(path)), project, is_wanted, progress)
         session.transcript = str(path)
         if session.project not in ("", project.root):
             return self._read(session, project, is_wanted, progress, moves=False)
         session.read_again()
         outcome = self._read(session, project, is_wanted, progress)
-        # Everything that can be had was archived again.
+        # Everything that is still readable was archived again.
         self._archive.drop_damage(anchors.safe(session.id))
         return outcome
 
@@ -231,8 +229,7 @@ class Capture:
     ) -> CaptureOutcome:
         """Write the session's wanted turns from its checkpoint on, and move the checkpoint.
 
-        Without `moves`, read from the start and leave the checkpoint. Turns of a session that `is_live`
-        are queued for summaries.
+        Unless `moves`, read from the start and leave the checkpoint. `is_live` turns get summaries.
         """
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else Transcript(path, 0, self._hidden)
@@ -282,8 +279,8 @@ class Capture:
                 digests.append(digest)
                 kept.append((turn, project.root))
                 outcome.turns += 1
-        # Before a turn is written that has grown, or may still grow, record what its section will be: after a
-        # kill, the next run must recognize it.
+        # Before writing a turn that has grown or may still grow, record the hash of its new section. After a
+        # kill, the next run recognizes the section by that hash.
         growing: list[Digest] = []
         if digests and session.id:
             before = session.growing_in(project.root)
@@ -313,7 +310,7 @@ class Capture:
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:
-        """The tombstones. No process adds any while this one holds the index lock."""
+        """The tombstones, read once: no process adds any while this one holds the index lock."""
         return Tombstones(self.home).forgotten()
 
     def _is_forgotten(self, turn: Turn, project: Project) -> bool:
@@ -328,7 +325,7 @@ class Capture:
         return is_typed and forgotten.covers_typed(turn.time)
 
     def _roots_of(self, turn: Turn, project: Project) -> set[str]:
-        """Return the other roots for which a period with this turn may have been forgotten.
+        """Return the other project roots whose forgotten periods may cover this turn.
 
         These are the project's earlier roots, and the root of the turn's own directory: its memory may have
         been merged into this project, or may be shared.
@@ -347,7 +344,7 @@ class Capture:
             days = {journal.day_for(digest.day) for digest in digests if digest.session == session}
             try:
                 queue.add(journal.project.root, session, days, time.time())
-            except NewerFileError as error:  # costs a summary; the turns are written all the same
+            except NewerFileError as error:  # only the summary is lost; the turns are written
                 logger.warning("%s", error)
 
     def _transcript(self, session: Session) -> Transcript:
@@ -380,7 +377,7 @@ def _find_turn(turns: list[Turn], prompt_id: str) -> Turn | None:
 
 
 def adopt_memory(project: Project, home: Home) -> None:
-    """Count as this home's own the sections of a memory whose turns are archived; once for each project.
+    """Record, once for each project, that this home wrote the memory sections whose turns are archived.
 
     The memory may be older than the record of own entries (see `memkit.hook.entries`), or restored.
     """
@@ -408,7 +405,7 @@ def adopt_memory(project: Project, home: Home) -> None:
 def _is_known_answer(digest: Digest, project: Project) -> bool:
     """Return whether another turn of that session and day has the same answer.
 
-    A turn without a prompt may be the end of one that is known: Claude Code cut the transcript's start off.
+    If Claude Code cut off a transcript's start, a turn without a prompt can be the end of a known one.
     """
     answer = _answer_in(digest.section)
     content = Journal(project).day(digest.day)

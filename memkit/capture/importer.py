@@ -36,7 +36,7 @@ from memkit.paths import Home
 from memkit.settings.load import Settings
 
 TOOL_BYTES = 80
-"""Bytes of a tool's line in the journal; a turn's heading and labels take twice that (measured)."""
+"""Estimated bytes of a tool's line in the journal; a turn's heading and labels take twice that (measured)."""
 
 ARCHIVE_SHARE = 0.12
 """Size of the archive relative to the transcript: 0.04 to 0.12 measured, depending on repetition."""
@@ -59,7 +59,7 @@ class ImportSelection:
         since: the first day that counts; None for all.
         history: Claude Code's file of prompts; None to leave it alone.
         only: the one project whose prompts to take from the history; None for all.
-        is_named: whether the user named the files, so that anybody may have written them.
+        is_named: whether the user named the files; anybody may have written such a file.
     """
 
     home: Home
@@ -78,7 +78,7 @@ class ImportSelection:
 
     @property
     def wanted(self) -> list[Source]:
-        """The sessions that can have turns of the wanted days: those written to since."""
+        """The sessions not known to end before `since`: no others can have wanted turns."""
         if self.since is None:
             return self.sources
         begin = datetime.combine(self.since, time.min).astimezone().timestamp() * 1e9
@@ -119,7 +119,7 @@ class ImportSelection:
 class _RememberedSessions:
     """The sessions of which memkit, or Claude Code, has more than the prompts in the history.
 
-    Ask after the transcripts were imported. The answer is the same after the prompts were imported.
+    Use this after importing the transcripts. Importing the prompts does not change the answer.
     """
 
     def __init__(self, home: Home, transcripts: set[str]) -> None:
@@ -361,7 +361,7 @@ def _line(source: Source) -> str:
 
 
 def _purpose(selection: ImportSelection) -> str:
-    """Return what distinguishes this import from another one of the same transcripts."""
+    """Return a description that differs for another import of the same transcripts."""
     into = selection.into.root if selection.into else ""
     since = selection.since.isoformat() if selection.since else ""
     return json.dumps({"into": into, "otherwise": selection.otherwise.root, "since": since})

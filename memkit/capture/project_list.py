@@ -23,7 +23,7 @@ class ListedProject:
 
     Attributes:
         last: the latest remembered day (ISO), or "".
-        remote: the normalized git remote that identifies the index; "" if the path does.
+        remote: the normalized git remote that the index is named after; "" if it is named after the path.
         exists: whether the directory exists.
         linked: the roots that share the memory.
     """
@@ -41,7 +41,7 @@ class ListedProject:
     def as_dict(self) -> dict[str, Any]:
         """Return the project as `memkit projects --json` prints it.
 
-        `identity` is what the name of the index comes from.
+        The name of the index is derived from `identity`.
         """
         identity = "remote" if self.remote else "path"
         empty = {"last": self.last or None, "remote": self.remote or None}
@@ -87,7 +87,7 @@ def remembered_projects(home: Home) -> list[Project]:
 
 
 def projects_with_memory(home: Home, also: Iterable[Project] = ()) -> list[Project]:
-    """Return those of them, and of `also`, that have a memory directory, sorted by root."""
+    """Return the remembered projects and those in `also` that have a memory directory, sorted by root."""
     projects = {*remembered_projects(home), *also}
     found = (project for project in projects if os.path.isdir(project.memory))
     return sorted(found, key=lambda project: project.root)

@@ -45,9 +45,9 @@ class Session:
         offset: the byte from which to read on: the start of the last turn, which may still grow.
         size: how far the transcript was read.
         last_event: when its last hook event happened, in seconds since the epoch; 0 if it was imported.
-        growing: by `TURN ROOT`, the possible hashes of a turn's section that may be written again, unless a
-            user edits it. ROOT is the journal's: a session can be imported into several projects.
-        written: those keys of `growing` that certainly are in the journal.
+        growing: the possible hashes of each section that may be written again unless the user edits it. Keys
+            are `TURN ROOT`, with the root of the journal: several projects can import one session.
+        written: the keys of `growing` whose sections certainly are in the journal.
         recent: the ids of the latest turns read.
         under_way: the prompt id of a turn that was written before it ended, or "".
     """
@@ -123,7 +123,7 @@ class Session:
 
     @property
     def has_unread_transcript(self) -> bool:
-        """Whether the transcript grew since it was last read, as after a crash of Claude Code."""
+        """Whether the transcript has grown since it was last read, as it does if Claude Code crashes."""
         try:
             return os.path.getsize(self.transcript) > self.size
         except OSError:

@@ -53,7 +53,7 @@ class Attempt:
 class QueuedSession:
     """A session of the project at `root` with turns to summarize on `days`.
 
-    `changed` is the time at which a turn was last added. `tries` are by segment.
+    `changed` is the time at which a turn was last added. `tries` maps segments to their failed calls.
     """
 
     root: str

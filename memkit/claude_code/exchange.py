@@ -48,7 +48,7 @@ class Message:
                 yield f"{tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As `memkit transcript --json` prints it."""
+        """Return the message as `memkit transcript --json` prints it."""
         return {
             "role": self.role,
             "time": self.time.isoformat() if self.time else None,

@@ -29,7 +29,7 @@ from memkit.state import parse_json
 logger = logging.getLogger(__name__)
 
 FIRST_ENTRIES = 50
-"""Entries to read for where and when a session began; usually the first one has both."""
+"""Entries to read to find where and when a session began; usually the first one has both."""
 
 SESSION_PREFIX = "history-"
 """Begins the name of a session made of a day's prompts, where the history names no session."""

@@ -18,7 +18,7 @@ from memkit.text import one_line
 logger = logging.getLogger(__name__)
 
 PLUGIN = "memkit@memkit"
-"""Plugin and marketplace."""
+"""The plugin and its marketplace."""
 
 PUBLISHED = "memkit/memkit"
 """The marketplace for users who have no clone of it."""
@@ -66,7 +66,7 @@ class ClaudeCode:
         self._run("plugin", "install", PLUGIN)
 
     def uninstall_plugin(self, name: str) -> None:
-        """Uninstall the plugin `name`, a plugin and its marketplace."""
+        """Uninstall the plugin `name`, given as PLUGIN@MARKETPLACE."""
         self._run("plugin", "uninstall", name)
 
     def remove_marketplace(self, name: str) -> None:

@@ -30,7 +30,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 20
 """Depth of lists and objects in a tool's input; deeper ones are left out."""
 
-_YEARS = (1970, 9000)  # outside, a time in another zone or the day before may not exist
+_YEARS = (1970, 9000)  # beyond these, converting a time zone or subtracting a day may overflow
 
 _SALVAGE_BYTES = 16 * 1024 * 1024
 """Total bytes to read again in search of a whole object in a broken line."""
@@ -49,7 +49,7 @@ _SILENT = frozenset(
 )
 
 _TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
-"""The start of results that a user typed: answers to Claude's questions, and why a call was refused."""
+"""How tool results begin that hold typed text: answers to Claude's questions, reasons for refusing a call."""
 
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image"]
 
@@ -74,7 +74,7 @@ class TranscriptEntry:
         start, end: byte offsets in the file; `end` is where the next line begins.
         is_api_error: whether Claude Code wrote it in Claude's place, usually about an error.
         queued: whether the user typed it while Claude was still working.
-        gap: how many broken lines that may have been prompts came before it, since reading began.
+        gap: the number of broken lines before it that may have been prompts, since reading began.
     """
 
     role: Literal["user", "assistant"]
@@ -268,9 +268,9 @@ def _parsed(line: bytes) -> Any:
 
 
 def _object_at_end(line: bytes) -> tuple[int, dict[str, Any] | None]:
-    """Return the offset of the object at the end of a line, behind half of another one, and the object.
+    """Find the whole object at the end of a line that begins with half of another one.
 
-    If there is none, return the length of the line and None.
+    Return its offset and the object; without one, the length of the line and None.
     """
     left = _SALVAGE_BYTES
     for match in reversed(list(_OBJECT.finditer(line, max(0, len(line) - _SALVAGE_BYTES)))):

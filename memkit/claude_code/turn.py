@@ -226,7 +226,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
 
 
 def _is_of_another(entry: TranscriptEntry, current: Turn) -> bool:
-    """Return whether an entry follows a prompt that a broken line lost, and not the current turn."""
+    """Return whether an entry belongs to a prompt that a broken line lost, not to the current turn."""
     is_same_prompt = bool(entry.prompt_id) and entry.prompt_id == current.prompt_id
     return entry.gap != current.gap and not is_same_prompt
 
@@ -295,7 +295,7 @@ def _follow(
 def _read_calls(
     entry: TranscriptEntry, calls: dict[str, ToolCall], *, by_agent: bool
 ) -> Iterator[ToolCall]:
-    """Yield the tool calls that begin in `entry`, added to `calls` by ID, and those that get their result."""
+    """Yield the tool calls that begin in `entry` or get their result there. Add new ones to `calls` by ID."""
     for block in entry.blocks:
         if block.kind == "tool_use":
             given = {
@@ -314,8 +314,8 @@ def _read_calls(
 def _excerpt(text: str) -> str:
     """Return the start and end of a long text: a turn may have read a hundred files, and stays in memory.
 
-    Redact them before the cut, with some of the text behind it: redaction would not recognize half a key,
-    or a value without its name.
+    Redact before cutting, including some text beyond the cut: redaction would not recognize half a key, or a
+    value without its name.
     """
     text = visible(text)
     if len(text) <= 2 * EXCERPT_CHARACTERS:
@@ -323,7 +323,7 @@ def _excerpt(text: str) -> str:
     near = EXCERPT_CHARACTERS + _CUT_CONTEXT
     head = redact(re.sub(r"\S{1,200}\Z", "", text[:near]))[:EXCERPT_CHARACTERS]
     tail = redact(re.sub(r"\A\S{1,200}", "", text[-near:]))[-EXCERPT_CHARACTERS:]
-    head = head[:-200] + re.sub(r"\S+\Z", "", head[-200:])  # over all of it it would be slow
+    head = head[:-200] + re.sub(r"\S+\Z", "", head[-200:])  # searching all of it would be slow
     tail = re.sub(r"\A\S{1,200}", "", tail)
     return f"{head}\n…\n{tail}"
 

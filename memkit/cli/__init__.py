@@ -98,7 +98,6 @@ class _LazyGroup(click.Group):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         with _reader_may_leave():
             return super().invoke(ctx)
 
@@ -179,7 +178,7 @@ def main() -> NoReturn:
         status = 1
     except BrokenPipeError:  # the reader of a completion is gone
         status = 0
-    except SystemExit as error:  # by a completion, for one
+    except SystemExit as error:  # such as by a completion
         status = error.code
     except Exception as error:  # noqa: BLE001 - reported in one line, and logged
         _complain(unexpected(error))

@@ -50,7 +50,7 @@ class Context:
 
     @property
     def names_project(self) -> bool:
-        """Whether `--project` was given."""
+        """Whether the user gave `--project`."""
         return self._project is not None
 
     def turn_to_user_memory(self) -> None:
@@ -65,8 +65,8 @@ class Context:
     def stay_in_project(self, leaves: bool = False) -> None:
         """Raise `MemkitError` if the command reads another project's memory without permission.
 
-        `leaves` means that it does, whatever `--project` names. Claude can run commands that read without
-        asking the user.
+        `leaves` means that the command reads other projects regardless of `--project`. Claude can run reading
+        commands without asking the user.
         """
         named = self.names_project and self.project != Project.remembering(os.getcwd(), self.home)
         if (leaves or named) and not self.may_leave_project:

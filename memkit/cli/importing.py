@@ -150,7 +150,6 @@ def _reading(context: Context, selection: ImportSelection) -> Iterator[Callable[
 
 
 def _print_preview(context: Context, found: ImportPreview) -> None:
-    """Print what would be imported, and the cost of summaries."""
     disk = {
         "memory": found.memory_bytes,
         "archive": found.archive_bytes if context.settings().archive.enabled else 0,

@@ -112,7 +112,6 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _try_to_index(context: Context, watcher: Watcher) -> None:
-    """Index once. Report an error in one line."""
     try:
         watcher.watch_memory(context.project, context.home, context.settings())
         with progress_bar(context, "embedding") as progress:

@@ -155,7 +155,10 @@ def user_agrees(question: str, default: bool = False) -> bool:
 def progress_bar(
     context: Context, what: str, *, is_bytes: bool = False
 ) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes the done and the total count and shows a bar; of bytes, with the rate."""
+    """Yield a function that takes the done and the total count and shows a progress bar.
+
+    If `is_bytes`, the bar also shows the rate.
+    """
     if context.as_json or not sys.stderr.isatty():
         yield lambda done, total: None
         return

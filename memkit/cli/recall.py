@@ -53,5 +53,5 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
         return facts, {"text": facts, "results": []}
     answer = memory.search(question, MOST_RESULTS)
     text = lay_out(answer, budget, context.project.root)
-    # Not the question: stdin can be a file that the caller may not read.
+    # Without the question: stdin can be a file that the caller may not read.
     return text, {**answer.as_dict(with_query=False), "text": text}

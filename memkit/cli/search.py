@@ -100,7 +100,7 @@ def search_command(
         client = memory.search_client(all_projects=all_projects)
         for number, line in _queries(sys.stdin.buffer):
             answer = client.answer(SearchRequest(line, k, **options))
-            # Not the query: stdin can be a file that the caller may not read.
+            # Without the query: stdin can be a file that the caller may not read.
             context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return
     answer = memory.search(query or "", k, all_projects=all_projects, **options)
@@ -115,7 +115,7 @@ def search_command(
 
 
 def _inside(root: str, path: str) -> str:
-    """Return `path` relative to `root`, with slashes; as it is if it is elsewhere, "" for none."""
+    """Return `path` relative to `root`, with slashes; unchanged if it is elsewhere, "" if not given."""
     if not path:
         return ""
     relative = os.path.relpath(os.path.realpath(path), root)
@@ -141,7 +141,6 @@ def _queries(stdin: Any) -> Iterator[tuple[int, str]]:
 
 
 def _show(answer: Answer, root: str) -> None:
-    """Print the results; those of another project than the one at `root` with its name."""
     if not answer.results and answer.best:
         nearest = f"{answer.best:.2f} only (--all shows it)"
         echo(f"Nothing found: the nearest entry has a relevance of {nearest}.")

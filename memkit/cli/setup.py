@@ -23,7 +23,7 @@ class _Skipped(Exception):
 
 
 class _Questions:
-    """Asks before a step: `--yes` agrees to all, `--skip` refuses some; without a terminal it asks none."""
+    """Asks before a step: `--yes` agrees to all, `--skip` refuses some. Without a terminal it never asks."""
 
     def __init__(self, yes: bool, skip: tuple[str, ...], may_ask: bool) -> None:
         self._yes = yes
@@ -31,7 +31,7 @@ class _Questions:
         self._may_ask = may_ask
 
     def ask(self, step: str, question: str, otherwise: str = "") -> None:
-        """Return if the user wants the step. Raise `_Skipped` with the reason and `otherwise` if not."""
+        """Return if the user wants the step, else raise `_Skipped` with the reason and then `otherwise`."""
         if step in self._skip:
             raise _Skipped(f"--skip {step}{otherwise}")
         if not self._yes and not self._may_ask:

@@ -170,7 +170,7 @@ def _lines(stats: Stats) -> dict[str, str]:
 
 
 def _since(first: float | None) -> str:
-    """Return the start of the count: events are not kept forever, and not by project."""
+    """Return a note on what the counts cover: events are not kept forever, and not by project."""
     if first is None:
         return ""
     return f" (all projects, since {date.fromtimestamp(first).isoformat()})"

@@ -74,8 +74,8 @@ def make_finding(code: str, **values: object) -> Finding:
 class Subject:
     """The memory home and the project that the checks examine, at `now` (seconds since the epoch).
 
-    `refused` are settings that the project's file may not change. `problem` says why the settings cannot be
-    read, if so.
+    `refused` are settings that the project's file may not change. `problem` is the error if the settings
+    cannot be read.
     """
 
     home: Home
@@ -89,7 +89,7 @@ class Subject:
     def settings(self) -> Settings:
         """The settings. Raise `ConfigError` if they cannot be read.
 
-        `checks` skips a check or fix that raises it. With the default settings, it would use another index,
+        `checks` skips a check or fix that raises it. Falling back to the defaults would use another index,
         and might delete or send what the user's settings protect.
         """
         if self.loaded is None:

@@ -88,7 +88,6 @@ def check_store(subject: Subject) -> Iterator[Finding]:
 
 
 def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
-    """Compare the project's collection with the model, the Markdown, and the snapshot."""
     # Only a rebuild fixes these. The user decides about that if vectors cost money.
     is_paid = subject.settings.embedding.provider in PROVIDERS
     fix = "`memkit index --rebuild`, which embeds everything again" if is_paid else FIX

@@ -141,7 +141,7 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
 def _is_memkit(found: Holder) -> bool:
     """Return whether the recorded holder is a memkit process that started before it took the lock.
 
-    The record of a killed holder stays, and another process may have its number by now.
+    The record of a killed holder stays, and another process may have its ID by now.
     """
     try:
         process = psutil.Process(found.process)

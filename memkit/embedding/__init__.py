@@ -31,8 +31,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 EXCERPT_CHARACTERS = 160
 
-_STATUS_NAMES = ("status_code", "http_status", "code")  # of OpenAI and Ollama, Voyage, Google
-_BAD_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)")  # of Google, with status 400
+_STATUS_NAMES = ("status_code", "http_status", "code")  # in errors of OpenAI and Ollama, Voyage, Google
+_BAD_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)")  # Google's messages, with status 400
 
 
 class Embedder(Protocol):
@@ -66,8 +66,8 @@ class Embedder(Protocol):
 class UnusableVectorError(EmbeddingError):
     """A model refused a text, or returned no usable vector for it.
 
-    `position` is the text's among those given; if it is not known which of several is at fault, the
-    position of the first. `is_general` is whether any other text would have the same problem.
+    `position` is the index of that text in the request, or of the first text if it is unknown which one is at
+    fault. `is_general` means that every other text would have the same problem.
     """
 
     def __init__(self, model: str, position: int, reason: str, *, is_general: bool = False) -> None:

@@ -68,7 +68,7 @@ def prefixes(model: str, query: str = AUTO, passage: str = AUTO) -> Prefixes:
 
 
 def tokens_read(model: str, default: int) -> int:
-    """Return how many tokens of a text `model` reads; `default` for an unknown model."""
+    """Return the most tokens of a text that `model` reads; `default` for an unknown model."""
     known = _find(model)
     return known.tokens if known else default
 
@@ -109,7 +109,7 @@ _LAST_OF_TWO_BYTES = "\u07ff"
 def rough_tokens(text: str) -> list[Token]:
     """Return tokens for a model whose tokenizer is not available: one per two bytes of UTF-8, without blanks.
 
-    A model nearly always has fewer. A token is about 4 characters of English
+    A model's own tokenizer nearly always makes fewer. A token is about 4 characters of English
     (https://platform.openai.com/tokenizer), 3 of code, 1 or 2 of Chinese. Only long runs of random letters
     and digits can have more.
     """
@@ -126,9 +126,9 @@ def cut_into_windows(
 ) -> list[str]:
     """Return `text` as windows of at most `limit` tokens each; a text that fits is returned unchanged.
 
-    The windows follow each other without a gap, stripped of blanks, about equally long. A cut is at the best
-    boundary (blank line, line end, sentence, word) that keeps the window between half of an equal share and
-    `limit`. Among equally good ones it is at the nearest to an equal share.
+    The windows follow each other without a gap, stripped of blanks, about equally long. Each cut is at the
+    best boundary (blank line, line end, sentence, word) that makes the window at least half an equal share
+    and at most `limit` tokens. Of equally good boundaries, it takes the one nearest to an equal share.
     """
     tokens = tokenize(text)
     if len(tokens) <= limit:

@@ -137,7 +137,7 @@ class RemoteEmbedder:
     dimensions = None
 
     def __init__(self, provider: str, model: str, prefixes: Prefixes) -> None:
-        """Check package and key; send nothing yet. Raise `EmbeddingError` if one is missing."""
+        """Raise `EmbeddingError` if the package or key is missing. Send nothing yet."""
         self._service = PROVIDERS[provider]
         self._service.check()
         self._model = model
@@ -216,7 +216,7 @@ def _embedding_error(service: EmbeddingService, model: str, error: Exception) ->
         return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model")
     if status == 429:
         return EmbeddingError(f"{name} reports that the account's limit is reached (429); try again later")
-    # Ollama answers with status 500 and "NaN" when a model gives such a vector.
+    # Ollama answers with status 500 and "NaN" when a model returns NaN.
     if status in (400, 413, 422) or (status == 500 and "NaN" in message):
         return UnusableVectorError(f"{name}/{model}", 0, f"rejects the text ({status}): {message}")
     if status is not None and status >= 300:
@@ -237,6 +237,5 @@ def _ollama_url() -> str:
 
 
 def _keys() -> list[str]:
-    """Return every provider's key in the environment."""
     names = [name for service in PROVIDERS.values() for name in service.keys]
     return [os.environ.get(name, "") for name in [*names, "OLLAMA_API_KEY"]]

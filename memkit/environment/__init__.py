@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "1"
-"""Part of every stamp; raised when environments built so far can no longer be used."""
+"""Part of every stamp. Increase it when environments of earlier versions can no longer be used."""
 
 PYTHON_VARIABLE = "MEMKIT_PYTHON"
 """Names an interpreter that has the dependencies; then memkit builds no environment."""
@@ -210,7 +210,7 @@ def earlier_python(home_root: str, repository_root: str) -> str | None:
         names = os.listdir(environments(home_root))
     except (OSError, ValueError):
         return None
-    # Skip requirements of some platforms only.
+    # Skip requirements that apply to some platforms only.
     bare = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in declared if ";" not in line]
     required = set(map(normalized, bare))
     # A name with a dash is of another kind, one with a dot is incomplete.

@@ -184,7 +184,7 @@ def _remove_leftovers(parent: Path) -> None:
 
 
 def _others(target: Path) -> list[Path]:
-    """Return the other environments of the kind of `target`, the newest first."""
+    """Return the other environments of the same kind as `target`, newest first."""
     kind = target.name.rpartition("-")[0]
     others = [
         path

@@ -68,7 +68,8 @@ class Interpreter(NamedTuple):
 def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
     """Return the running Python if it is new enough, else the newest on PATH. Prefer one that has venv.
 
-    Without any, return None if uv may bring one (`may_be_managed`), else raise `EnvironmentBuildError`.
+    If there is none, return None if uv may install one (`may_be_managed`), else raise
+    `EnvironmentBuildError`.
     """
     usable, too_old = [], []
     for path in _candidates():
@@ -117,7 +118,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _windows_candidates() -> Iterator[str]:
-    """Yield `python` on PATH and the newest Python of the launcher `py`: no name there has a version."""
+    """Yield `python` on PATH and the newest Python of the launcher `py`: Windows names have no version."""
     python, launcher = find_program("python"), find_program("py")
     if python is not None:
         yield python

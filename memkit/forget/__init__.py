@@ -51,7 +51,7 @@ def forget(
     """Erase `selection`, and what an earlier, killed run did not finish.
 
     Return the problems, one line each; the next call tries those again. The caller holds the locks of the
-    index and of model calls: a model that is being asked may know what is to be erased. Raise `MemkitError`,
+    index and of model calls, because a call in progress may return what is to be erased. Raise `MemkitError`,
     `OSError`.
     """
     tombstones = Tombstones(home)
@@ -168,7 +168,7 @@ class _Eraser:
 
 
 def _kept_turn(gone: Collection[str], owners: Mapping[str, str], turn: ArchivedTurn) -> ArchivedTurn | None:
-    """Return an archived turn as it stays, with its new project; None if it is erased."""
+    """Return an archived turn that stays, with its new project if it has one; None if it is erased."""
     if turn.id in gone:
         return None
     return replace(turn, project=owners[turn.id]) if turn.id in owners else turn
@@ -203,7 +203,7 @@ def purge_index(
     holds_text: Callable[[ChunkReader], bool],
     announce: Callable[[str], None],
 ) -> None:
-    """Update the indexes of `projects`, and remove what is no longer in an index from its files.
+    """Update the indexes of `projects`, and erase deleted text from the files of every index.
 
     An index that no project reads, because of another model or a missing directory, is dropped if
     `holds_text`. `roots` limits this to some projects. Raise `IndexStoreError`, `EmbeddingError`.

@@ -87,9 +87,9 @@ class SecretFinder:
 
 
 def added_marks(text: str, redacted: str) -> list[tuple[int, str]]:
-    """Return the marks that `redacted` has and `text` has not: their lines in `text` (from 0) and kinds.
+    """Return the line in `text` (from 0) and the kind of each mark that `redacted` has and `text` lacks.
 
-    The two differ only at marks. If two marks are close to each other, their lines can be mixed up.
+    The texts differ only at marks. The lines of two close marks can be swapped.
     """
     marks = list(MARK.finditer(redacted))
     ends = [*(mark.start() for mark in marks), len(redacted)][1:]
@@ -107,14 +107,15 @@ def added_marks(text: str, redacted: str) -> list[tuple[int, str]]:
 
 
 Place = Callable[[SecretFinder, bool], object]
-"""A file with text, or a part of one. It passes its text to the finder, and with True writes what comes back.
+"""A function that visits a file with text, or a part of one.
 
-The caller of the latter holds the index lock. Raises `MemkitError`, `OSError`.
+It passes the text to the finder. If the second argument is True, it also writes the redacted text back; the
+caller then holds the index lock. Raises `MemkitError`, `OSError`.
 """
 
 
 def _day(journal: Journal, day: str, home: Home) -> Place:
-    """Return a day of the journal. A turn that may still grow can grow after a fix."""
+    """Return a day of the journal. A fix does not keep an unfinished turn from growing."""
 
     def visit(finder: SecretFinder, fix: bool) -> None:
         redact = finder.lines_of("journal", str(journal.path(day)))

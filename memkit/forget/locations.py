@@ -200,7 +200,7 @@ class _Finder:
     def _covered(
         self, project: Project, day: str, content: DayFile
     ) -> tuple[list[Section], list[Section], bool]:
-        """Return the turns and notes of a day that are forgotten, and whether the whole file is."""
+        """Return the turns and notes of a day that are forgotten, and whether the whole file is forgotten."""
         turns, notes, session, kept = [], [], "", 0
         date = _date(day, content)
         for section in content.sections:
@@ -270,7 +270,6 @@ class _Finder:
                     self._archived_in.add(root)
 
     def _other_holders(self, turn: str) -> set[str]:
-        """Return the roots of the projects that keep the turn."""
         holders = self._holders.get(turn, set())
         return {root for root in holders if turn not in self._only.get(root, Ids()).turns}
 
@@ -319,7 +318,7 @@ class _Finder:
 
     @property
     def _passages(self) -> list[Passage]:
-        """The selected passages, and as passages the files that are removed or lose a note."""
+        """The selected passages, and the whole of each file that is removed or loses a note."""
         files = list(self._found.files)
         files += [(one.project, Journal(one.project).path(one.day)) for one in self._found.days
                   if one.whole or one.notes]  # fmt: skip

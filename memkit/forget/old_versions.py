@@ -1,7 +1,7 @@
 """Facts that depend on forgotten entries, and kept copies of files that still hold such entries.
 
-A compaction or a restore keeps a copy of each file it replaces. A copy with forgotten text is removed as a
-whole: it is there in case the user wants something back, and this the user does not want back.
+A compaction or a restore keeps a copy of each file it replaces. A copy that holds forgotten text is removed
+whole: it exists so that the user can get text back, but nobody wants this text back.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def find_facts(
 ) -> Iterator[FactLocation]:
     """Yield the facts in one memory that are forgotten, or depend on forgotten entries or on `passages`.
 
-    A fact whose anchor has no room for more citations may depend on more than it cites. It goes if anything
-    of this memory goes. Raise `OSError`.
+    A fact with a full anchor may depend on more than it cites, so it is forgotten if anything of this memory
+    is. Raise `OSError`.
     """
     is_touched = journal.project.root in forgotten.roots
     chunks: _CitedChunks | None = None
@@ -65,8 +65,8 @@ def find_facts(
 class _CitedChunks:
     """The indexed chunks of one project, by the short ID that facts cite.
 
-    The ID of a chunk depends on its lines, so it changes with the lines above it. A fact that cites an
-    unknown chunk may depend on any text without an ID of its own.
+    A chunk's ID changes when lines above it are added or removed. So a fact may cite an unknown chunk; such a
+    fact may depend on any text that has no ID of its own.
     """
 
     def __init__(self, home: Home, journal: Journal) -> None:

@@ -31,7 +31,7 @@ from memkit.settings.load import Settings
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Lines of a Markdown file in a memory that have no ID: from 1, both inclusive.
+    """Lines without an ID in a memory's Markdown file: from 1, both ends inclusive.
 
     `source_hash` is the SHA-256 of the file with these line numbers.
     """
@@ -151,7 +151,6 @@ class _Memory:
         self._days = {name: self._journal.day(name) for name in names}
 
     def entry(self, name: str) -> Forgotten | None:
-        """Return the journal entry or fact with exactly this ID."""
         for content in self._days.values():
             for section in content.sections:
                 if section.pairs.get("turn") == name:

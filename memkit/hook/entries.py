@@ -20,7 +20,7 @@ from memkit.paths import Home
 from memkit.text import defuse, encodable
 
 HOOK_BYTES = 1024 * 1024
-"""Bytes of a file's end that a hook reads: of a day, or the newest sixty thousand fingerprints."""
+"""Bytes that a hook reads from the end of a day file or of the fingerprints (the newest 60,000)."""
 
 ANSWER_CHARACTERS = 280
 """Characters of an entry's answer to quote; the skill shows the rest."""
@@ -30,7 +30,7 @@ DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 _BLOCK = 65_536
 
 _MOST_ENTRIES = 200
-"""Entries to check against the fingerprints; a stranger's file may have any number."""
+"""Entries to check against the fingerprints; a stranger's file may have any number of them."""
 
 # A line ends at a line feed only, as for the journal.
 _HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
@@ -55,8 +55,8 @@ class SessionEntry(NamedTuple):
 def days(project: Project) -> list[str]:
     """Return the remembered days, oldest first: the names of their files without the suffix.
 
-    That is an ISO date, or the date and `.local` where git tracks the file of that name; a day may have
-    both. Leave out devices and links out of the memory; return nothing if the memory itself leads out of
+    That is an ISO date, or the date and `.local` where git tracks the file of that name; a day may have both.
+    Leave out devices, and links that lead out of the memory. Return nothing if the memory itself leads out of
     the project. The doctor reports both.
     """
     try:
@@ -135,7 +135,8 @@ def entry_words(heading: str, answer: str) -> str:
 def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
     """Return the facts for a starting session, at most `limit` characters, cut between entries only.
 
-    Quote only the words in `own`, see `OwnEntries`. None, when a user asked for the facts, quotes all.
+    Quote only the words in `own`, see `OwnEntries`. If `own` is None, because a user asked for the facts,
+    quote everything.
     """
     remembered = days(project)
     if not remembered:
@@ -152,7 +153,7 @@ def session_facts(project: Project, limit: int, own: Container[str] | None = Non
     for entry in islice(newest_entries(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
         words = entry_words(entry.heading, entry.answer)
         if own is not None and words not in own:
-            words = entry.heading if entry.heading in own else ""  # only the answer was changed
+            words = entry.heading if entry.heading in own else ""  # somebody changed the answer only
             if not is_foreign_named:
                 is_foreign_named = True
                 text += _FOREIGN
@@ -164,7 +165,7 @@ def session_facts(project: Project, limit: int, own: Container[str] | None = Non
             break
         room -= len(line)
         lines.append(line)
-    while lines and room < 0:  # the remark on foreign entries took it
+    while lines and room < 0:  # the remark on foreign entries took the room
         room += len(lines.pop())
     if not lines:
         return text[:limit]
@@ -181,7 +182,7 @@ def _place(project: Project) -> str:
 
 
 def prompt_hint(project: Project, today: str) -> str:
-    """Return a line for a prompt, once there is a day before `today` to recall; else ""."""
+    """Return the hint for a prompt, or "" if there is no day before `today` to recall."""
     earlier = [day for day in days(project) if day < today]
     if not earlier:
         return ""
@@ -217,9 +218,10 @@ def own_file(home: Home, root: str) -> str:
 def note_own(
     home: Home, root: str, before: str, after: str, among: Container[str] | None = None
 ) -> None:
-    """Record the words that are in the text `after` of a file, not in `before`, and `among` the given ones.
+    """Record the quotable words that `after` has and `before` lacks as written by this home.
 
-    Call it before the file is written: words that never get there do no harm. Raise `OSError`.
+    `before` and `after` are the text of one file. `among` limits the words. Call it before the file is
+    written: words that never get there do no harm. Raise `OSError`.
     """
     before, after = _without_equal_ends(before, after)
     old = set(quotable(before))
@@ -228,7 +230,7 @@ def note_own(
 
 
 def note_redacted(home: Home, root: str, before: str, after: str) -> None:
-    """Record the words of `after` that are own words of `before`, redacted. Raise `OSError`."""
+    """Record own words as they read after redaction changed `before` to `after`. Raise `OSError`."""
     old, new = list(quotable(before)), list(quotable(after))
     if len(old) != len(new):  # not the same entries
         return
@@ -274,5 +276,5 @@ def _without_equal_ends(before: str, after: str) -> tuple[str, str]:
             break
         end += _BLOCK
     start = after.rfind("\n", 0, max(0, after.rfind("<!-- turn:", 0, start))) + 1
-    end = max(0, end - _BLOCK)  # an entry is shorter
+    end = max(0, end - _BLOCK)  # step back one block, which is longer than an entry
     return before[start : len(before) - end], after[start : len(after) - end]

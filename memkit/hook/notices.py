@@ -73,7 +73,7 @@ def take(home: Home, root: str) -> list[str]:
 
 
 def off_notice(home: Home, project: Project) -> str | None:
-    """Return a line that memkit is off here, once for each project: a stranger may have put the marker."""
+    """Return, once for each project, a line that memkit is off: a stranger may have added the marker."""
     if not _is_first(os.path.join(home.run, "off-said"), digest16(project.root)):
         return None
     return (
@@ -146,7 +146,7 @@ def _is_first(directory: str, name: str) -> bool:
 
 
 def _transcripts(directory: str, suffix: str) -> set[str]:
-    """Return the names of the transcripts that the files of a directory stand for."""
+    """Return the transcript names of the sessions that have a file with `suffix` in `directory`."""
     try:
         names = os.listdir(directory)
     except OSError:

@@ -15,7 +15,7 @@ from memkit.paths import MEMORY_DIRECTORY, OFF_MARKER, OFF_TIMES, Home
 from memkit.state import check_version, parse_json
 
 _TIMES_BYTES = 1024 * 1024
-"""Bytes of a file of times to read; a line takes about forty."""
+"""The most bytes to read of a file of times; a line takes about 40."""
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?$")
 
@@ -148,7 +148,7 @@ class Project:
 
     @classmethod
     def at_root(cls, root: str, home: Home) -> Project:
-        """Return the project whose root was `root`, wherever it has moved.
+        """Return the project whose root is or was `root`, wherever it is now.
 
         Its memory is under the memory home if the directory is gone.
         """
@@ -220,7 +220,7 @@ def _read(path: str) -> str:
 
 
 def is_bare_place(root: str) -> bool:
-    """Return whether `root` is not a project: a bare place, a system directory, a hidden one in the home."""
+    """Return whether `root` is a bare place, a system directory, or a hidden directory in the home."""
     real = os.path.realpath(root)
     home = os.path.realpath(os.path.expanduser("~"))
     system = ["/" + name for name in _SYSTEM_DIRECTORIES]

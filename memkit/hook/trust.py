@@ -66,7 +66,7 @@ _WITH_QUESTION = r"memkit recall --stdin <<'(!?[A-Z_]+)'"
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
 
 _BASH_FIELDS = frozenset({"command", "description", "timeout"})
-"""Harmless input of the Bash tool. Other fields (sandbox, background) change how a command runs."""
+"""Harmless input fields of the Bash tool. Other fields (sandbox, background) change how a command runs."""
 
 _OTHER_PLACES = ("--project", "--all-projects", "--batch")
 """Prefixes of options that read other projects or files."""
@@ -78,7 +78,7 @@ def in_session(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def heed_user_only() -> None:
-    """In a session, remove the variables that a repository could have set from this process."""
+    """In a session, remove from this process all variables that a repository could have set."""
     if in_session():
         kept = of_user(os.environ)
         for name in [name for name in os.environ if name not in kept]:
@@ -87,7 +87,7 @@ def heed_user_only() -> None:
 
 
 def of_user(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a session's `environ` that count."""
+    """Return the variables of a session's `environ` that count; see the module."""
     projects = _projects(environ)
     kept = {}
     for name, value in environ.items():

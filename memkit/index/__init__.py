@@ -102,10 +102,10 @@ def index_lock(
 ) -> Iterator[None]:
     """Hold the index lock. Raise `IndexBusyError` if another process keeps it for `wait_seconds`.
 
-    Before a wait, kill the service if it holds the lock and hangs. `announce` gets a line on that, and on a
-    wait.
+    Before a wait, kill the service if it holds the lock and hangs. `announce` gets a line about a kill and
+    about a wait.
     """
-    # It takes 0.05 s, which a search of an up-to-date index saves.
+    # 0.05 s, which a search of an up-to-date index need not pay
     from filelock import FileLock, Timeout
 
     try:
@@ -129,7 +129,7 @@ def index_lock(
         _note_holder(home)
         yield
     finally:
-        with contextlib.suppress(OSError):  # then it names a process that no longer holds the lock
+        with contextlib.suppress(OSError):  # `holder` ignores a leftover without a lock
             os.unlink(home.index_holder)
         lock.release()
 

@@ -37,8 +37,8 @@ _FRONT_MATTER_KEY = re.compile(r"""["']?[\w.-]+["']?[ \t]*:""")
 class Span:
     """A block of Markdown: `body[start:end]`, without the blank lines around it.
 
-    `kind` is markdown-it's name of the block, "block" if it has none; `children` are the blocks inside
-    a list, list item, or quote. A top-level heading has a `level`, 1..6, and a `title`.
+    `kind` is markdown-it's name for the block, or "block"; `children` are the blocks inside a list, list
+    item, or quote. A top-level heading has a `level`, 1..6, and a `title`.
     """
 
     start: int
@@ -102,10 +102,10 @@ class Document:
         return not self.body[start:end].strip()
 
     def tile(self, spans: Sequence[Span], start: int, end: int) -> list[Span]:
-        """Return `spans` stretched to hold all text of `start`..`end`, without the blank ones.
+        """Return `spans` extended to cover all text in `start`..`end`; leave out blank ones.
 
-        Tokens leave lines out: link definitions, an empty list marker, a lone `>`. Each belongs to the
-        block before it.
+        Tokens leave lines out: link definitions, an empty list marker, a lone `>`. Each belongs to the block
+        before it.
         """
         starts = [start, *(span.start for span in spans[1:]), end]
         return [

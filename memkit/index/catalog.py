@@ -205,7 +205,7 @@ def _claim(home: Home, name: str, root: str) -> bool:
 
 
 def holder_of(home: Home, name: str) -> str | None:
-    """Return the root of the project that holds an identity by its remote, or None."""
+    """Return the root of the project that holds the identity made of a remote, or None."""
     return _root_in(os.path.join(home.projects, name + ".json"))
 
 

@@ -43,7 +43,7 @@ class Chunk:
 
     Attributes:
         content: the source lines `start_line`..`end_line` joined by `\\n`, without machine anchors, as
-            users and models see them. Only a piece of a line above the limit holds less than its lines.
+            users and models see them. Only a piece of an overlong line has less than the whole of its lines.
         source: POSIX path relative to the project root; absolute for a file outside it.
         heading: text of the innermost heading, "" before the first one.
         breadcrumb: all enclosing headings, outermost first: "A > B > C".
@@ -55,7 +55,7 @@ class Chunk:
             summary or fact that its sources do not cover), "instruction", or "note".
         date: ISO date of the text, or "".
         session: session id from the journal's anchors, or "".
-        turns: ids of the turns the text is, or rests on.
+        turns: id of the turn that the text is, or ids of the turns that it rests on.
         citations: ids of the bullets in it, or of those that it rests on (`grip:` in an anchor).
         branch: git branch of the session, or "".
         domain: name of the file's directory, "" at the root and in the memory directory.
@@ -266,7 +266,7 @@ def open_current(
 
 
 def root_of(directory: Path) -> str:
-    """Return the root of the project whose snapshots are in `directory`; "" if none is current.
+    """Return the root of the project whose snapshots are in `directory`; "" without a current one.
 
     Raise `NoDescriptorsError`.
     """

@@ -46,21 +46,21 @@ def chunk_markdown(
 ) -> list[Chunk]:
     """Return the chunks of a Markdown file, in order; together they have every line that is not blank.
 
-    `text` is the result of `decode`, `source` the POSIX path relative to the project root, and
-    `source_hash` the SHA-256 of the file's bytes, 64 hex characters. Any text is valid.
+    `text` is the result of `decode`, `source` the POSIX path relative to the project root, and `source_hash`
+    the SHA-256 of the file's bytes, 64 hex characters. Any text is valid.
 
-    A section is a heading and the text up to the next one. A section above `max_characters` becomes
-    several chunks; only uncut code may stay longer. A section below `min_characters` is a fragment: it
-    starts the chunk of the next section inside it, joins neighboring fragments, or else ends the chunk
-    before it. It never joins another turn, session, or date. Turns and summaries are no fragments: each is
-    found by itself. A chunk has the heading, breadcrumb, and level of its full section; if it has only
-    fragments, of the innermost section around all their text.
+    A section is a heading and the text up to the next one. A section above `max_characters` becomes several
+    chunks; only uncut code may stay longer. A section below `min_characters` is a fragment: it starts the
+    chunk of its first subsection, joins neighboring fragments, or else ends the chunk before it. It never
+    joins another turn, session, or date. Turns and summaries are no fragments: each is found by itself. A
+    chunk has the heading, breadcrumb, and level of its full section; if it has only fragments, of the
+    innermost section around all their text.
 
-    A line above the limit becomes several chunks with the same line number. Equal pieces of it are one
-    chunk with one id.
+    A line above the limit becomes several chunks with the same line number. Equal pieces of it are one chunk
+    with one id.
 
-    A section that is appended to the file leaves the chunks of earlier sections unchanged. Only if it, or
-    the section before it, is a fragment, the last two chunks before it may change.
+    A section that is appended to the file leaves the chunks of earlier sections unchanged. But if it or the
+    section before it is a fragment, the last two chunks before it may change.
     """
     document = Document(text)
     packer = Packer(document, options)
@@ -201,8 +201,8 @@ class Packer:
     def _overlap(self, pieces: Sequence[Piece], span: Span) -> int:
         """Return the start of a piece that begins with `span`: some lines before it, if they fit.
 
-        Headings are in the breadcrumb already. The last lines of code, HTML, and front matter mean
-        nothing, and lines that fill half a chunk would only be found twice.
+        Never repeat headings (the breadcrumb has them), lines of code, HTML, or front matter (they mean
+        nothing alone), or more than half a chunk (it would only be found twice).
         """
         document, options = self._document, self._options
         start = span.start

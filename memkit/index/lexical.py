@@ -172,7 +172,7 @@ class Postings:
     def updated(
         self, added: Mapping[str, array[int]], new_slots: NDArray[np.int64]
     ) -> dict[str, NDArray[Any]]:
-        """Return the arrays with the postings `added`, slot `i` renumbered `new_slots[i]`; -1 drops it.
+        """Return the arrays with slot `i` renumbered to `new_slots[i]` (-1 drops it) and `added` postings.
 
         `added` maps a term to slot, frequency, slot, frequency, … Equal documents give identical bytes.
         """
@@ -201,9 +201,9 @@ class Postings:
     def _rows_of(
         self, terms: Sequence[bytes]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]:
-        """Return the rows of the old terms and of `terms`, which are sorted, in a table of both.
+        """Return the rows of the old terms and of the sorted `terms` in a table that merges both.
 
-        The third value lists the new ones of `terms`, each with the old row that it goes before.
+        The third value lists the new terms, each with the old row before which it goes.
         """
         rows: list[int] = []
         new: list[tuple[int, bytes]] = []
@@ -222,7 +222,7 @@ class Postings:
         old_rows: NDArray[np.int64],
         is_used: NDArray[np.bool_],
     ) -> dict[str, NDArray[Any]]:
-        """Return the arrays of all terms, old and new, that are used."""
+        """Return the arrays of those old and new terms that are used."""
         lengths = np.zeros(len(is_used), np.int64)
         lengths[old_rows] = np.diff(self.arrays["term_offsets"])
         lengths[np.delete(np.arange(len(is_used)), old_rows)] = [len(term) for _, term in new]

@@ -56,10 +56,10 @@ class MemoryFile:
 class CurrentFiles(dict[str, MemoryFile]):
     """The memory files of a project by source, in order.
 
-    `unreadable` maps files, and directories with everything below them, to the reason why they cannot be
-    read now. The index keeps what it has of these: only a missing file was deleted. If the added paths
-    are unknown, `added_paths_problem` is the reason, and every file outside `own` may be one of theirs.
-    A refused file, such as one larger than 64 MB, is logged and left out.
+    `unreadable` maps files, and directories with everything below them, to the reason why they cannot be read
+    now. The index keeps what it has of these: only a missing file was deleted. If the added paths are
+    unknown, `added_paths_problem` is the reason, and any file outside `own` may be below an added path. A
+    refused file, such as one larger than 64 MB, is logged and left out.
     """
 
     exclude: Sequence[str] = ()
@@ -134,9 +134,9 @@ def is_up_to_date(snapshot: ChunkReader, files: CurrentFiles, settings: Settings
 
 
 def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
-    """Return the hash of each file with the settings of the chunker and the server of the index.
+    """Return for each file its hash, combined with the chunker's settings and `index.uri`.
 
-    Other settings make other chunks; another `index.uri` has none of them yet.
+    A change of any of these makes the indexed chunks of the file out of date.
     """
     cut = settings.chunking
     suffix = f"{cut.max_characters}-{cut.min_characters}-{cut.overlap_lines}"
@@ -148,8 +148,8 @@ def state_of(files: CurrentFiles, settings: Settings) -> dict[str, str]:
 def added_paths(home: Home, project: Project) -> list[str]:
     """Return the added paths, absolute or relative to the project's root, also after a move.
 
-    Raise `NewerFileError`, and `DamagedFileError`: treated as empty, the index would lose the text below
-    these paths.
+    Raise `NewerFileError` or `DamagedFileError`: if such a record counted as empty, the index would lose the
+    text below these paths.
     """
     path = _record(home, project)
     try:

@@ -148,7 +148,7 @@ def _trim_segment(segment: Path) -> None:
     if version != _HEADER_VERSION:
         logger.warning("%s has another version and stays as it is", segment / "header.bin")
         return
-    # Chroma stores lengths only of vectors that it scales. With the inner product it does not.
+    # Chroma stores the lengths of vectors that it scales, which it does not with the inner product.
     for name, used in (("data_level0.bin", count * size), ("length.bin", 0)):
         if (segment / name).stat().st_size > used:
             os.truncate(segment / name, used)
@@ -190,10 +190,10 @@ def erase_deleted(home: Home, uri: str) -> bool:
 
 
 def keep_small(home: Home, uri: str, *, erase: bool = False) -> int:
-    """Shrink the index at `uri` (the setting) to what its content explains; return the bytes freed.
+    """Rewrite an index that is larger than its content explains; return the bytes freed.
 
-    `erase` removes deleted text from its files in any case. The caller holds the index lock and has no
-    `Store` open. A killed call can be repeated. Raise `IndexStoreError`.
+    `uri` is the setting `index.uri`. `erase` removes deleted text from its files in any case. The caller
+    holds the index lock and has no `Store` open. A killed call can be repeated. Raise `IndexStoreError`.
     """
     path = directory(home, uri)
     before = None if path is None else usage_of(path)

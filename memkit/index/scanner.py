@@ -56,11 +56,11 @@ def scan(
 ) -> Iterator[SourceFile]:
     """Yield the Markdown files under `paths`, each once, sorted by source.
 
-    `paths` are files or directories, absolute or relative to `root`; missing ones are skipped. What cannot
-    be listed is logged and added to `unreadable`. Hidden files and directories below a path are skipped.
-    A symlink is followed only to a target inside the same configured path; a file that is also found under
-    its own name does not appear under the link's. A configured path may itself be hidden or a link, but one
-    below `root` must lead there: the link may have come with the repository.
+    `paths` are files or directories, absolute or relative to `root`; missing ones are skipped. What cannot be
+    listed is logged and added to `unreadable`. Hidden files and directories below a path are skipped. A
+    symlink is followed only to a target inside the same configured path; a file that is also found under its
+    own name does not appear under the link's. A configured path may itself be hidden or a link. But a link
+    below `root` must lead to a target below `root`: it may have come with the repository.
 
     `exclude` has globs as in gitignore. One without a slash matches the name of any file or directory, one
     with a slash the whole source. A trailing slash matches directories only, and `*` also matches slashes.
@@ -114,7 +114,7 @@ def _mode(path: Path, source: str, unreadable: Unreadable) -> int:
 def _mode_of_entry(
     entry: os.DirEntry[str], source: str, is_link: bool, boundary: Path, unreadable: Unreadable
 ) -> int:
-    """Return the same for a directory entry, mostly without another system call."""
+    """Return the file type of a directory entry as `_mode` does, mostly without a system call."""
     if is_link:
         is_followed = _leads_inside(Path(entry), boundary)
         return _mode(Path(entry), source, unreadable if is_followed else {})

@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     note: str = ""
 
     def admits(self, other: Origin) -> bool:
-        """Return whether `other` contradicts no part of this one."""
+        """Return whether every known part of this origin is the same in `other`."""
         return all(mine in ("", theirs) for mine, theirs in zip(self, other, strict=True))
 
 
@@ -81,7 +81,7 @@ class MarkdownSection:
 
 @dataclass
 class Group:
-    """Neighboring sections that are chunked together: at most one full one, else fragments."""
+    """Neighboring sections that are chunked together: at most one full section, and fragments."""
 
     sections: list[MarkdownSection]
     minimum: int
@@ -170,7 +170,7 @@ def read_sections(document: Document, name: str) -> list[MarkdownSection]:
 
 
 def _pieces(document: Document, span: Span) -> list[tuple[Span, bool]]:
-    """Return the items of a list of summary bullets, else `span`, each with whether it is a bullet."""
+    """Split a list of summary bullets into its items. Return each span, and whether it is a bullet."""
     if span.kind != "bullet_list" or not _has_bullet(document, span):
         return [(span, False)]
     items = document.tile(span.children, span.start, span.end)
@@ -187,7 +187,7 @@ def is_bullet(pairs: Mapping[str, str]) -> bool:
 
 
 def _open_section(span: Span, current: MarkdownSection, file_date: str) -> MarkdownSection:
-    """Return the section under a heading. It inherits what its anchors leave out from those above it."""
+    """Return the section under a heading. What its anchors do not state comes from the sections above it."""
     found = anchors.parse(span.title)
     heading = " ".join(anchors.strip(span.title).split())
     if len(heading) > MAX_HEADING:

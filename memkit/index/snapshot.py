@@ -50,7 +50,7 @@ HEADER_BYTES = 1024
 """An upper bound for the header of our `.npy` files."""
 
 NAMED = ("session", "kind", "branch", "source", "domain")
-"""Columns of numbers for names: equal numbers mean equal names, and -1 the empty one."""
+"""The columns that hold numbers instead of names: equal numbers mean equal names, -1 means ""."""
 
 DTYPE = np.dtype(
     [*((name, np.int32) for name in ("length", "entry", "day", *NAMED)), ("text", np.int64)]
@@ -62,7 +62,7 @@ DTYPE = np.dtype(
 """
 
 Names = dict[str, list[str]]
-"""For each of `NAMED` the names of its numbers."""
+"""For each column of `NAMED`, the names by number."""
 
 Columns = tuple[NDArray[Any], Names]
 """An array of `DTYPE`, and the names of its numbers."""
@@ -129,7 +129,7 @@ class Snapshot(ChunkReader):
 
     @functools.cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
-        """The positions of each source's chunks: the first one, and the one after the last."""
+        """The positions of each source's chunks: the first, and one past the last."""
         numbers = self.columns["source"]
         starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
         names = self.names["source"]
@@ -139,7 +139,7 @@ class Snapshot(ChunkReader):
         }
 
     def unchanged(self, state: dict[str, str]) -> frozenset[str]:
-        """Return the sources that are as in `state`, with all chunks embedded."""
+        """Return the sources with the same value in `state` whose chunks are all embedded."""
         known = self.sources
         same = {source for source, found in state.items() if known.get(source) == found}
         waiting = np.ones(len(self), bool)
@@ -150,7 +150,7 @@ class Snapshot(ChunkReader):
         return frozenset(same)
 
     def rows_outside(self, sources: frozenset[str]) -> Iterator[Row]:
-        """Yield the chunks of all other sources."""
+        """Yield the chunks of all sources not in `sources`, as rows of the store."""
         for source, (start, stop) in self.ranges.items():
             if source not in sources:
                 yield from self.rows(start, stop)

@@ -120,7 +120,7 @@ class Store:
         return len(found[0]) if len(found) else None
 
     def tidy_ids(self) -> list[str]:
-        """Remove what a killed run left of chunks; return the ids of all chunks, unordered."""
+        """Remove incomplete chunks that a killed run left; return the ids of all chunks, unordered."""
         found = self._row_ids()
         ids = {row for row in found if "#" not in row}
         self._delete([row for row in found if row.partition("#")[0] not in ids])

@@ -212,7 +212,6 @@ class Tokenizer:
 
 
 def _is_letter(part: str) -> bool:
-    """Return whether `part` is a single letter, which means nothing alone."""
     return len(part) == 1 and not part.isdigit()
 
 

@@ -50,7 +50,7 @@ class Update:
     """One pass over the memory files.
 
     `made` collects the embedded rows, so that a second attempt need not embed them again. `last` is the
-    current snapshot. It has the text of files that cannot be read now and, with `reuse`, vectors.
+    current snapshot. It supplies the text of files that cannot be read now and, with `reuse`, known vectors.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Update:
         self.last = last
         self.donor = last if reuse else None  # of vectors
         ids = fingerprint(store.tidy_ids())
-        # None: killed between the two writes, or the store is lost, replaced, or emptied.
+        # None if a pass was killed between the two writes, or the store was lost, replaced, or emptied.
         self.snapshot = self.donor if self.donor and self.donor.fingerprint == ids else None
         self.report = SyncReport(indexer.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)

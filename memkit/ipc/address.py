@@ -178,7 +178,6 @@ def _short_directory(home: Home) -> str | None:
 
 
 def _port_and_token(home: Home) -> tuple[int, str]:
-    """Return the service's TCP port and token. Raise `OSError`."""
     try:
         found = read_state(home.service_token, VERSION, _checked)
     except MemkitError as error:

@@ -52,7 +52,7 @@ CHECK_PAUSE_SECONDS = 60.0
 """Time between checks of a service, which may be busy with a long index pass."""
 
 RETRY_LISTEN_SECONDS = 600.0
-"""Time in which hooks start workers after a service could not listen."""
+"""How long hooks start workers instead after a service could not listen."""
 
 RETRY_BUILD_SECONDS = 600.0
 """Pause after a failed build of the environment before hooks start another."""
@@ -64,7 +64,7 @@ def worker_is_running(home: Home) -> bool:
 
 
 def work_is_due(home: Home) -> bool:
-    """Return whether work waits that is new, or that failed and may be tried again."""
+    """Return whether there is new work, or failed work that may be tried again."""
     names = waiting_names(home)
     if not names:
         return False
@@ -81,8 +81,8 @@ def waiting_names(home: Home) -> list[str]:
 def note_left(home: Home, left: set[str]) -> None:
     """Record, durably, what a worker has `left`, and when to try again. Raise `OSError`.
 
-    `left` contains names of events, and roots of projects whose indexing failed. Until then, start no
-    process for them: an index that cannot be written would otherwise cost a process at each hook.
+    `left` has names of events and roots of projects whose indexing failed. No process starts for them before
+    that time: otherwise each hook would start one for an index that cannot be written.
     """
     roots = [root for root in unindexed.roots(home) if root in left]
     left = left.union(unindexed.name_of(root) for root in roots)
@@ -177,7 +177,7 @@ def _changed_within(path: str, seconds: float) -> bool:
 
 
 def start_service(home: Home) -> bool:
-    """Start the service for the next command, if there is none; return whether it was. Raise `OSError`."""
+    """Start the service for the next command if none runs; return whether it started. Raise `OSError`."""
     if service_is_running(home) or service_is_unreachable(home) or not environment_is_ready(home):
         return False
     start(home, "service", "run")

@@ -33,7 +33,7 @@ IDLE_SECONDS = 4.0
 """A service that neither answers `ping` nor works during this time is hung, not busy."""
 
 WORK_SECONDS = 0.1
-"""A hung process uses less processor time than this meanwhile."""
+"""A hung process uses less processor time than this during `IDLE_SECONDS`."""
 
 POLL_SECONDS = 0.05
 
@@ -82,7 +82,7 @@ def stop_hung_service(home: Home, announce: Callable[[str], None]) -> None:
 
 
 def kill_if_hung(home: Home) -> bool:
-    """Kill a service that does not respond, and return whether that was done. It loses nothing.
+    """Kill a service that does not respond, which loses nothing; return whether that was done.
 
     Leave a busy one alone, and one that a debugger holds.
     """

@@ -46,9 +46,9 @@ logger = logging.getLogger(__name__)
 class Journal:
     """The memory files of one project: turns, bullets, facts, and notes.
 
-    With `shared`, git may have the memory. A caller that adds text passes the memory `home` that writes it:
-    text without a record there is never quoted unasked (see `OwnEntries`). Writes are durable on return.
-    All methods raise `JournalError`.
+    If `shared`, the memory may be in git. Pass the memory `home` to add text: it records what it wrote, and
+    nothing else is quoted unasked (see `OwnEntries`). Writes are durable on return. All methods raise
+    `JournalError`.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Journal:
         return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
     def renamed_days(self) -> list[str]:
-        """Return the files that are not named like days but hold turns, notes, or bullets, without suffix,
-        sorted.
+        """Return the files with turns, notes, or bullets that are not named like days; sorted, without
+        suffix.
 
         The user may rename a day or move it to a folder. All methods accept such a name as a day.
         """
@@ -177,7 +177,7 @@ class Journal:
     def change(self, day: str, change: Callable[[DayFile], int], own: Container[str]) -> int:
         """Apply `change` to a day and return its result.
 
-        Its additions count as written by this home if `own` contains it (see `OwnEntries`).
+        Record added text that is in `own` as written by this home (see `OwnEntries`).
         """
         results: list[int] = []
         self._change_day(
@@ -196,8 +196,8 @@ class Journal:
     ) -> bool:
         """Pass the text of a day through `redact`, piece by piece. Return whether the file changed.
 
-        Keeps anchors and everything that `redact` returns unchanged. An unedited `growing` section
-        stays one: `will_write` gets its turn and its new hash before the write.
+        Keeps anchors and everything that `redact` returns unchanged. An unedited `growing` section can still
+        grow: `will_write` gets its turn and its new hash before the write.
         """
         known = {turn: one.hashes for turn, one in growing.items()}
 
@@ -258,7 +258,7 @@ class Journal:
         )
 
     def take_over(self, name: str, data: bytes) -> None:
-        """Write a whole file, as from a backup, in place of any that is at `name`.
+        """Write a whole file, such as one from a backup, replacing any file at `name`.
 
         `name` is relative to the memory directory, with slashes.
         """

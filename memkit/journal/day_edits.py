@@ -93,7 +93,7 @@ class NearbyDays:
 
 
 class Removal(NamedTuple):
-    """Turns to remove with the bullets that rest on them, bullets by ID, and notes."""
+    """What to remove from a day: turns with the bullets that rest on them, bullets by ID, and notes."""
 
     turns: Collection[str] = ()
     grips: Collection[str] = ()
@@ -103,8 +103,8 @@ class Removal(NamedTuple):
 def remove(content: DayFile, removal: Removal) -> bool:
     """Remove what `removal` names from a day. Return whether anything was there.
 
-    A session's heading loses a title that repeats a forgotten turn. It goes with the last text below it.
-    Afterwards `content` may be empty (see `is_empty`).
+    A session's heading loses a title that repeats a forgotten turn. It is removed when no text is left below
+    it. Afterwards `content` may be empty (see `is_empty`).
     """
     gone = set(_bullet_lines(content, removal))
     headings: dict[int, str] = {}
@@ -183,7 +183,7 @@ def _remaining_heading(
         title = _title(kept[0]) if kept else FORGOTTEN_TITLE
         line = f"## {minute}{title} {anchors.render(**heading.pairs)}"
     last = next((t for t in forgotten if t.pairs["turn"] == heading.pairs.get("summary")), None)
-    if last is not None:  # the bullets cover the turns up to the one before
+    if last is not None:  # now the bullets cover the turns before it
         before = [turn.pairs["turn"] for turn in kept if turn.start < last.start]
         pairs = {name: value for name, value in heading.pairs.items() if name != "summary"}
         pairs["summary"] = before[-1] if before else ""

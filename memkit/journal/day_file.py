@@ -218,7 +218,7 @@ class DayFile:
         return True
 
     def keep(self, gone: Collection[int], others: Mapping[int, str]) -> None:
-        """Drop the lines numbered `gone` (from 0), and replace some with `others`.
+        """Drop the lines numbered `gone` (from 0), and replace those in `others` by their new text.
 
         Blank lines in a row become one next to a removed line.
         """

@@ -62,7 +62,7 @@ class Citations:
 
     @property
     def is_full(self) -> bool:
-        """Whether the anchor may have had no room for another ID."""
+        """Whether the anchor is full, so that citations may be missing from it."""
         room = anchors.VALUE_CHARACTERS - ID_CHARACTERS - 1
         return any(len(value) > room for value in self.values.values())
 
@@ -254,7 +254,7 @@ class FactFile:
         return found
 
     def _goes_on(self, number: int) -> bool:
-        """Return whether the line below belongs to the same item, because the user wrote it there."""
+        """Return whether the next line continues the same list item, as when the user wrapped it."""
         following = self.lines[number + 1] if number + 1 < len(self.lines) else ""
         return bool(following.strip()) and not following.startswith(("- ", "#"))
 
@@ -300,11 +300,10 @@ def remembered_text(text: str, name: str, forgotten: Forgotten) -> str:
 
 
 def taken_facts(own: str, other: str, name: str) -> tuple[FactChange, str]:
-    """Return the change that adds the facts of `other` to the file `name`, which reads `own`, and the rest
-    of `other`.
+    """Return the change that adds the facts of `other` to the file `name`, and the remaining text of `other`.
 
-    A fact that the user edited is their text and stays in `other`. The earlier `compacted` day wins, so that
-    nothing is left uncondensed. The rest is "" if it holds no text.
+    `own` is the present text of the file. A fact that the user edited is their text and stays in `other`. The
+    earlier `compacted` day wins, so that nothing is left uncondensed. The rest is "" if it holds no text.
     """
     file, target = FactFile(other, name), FactFile(own, name)
     facts = [one.fact for one in file.facts() if not one.is_own]

@@ -61,13 +61,13 @@ class _ChangedMeanwhile(Exception):
 
 
 class MemoryDirectory:
-    """The files of one memory. With `shared`, `.memkit/.gitignore` lets git have them."""
+    """The files of one memory. If `shared`, `.memkit/.gitignore` does not hide them from git."""
 
     def __init__(self, project: Project, *, shared: bool) -> None:
         self.project = project
         self.path = Path(project.memory)
         self.shared = shared
-        self._locked_by: int | None = None  # a thread
+        self._locked_by: int | None = None  # the ID of a thread
 
     def real(self, path: Path) -> Path:
         """Return the real path of a memory file. Raise `RefusedFileError` if it lies outside the memory."""
@@ -264,7 +264,7 @@ class MemoryDirectory:
 def read_file(path: Path) -> str:
     """Read a file, keeping line ends and invalid bytes; "" if there is none.
 
-    Raise `RefusedFileError` for anything but a regular file of bounded size, `OSError` for the rest.
+    Raise `RefusedFileError` for anything but a regular file of bounded size, `OSError` for any other failure.
     """
     try:
         return read_regular(str(path)).decode("utf-8", "surrogateescape")
@@ -281,9 +281,9 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) -> Path | None:
-    """Keep `text`, the redacted content of file `name` until `day`, once. Raise `ArchiveError`.
+    """Keep a copy of `text`, the redacted content that file `name` had until `day`. Raise `ArchiveError`.
 
-    Return its path, or None for empty text. Durable on return.
+    Return its path, or None for empty text. Durable on return; repeating it changes nothing.
     """
     if not text.strip():
         return None

@@ -30,7 +30,7 @@ _MAX_PASSES = 12
 def _parsers() -> tuple[MarkdownIt, ...]:
     """Return a parser with tables, as memkit and GitHub use, and one without.
 
-    A row for one reader can be a heading for the other.
+    A line that is a table row for one can be a heading for the other.
     """
     from markdown_it import MarkdownIt  # 0.05 s, only where memory is written
 
@@ -61,7 +61,6 @@ def safe_block(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return `text` as code, which can hold anything."""
     runs = (len(match[2]) for line in text.split("\n") if (match := _FENCE.match(line)))
     marks = "`" * max([3, *(run + 1 for run in runs)])
     return f"{marks}\n{text}\n{marks}"

@@ -131,7 +131,7 @@ def find_key(environ: Mapping[str, str], *variables: str) -> str:
 
 
 def as_structure(value: object, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the object in `value`, or None without one or without a key that `schema` requires.
+    """Return the object in `value`; None if there is none or it lacks a key that `schema` requires.
 
     A text may be the JSON of the object, maybe in a code fence. The values in it are not checked.
     """
@@ -155,8 +155,8 @@ def token_count(value: object) -> int:
 class ModelError(MemkitError):
     """A call without an answer. The message is one line for users.
 
-    `usage` counts its tokens, None if unknown. `retry_after` is the wait in seconds that the provider
-    asks for, if any. Errors of a class that `concerns_all` would meet other calls of the provider, too.
+    `usage` counts its tokens, None if unknown. `retry_after` is the wait in seconds that the provider asks
+    for, if any. If a class `concerns_all`, other calls of the provider would fail in the same way.
     """
 
     message: str

@@ -87,7 +87,7 @@ class Calls:
     def ask(
         self, task: Task, settings: SummarizeSettings, purpose: str, project: str
     ) -> Iterator[Reply]:
-        """Return the reply to `task`. An error in the `with` block is the call's outcome in the ledger.
+        """Yield the reply to `task`. An error in the `with` block becomes the call's outcome in the ledger.
 
         Raise `ModelError`, `BudgetReachedError`.
         """

@@ -193,7 +193,6 @@ class ChatCompletionsProvider:
 
 
 def _json(response: httpx.Response) -> Any:
-    """Return the JSON of a response, or None if it has none."""
     try:
         return parse_json(response.content)
     except ValueError:

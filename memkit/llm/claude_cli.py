@@ -80,7 +80,7 @@ _ERROR = re.compile(r"API Error\b|Request timed out|Execution error")
 
 
 def find_claude(environ: Mapping[str, str]) -> str | None:
-    """Return the path of the program, from the PATH or where its installers put it, or None."""
+    """Return the path of `claude`, from the PATH or where its installers put it, or None."""
     found = processes.find_program("claude", path=environ.get("PATH", os.defpath))
     if found:
         return found
@@ -145,9 +145,10 @@ class ClaudeCliProvider:
             options = [option for option in options if option[0] != unknown[1]]
 
     def _command(self, task: Task) -> list[str]:
-        """Return the command line with the options without which no call is made.
+        """Return the part of the command line that every call has.
 
-        Without them the transcript could make the model act, or leave a session that memkit remembers.
+        Without these options the transcript could make the model act, or leave a session that memkit
+        remembers.
         """
         instructions = encodable(task.instructions)
         if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
@@ -219,7 +220,7 @@ def _error(
         )
     if _LIMIT.match(text):
         return llm.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
-    if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
+    if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or attempts at the structure
         return llm.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
         return llm.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")

@@ -130,7 +130,7 @@ class Ledger:
     def calls(self, since: str = "") -> list[Call]:
         """Return the calls from the day `since` (ISO) on, in order, each in its last recorded state.
 
-        Raise `NewerFileError`: an unknown line may hold most of a budget.
+        Raise `NewerFileError` rather than skip a line: it may hold most of a budget.
         """
         found: dict[str, Call] = {}
         for value in self._lines():
@@ -166,7 +166,7 @@ class Ledger:
 def price(provider: str, model: str, usage: TokenUsage, base_url: str = "") -> float | None:
     """Return the price of a call in dollars, or None if it is unknown, which is not the same as 0.
 
-    A price that `usage` names counts. `base_url` is the setting of this name: a service on this machine
+    A price in `usage` takes precedence. `base_url` is the setting of this name: a service on this machine
     costs nothing, the price at any other address is unknown.
     """
     if usage.usd is not None:

@@ -1,8 +1,8 @@
 """Write a backup, and unpack one: the only module that knows the format.
 
 A backup is a tar archive in one zstd frame, so that `tar --zstd -xf` unpacks it too. The first member states
-the version and the projects, the last one the SHA-256 of each other member: a file that was cut short has
-none. All members are regular files:
+the version and the projects, the last one the SHA-256 of each other member, which a truncated backup lacks.
+All members are regular files:
 
     memkit-backup.json
     home/config.toml, home/archive/…                    the files of the home that belong in a backup
@@ -57,7 +57,7 @@ _LEVEL = 9
 
 _MAX_RATIO = 100
 _ALWAYS_BYTES = 256 * 1024 * 1024
-"""A backup may unpack to this much, or to `_MAX_RATIO` times its size: memories compress to a tenth."""
+"""A backup may unpack to this much, or to `_MAX_RATIO` times its size if that is more."""
 
 _MAX_MEMBERS = 200_000
 _MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -329,7 +329,7 @@ def _header(path: Path, value: Any) -> Header:
 
 
 def _check_name(name: str, projects: int) -> None:
-    """Raise `ValueError` unless the format has members of this name. None of them leads out."""
+    """Raise `ValueError` unless the format has members of this name, which cannot lead out."""
     is_plain = not any(part[:1] in ("", ".") or re.search(r"[\\\0]", part) for part in name.split("/"))
     top, _, rest = name.partition("/")
     kind = kind_of(rest) if top == "home" else None

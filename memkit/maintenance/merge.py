@@ -41,7 +41,7 @@ class Merged:
 
 
 def merge(source: Project, target: Project, home: Home, journal: Journal) -> Merged:
-    """Merge the memory of `source` into that of `target`, whose `journal` is given.
+    """Merge the memory of `source` into that of `target`; `journal` is the target's.
 
     The caller holds the index lock and updates the index afterwards. Raise `JournalError`, `ArchiveError`,
     `OSError`.
@@ -72,7 +72,7 @@ def merge(source: Project, target: Project, home: Home, journal: Journal) -> Mer
 
 
 def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgotten) -> str:
-    """Merge the facts in the file `name`. Return its remaining text."""
+    """Merge the facts in the file `name`. Return the rest of the other file's text."""
     text = remembered_text(other.text(name), name, forgotten)
     change, rest = taken_facts(journal.text(name), text, name)
     if change:
@@ -81,9 +81,9 @@ def _merge_facts(journal: Journal, other: Journal, name: str, forgotten: Forgott
 
 
 def _merge_memory_file(journal: Journal, other: Journal, forgotten: Forgotten) -> bool:
-    """Merge the file for facts. Return whether that added a file.
+    """Merge `MEMORY_FILE`. Return whether that added a file.
 
-    If the target has such a file, other text of the source's file becomes a file next to it.
+    If both projects have one, the target's file gets the facts, and a second file gets all other text.
     """
     if not journal.text(MEMORY_FILE):
         text = remembered_text(other.text(MEMORY_FILE), MEMORY_FILE, forgotten)
@@ -142,7 +142,7 @@ def _sessions_and_notes(day: DayFile) -> list[tuple[Section, list[Section]]]:
 def _heading(
     day: DayFile, heading: Section, turns: list[Section], missing: list[Section], grips: set[str]
 ) -> str:
-    """Return the heading text for the `missing` turns, without bullets whose citation is in `grips`."""
+    """Return a session's heading for its `missing` turns, without bullets whose citation is in `grips`."""
     first, _, rest = day.text(heading).partition("\n")
     pairs = dict(heading.pairs)
     last = pairs.pop("summary", "")
@@ -159,7 +159,7 @@ def _heading(
 
 
 def _merge_preamble(own: DayFile, other: DayFile) -> None:
-    """Insert the text before the first section of `other`, unless `own` has it."""
+    """Add to `own` the text that precedes the first section of `other`, unless it is there."""
     sections = other.sections
     opening = other.lines[: sections[0].start if sections else len(other.lines)]
     if opening and opening[0].startswith("# "):

@@ -102,7 +102,7 @@ class Restore:
 
     @property
     def gone(self) -> list[str]:
-        """The roots in the backup that are no directories on this machine."""
+        """The roots in the backup that do not exist on this machine."""
         named = [one for one in self.header.projects if not one.under_home and not one.is_user]
         return [one.root for one in named if not os.path.isdir(one.root)]
 
@@ -218,7 +218,7 @@ class Restore:
         return report
 
     def _record_move(self, named: BackedUpProject, project: Project) -> None:
-        """Let the old root mean the new one, unless the old one is there, or may come back."""
+        """Record that the project moved, unless its old root exists or may come back."""
         if not os.path.isdir(named.root) and project != Project.at_root(named.root, self._home):
             with changing(self._home) as registry:
                 registry.move(named.root, project.root)

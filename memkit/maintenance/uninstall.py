@@ -45,7 +45,7 @@ class OwnedFiles:
     kept: list[tuple[Path, str]] = field(default_factory=list)
 
     def add(self, path: Path, kinds: Sequence[FileKind]) -> None:
-        """Add the file or directory `path`; what is in a directory and fits no row of `kinds` stays."""
+        """Add a file, or the entries of a directory that match a row of `kinds`; all others are `kept`."""
         patterns = [kind.pattern.partition("/")[2].partition("/")[0] for kind in kinds]
         if path.is_symlink() or (path.is_file() and not any(patterns)):
             self._add_one(path)

@@ -15,7 +15,8 @@ class Exclusion:
     """The patterns of one project: paths and globs, absolute, with `~`, or relative to its root.
 
     A pattern also covers everything below what it matches. One without a slash matches the name of any file
-    or directory, inside and outside the project. `*` matches slashes too, and `**/` also matches nothing.
+    or directory, inside and outside the project. `*` also matches slashes, and `**/` also matches the empty
+    string.
     """
 
     def __init__(self, patterns: Iterable[str], root: str) -> None:

@@ -54,7 +54,7 @@ _NO_WIDTH = (
     r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     r"\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
-_NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # A search for `+` does not skip to the first one.
+_NO_WIDTHS = _NO_WIDTH + _NO_WIDTH + "*"  # faster than `+`, for which the search cannot skip ahead
 _UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f-\U000e01ef]"
 # Characters that count as printable but are invisible.
 _UNSEEN_MARKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0" + "".join(
@@ -66,7 +66,7 @@ _PRIVATE_TAG = r"(?i)<[ \t]{0,9}(/?)[ \t]{0,9}private(?=[\s/>])[^<>]{0,200}>"
 def visible(text: str, instead: str = "") -> str:
     """Return `text` without escape sequences, control characters, and invisible characters between letters.
 
-    Line ends and tabs stay. `instead` replaces what goes.
+    Line ends and tabs stay. `instead` replaces each removed part.
     """
     plain = text.replace("\n", "").replace("\t", "").replace("\r", "")
     if plain.isprintable() and (text.isascii() or not any(one in text for one in _UNSEEN_MARKS)):
@@ -83,7 +83,7 @@ def visible(text: str, instead: str = "") -> str:
 
 
 def _is_hiding(unseen: Match[str]) -> bool:
-    """Return whether the characters are next to a visible letter."""
+    """Return whether invisible characters touch a visible one, and so may hide part of a secret."""
     start, end = unseen.span()
     return any("!" <= letter <= "~" for letter in unseen.string[max(0, start - 1) : end + 1])
 
@@ -97,7 +97,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
     seen = visible(text)
     shown = _hide(seen, patterns)
     # Invisible characters may end a word or be inside one, and not every reader ends a line at
-    # rare line ends. The reading that finds more counts.
+    # rare line ends. Use the reading that finds more.
     if seen != text:
         parted = _hide(visible(text.replace(_GAP, ""), _GAP), patterns).replace(_GAP, "")
         shown = max(shown, _hide(parted, patterns), key=_how_much)
@@ -108,7 +108,7 @@ def redact(text: str, patterns: Iterable[Pattern[str]] = ()) -> str:
 
 
 def _how_much(shown: str) -> tuple[int, int]:
-    """Return how much is hidden in a reading of a text, to compare readings."""
+    """Return a sort key: how many secrets are hidden, and how little text is left."""
     return shown.count(_MARK_START), -len(MARK.sub("", shown))
 
 

@@ -19,7 +19,7 @@ MAX_KEY_BLOCK = 20_000
 
 
 SHORTEST_KEY_LINE = 16
-"""Characters from which a line counts as part of a key, except its last one."""
+"""Characters from which a line counts as part of a key; a key's last line may be shorter."""
 
 
 # Matches after the first character of a run. Without it the search would be quadratic.
@@ -188,7 +188,7 @@ _BEFORE_TAIL = (
     r"(?:[a-z]{2,12}|[A-Z]{2,12}|[A-Z][a-z]{1,11})\d{0,2}(?:[_-][A-Za-z0-9]{1,12}){0,3}[_-]\Z"
 )
 MIN_UNTOLD = 28
-"""Characters from which a random tail is a token after any word."""
+"""Characters from which a random tail is a token, whatever word precedes it."""
 
 _TELLS = r"(?i)key|tok|tkn|secret|(?:^|[_-])(?:sk|pat|pw|auth|live|priv|acc|tv)(?:[_-]|\Z)"
 _IS_PUBLIC = (
@@ -321,7 +321,6 @@ def _prefixed() -> list[tuple[Form, str | None]]:
 
 
 def _spans(text: str, form: Form) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the secrets of a form."""
     pattern = _compiled(form.pattern)
     for match in _matches_near(text, pattern, form) if form.ahead else pattern.finditer(text):
         start, end = match.end(1) if pattern.groups else match.start(), match.end()

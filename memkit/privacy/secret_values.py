@@ -1,8 +1,8 @@
 """Secrets known by their context: `password = …`, `"apiKey": "…"`, `--token …`, "the key is …".
 
-First the name is found, then its value is judged by randomness: names, paths, versions, calls, and
-placeholders are no secrets. The name can also head a column, be elsewhere in the sentence, or be an option
-of a command.
+The search finds the name of a secret, then judges whether its value is random: names, paths, versions, calls,
+and placeholders are not. The name can be a column's heading, a command's option, or a word in the same
+sentence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Random hexadecimal has 0.47, base64 0.6. Camel case has 0.15, not counting a wor
 """
 
 JUDGED_CHARACTERS = 128
-"""Characters of a value that are judged. A secret goes as a whole."""
+"""The most characters of a value that are judged. A secret is hidden whole."""
 
 HEX = "0123456789abcdef"
 
@@ -57,7 +57,7 @@ _OPENS = (
     r"(?:api|access|private|account|auth|encryption|signing|master|shared|app|application|admin|aes|hmac|fernet|crypto|cipher|subscription"
     r"|functions?|storage|consumer|unseal|recovery|root|ssl|tls|vault|license|client|server|service|webhook|deploy|integration|ingest)[_ .-]?\Z"
 )
-"""Words before `key` where it opens something."""
+"""Words before `key` that mark it as a secret."""
 
 _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     (?P<block>(?:["']?[ \t]{0,4}:[ \t]{0,4})(?:[|>][+-]?\d?[ \t]{0,4})?\n(?:[+-]|[ ]{0,8}\d{1,6}[\t→:|-])?[ \t]{1,40}(?=[^\s:\#-][^\s:]{7,2000}[ \t]{0,4}(?:\n|\Z)))
@@ -75,7 +75,7 @@ _BEHIND = r"""(?x)(?P<suffix>[\w.-]{0,30}(?:[ ]\d{1,2}(?=[ \t]{0,3}:))?)(?:
     |(?P<said>[ \t]{1,30}(?:(?:is|was|to|as|with|ist|est|es|è|é|are)(?:[ \t]now)?:?[ \t]{1,4}|[=-][ \t])?|[ \t]{0,2}(?:是|为|為|は|는|은)[ \t]{0,2}[「“]?)
     )(?P<quote>\\{0,7}(?:'''|\"\"\"|["'`])|)"""
 _IS_UNIQUE = r"(?i)(?:public|pub|cache|partition|primary|foreign|sort|object|idempotency|row|index|map|dict|group|item|routing|dedup|deduplication|unique|natural|surrogate|translation|i18n|react|list|hash|range|tag|label|shortcut|hot)[_ .-]?\Z"
-"""Words before `key` where it opens nothing."""
+"""Words before `key` that mark it as no secret."""
 
 # Values of a command's option, an SQL statement, or a line of configuration. Group 1 stays, the
 # last group goes. The first word of the entry must be in the text, in lower case.
@@ -268,7 +268,7 @@ def _stems() -> list[str]:
 
 @cache
 def _foreign_stems() -> list[tuple[str, set[str]]]:
-    """Return each word with its non-ASCII letters, which a text must contain to contain the word."""
+    """Return each word with its non-ASCII letters; a text without them cannot contain the word."""
     stems = [stem.replace("_", " ") for stem in _FOREIGN]
     return [(stem, {letter for letter in stem if letter > "\x7f"}) for stem in stems]
 
@@ -311,7 +311,6 @@ def _option_values(text: str, found: str, literal: str, pattern: str) -> Iterato
 
 
 def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the values of the names at `positions`."""
     done = 0
     for position in positions:
         if position < done:
@@ -331,7 +330,7 @@ def _named_values(text: str, lowered: str, positions: list[int]) -> Iterator[tup
 def _replaced(
     text: str, positions: list[int], spans: Iterable[tuple[int, int]], mark: str
 ) -> tuple[str, list[int]]:
-    """Return `text` with `mark` in place of each span, and its `positions` after that."""
+    """Return `text` with `mark` in place of each span, and `positions` moved accordingly."""
     spans = list(spans)
     if not spans:
         return text, positions
@@ -448,7 +447,7 @@ def _looks_secret(value: str, is_quoted: bool = False) -> bool:
 
 
 def _is_said(value: str) -> bool:
-    """Return whether a value in a sentence, where any word may follow, is a secret by itself."""
+    """Return whether a value in a sentence is a secret; most values there are ordinary words."""
     if re.fullmatch(r"(?:[0-9a-f-]{1,31}|[0-9a-f]{40}|[0-9a-f]{64})", value):
         return False
     kinds = _kinds(value)
@@ -467,7 +466,6 @@ def _is_hex_key(value: str) -> bool:
 
 
 def _is_key(value: str) -> bool:
-    """Return whether a value is as random as a key."""
     if _compiled(_UUID).fullmatch(value) or len(value) < 16 or not is_random(value):
         return False
     return _kinds(value) == 3 if value.strip(HEX) else _is_hex_key(value)

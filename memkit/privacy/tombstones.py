@@ -94,7 +94,7 @@ class Forgotten(msgspec.Struct, frozen=True):
         )
 
     def within(self, root: str) -> Forgotten:
-        """Return the same, plus the IDs that the project at `root` alone forgot."""
+        """Return this, plus the IDs that only the project at `root` forgot."""
         own = self.only.get(root, _NO_IDS)
         return self | Forgotten(own.turns, own.grips, own.notes, own.facts)
 
@@ -150,7 +150,7 @@ class Tombstones:
     def forgotten(self) -> Forgotten:
         """Return everything that was ever forgotten.
 
-        Raise `DamagedFileError` or `NewerFileError`: read as empty, all of it would come back.
+        Raise `DamagedFileError` or `NewerFileError`: if such a file counted as empty, all would come back.
         """
         return self._read().all
 
@@ -159,10 +159,10 @@ class Tombstones:
         return self._read().unfinished
 
     def reopen(self, other: Forgotten) -> bool:
-        """Record, durably, what `other` forgot too, and that all of it must be looked for again.
+        """Add what `other` forgot, and record that all of it must be searched for again. Durable on return.
 
-        For text that comes from elsewhere, such as a backup: the next `begin` removes what is forgotten of
-        it. Return False if nothing was ever forgotten. Raise as `forgotten` does, and `OSError`.
+        Call it for text from elsewhere, such as a backup; the next `begin` removes the forgotten parts.
+        Return False if nothing was ever forgotten. Raise as `forgotten` does, and `OSError`.
         """
         content = self._read()
         content.all |= other

@@ -73,7 +73,7 @@ def find_citation(
 ) -> Citation:
     """Return the bullet whose citation id begins with `prefix`, with `context` events around its proof.
 
-    All that was said passes `redact`. Without `other_projects`, read only sessions that memkit's own
+    All quoted text passes through `redact`. Without `other_projects`, read only sessions that memkit's own
     records assign to the project: a repository can bring bullets that name any session.
 
     Raise `NotFoundError`, `AmbiguousIdError`, and for damaged files `JournalError`, `ArchiveError`, or

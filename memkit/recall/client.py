@@ -138,7 +138,7 @@ class SearchClient:
 
     def _capture_events(self) -> None:
         """Have the service or this process capture the waiting events, for a limited time."""
-        self._searcher = None  # it shows the memory as it was
+        self._searcher = None  # it has the memory from before these events
         if self._settings.service.enabled:
             try:
                 request(self._home, "work", {"wait": True}, CAPTURE_SECONDS)

@@ -125,7 +125,7 @@ class Corpus:
         return self.snapshots[number], position - int(self._starts[number])
 
     def _renumber(self) -> None:
-        """Number entries, sessions, and names across snapshots: no two snapshots share one."""
+        """Renumber entries, sessions, and names so that no two snapshots share a number."""
         counts = dict.fromkeys(NAMED, 0)
         entries = 0
         for number, snapshot in enumerate(self.snapshots):
@@ -148,7 +148,7 @@ def _blas() -> tuple[Any, int]:
 
 
 def _limit_threads(vectors: int) -> None:
-    """Multiply this many `vectors` in one thread, or in as many as there are processors."""
+    """Set the number of threads for a product of this many `vectors`: one, or all processors."""
     controller, most = _blas()
     controller.limit(limits=1 if vectors < MANY_VECTORS else most)
 

@@ -59,9 +59,9 @@ def expand_known(
 def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> dict[str, Any]:
     """Return the section around the chunk whose id begins with `prefix`, as `memkit expand --json` prints it.
 
-    The section is as it is in its file now, without anchors. Lines are 1-based and inclusive. `transcript` is
-    Claude Code's file of the session, None if it is gone; then `archived` is whether the archive has the
-    session, and `missing` lists the turns that a damaged archive lost.
+    The text is that of the file now, without anchors. Lines are 1-based and inclusive. `transcript` is the
+    path of Claude Code's transcript. If that is gone, it is None, `archived` tells whether the archive has
+    the session, and `missing` lists turns that a damaged archive lost.
 
     Raise `NotFoundError` if there is no such chunk, or if its file or section is gone, and
     `AmbiguousIdError`.
@@ -119,7 +119,7 @@ def _bounds(document: Document, chunk: Chunk, path: Path, is_unchanged: bool) ->
     """Return the offsets in `document.body` of the chunk's section, without trailing blanks.
 
     In a changed file, take the section of that name nearest to the chunk's lines. In an unchanged file, a
-    chunk of several short sections brings all of them.
+    chunk of several short sections spans all of them.
     """
     size, last = len(document.body), len(document.lines)
     first_line, last_line = min(chunk.start_line, last) - 1, min(chunk.end_line, last)

@@ -60,12 +60,12 @@ BEST_OF_SESSION = 3
 COVERAGE_WEIGHT = 0.5
 """Weight of the covered share of the question's words against the cosine.
 
-Each development set was asked its own questions and those of the other. Of 0, 0.3, 0.5, and 1, this
-weight separated the two best.
+Of 0, 0.3, 0.5, and 1, this weight best separated a development set's own questions from those of the other
+set.
 """
 
 SELECTION_FACTOR = 4
-"""First look at this many times as many chunks as requested."""
+"""The first selection considers this many times the requested number of chunks."""
 
 
 class Layout:
@@ -125,7 +125,7 @@ class Layout:
         return self._aligned(np.repeat(sums, sizes))
 
     def _next_in_session(self, step: int) -> NDArray[np.bool_]:
-        """Return whether the chunk `step` further in the order is of the same session."""
+        """Return for each chunk whether the one `step` later in the order is of the same session."""
         sessions = self.ordered_sessions
         same: NDArray[np.bool_] = (sessions[step:] == sessions[:-step]) & (sessions[step:] >= 0)
         return same

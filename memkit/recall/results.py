@@ -19,7 +19,7 @@ from memkit.index.chunk import LEADING_HEADINGS, Chunk
 from memkit.text import CHARACTERS_PER_TOKEN, defuse, one_line, shorten
 
 SMALLEST_PIECE = 200
-"""Characters. A shorter piece of a chunk is not worth showing."""
+"""The fewest characters of a chunk that are worth showing."""
 
 NOTE_CHARACTERS = 300
 
@@ -141,7 +141,7 @@ def is_at(source: str, path: str) -> bool:
 def parse_day(text: str, today: date) -> date:
     """Return the day that a user named: `2026-11-20`, `3d`, `2w`, `yesterday`, `last monday`.
 
-    Prefer the past where a name fits two days. Raise `MemkitError` for anything else.
+    If a name fits two days, return the past one. Raise `MemkitError` for anything else.
     """
     words = one_line(text)
     with suppress(ValueError):
@@ -164,9 +164,8 @@ def parse_day(text: str, today: date) -> date:
 def fill(chunks: Iterable[tuple[int, Chunk]], tokens: int) -> Iterator[tuple[int, Chunk]]:
     """Yield those of the numbered `chunks`, best first, whose text fits into `tokens` in total.
 
-    Leave out opening headings, which the breadcrumb repeats, and lines that an earlier chunk has;
-    `start_line` and `end_line` follow. Skip a chunk that does not fit for a shorter one, but cut
-    the best one.
+    Leave out opening headings, which the breadcrumb repeats, and lines that an earlier chunk has. Adjust
+    `start_line` and `end_line`. Skip a chunk that does not fit and try shorter ones, but cut the best chunk.
     """
     room = tokens * CHARACTERS_PER_TOKEN
     shown: defaultdict[str, set[tuple[int, str]]] = defaultdict(set)

@@ -192,7 +192,7 @@ class JobBook:
         write_state(self._path, VERSION, {one: asdict(state) for one, state in states.items()})
 
     def due(self, now: float) -> list[Job]:
-        """Return the jobs that are due; one that last ran in the future is. Raise `NewerFileError`."""
+        """Return the due jobs; a job whose last run is in the future is due. Raise `NewerFileError`."""
         states = self.states()
         return [
             job
@@ -217,7 +217,7 @@ def job_named(name: str) -> Job:
 
 
 def run_job(job: Job, context: JobContext) -> JobState:
-    """Run a job, save its state, and return that. The caller holds the index lock."""
+    """Run a job; save and return its state. The caller holds the index lock."""
     started = time.time()
     try:
         result, failed = job.run(context), False

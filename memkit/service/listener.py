@@ -70,11 +70,11 @@ logger = logging.getLogger(__name__)
 
 
 class NotHereError(MemkitError):
-    """The client should do this itself. The service can still be asked other things."""
+    """The client should do this itself, but can still ask the service for other things."""
 
 
 class RequestError(Exception):
-    """A request that is not handed on. `identity` is "" if unknown, `version` the service's."""
+    """A request that no operation gets to see. `identity` is "" if unknown, `version` the service's."""
 
     def __init__(self, identity: str, kind: str, message: str, version: str = "") -> None:
         super().__init__(message)

@@ -35,7 +35,7 @@ MAX_PROJECTS = 8
 """The number of projects that stay open. For one more, close the one whose last search is oldest."""
 
 MAX_CORPORA = MAX_PROJECTS + 2
-"""One for each project, and two of several projects: building one takes time."""
+"""Room for one of each project and two of several projects: building one takes time."""
 
 FIRST_WAIT_SECONDS = 5.0
 """The time that the first search of a project waits for its index."""
@@ -223,7 +223,7 @@ class OpenProjects:
         return snapshot
 
     def _corpus(self, snapshots: Sequence[Snapshot]) -> Corpus:
-        """Return the chunks of all `snapshots` as one corpus, an earlier one if there is."""
+        """Return the chunks of all `snapshots` as one corpus; reuse an earlier one if possible."""
         key = tuple(snapshot.path for snapshot in snapshots)
         with self._guard:
             found = self._corpora.get(key)

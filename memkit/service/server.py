@@ -47,7 +47,7 @@ class CannotListenError(MemkitError):
 
 
 def run(home: Home) -> bool:
-    """Be the service of `home` until it exits. Return False at once if there is one already.
+    """Run the service of `home` until it exits. Return False at once if one already runs.
 
     Raise `CannotListenError`.
     """
@@ -89,7 +89,6 @@ class _Service:
         self.is_idle = False
 
     async def run(self) -> None:
-        """Listen and answer until it is time to exit."""
         loop = asyncio.get_running_loop()
 
         def drain() -> None:
@@ -134,7 +133,6 @@ class _Service:
         return listening
 
     async def _answer(self, request: Request) -> dict[str, object]:
-        """Return the result of one request. Raise `MemkitError`."""
         if request.operation == PING:
             return {}
         loop = asyncio.get_running_loop()

@@ -125,7 +125,7 @@ class Watcher:
             return changed
 
     def _find_directories(self) -> dict[str, tuple[bool, int]]:
-        """Return the directories to watch: for each, whether all below it too, and its inode."""
+        """Return the directories to watch, each with whether to watch recursively, and its inode."""
         found: dict[str, tuple[bool, int]] = {}
         for root, memory in self._memories.items():
             for path in map(os.path.realpath, _followed(root, memory.paths)):
@@ -184,7 +184,7 @@ class Watcher:
 
 
 def _followed(root: str, paths: Sequence[Path]) -> list[str]:
-    """Return the absolute paths of what exists, without links out of the project, as the scanner does."""
+    """Return the existing paths, absolute. Leave out links that leave the project, as the scanner does."""
     boundary = os.path.realpath(root)
     found = []
     for path in (os.path.normpath(os.path.join(root, one)) for one in paths):

@@ -86,12 +86,13 @@ def load(
 
 
 def is_harmless(key: Key) -> bool:
-    """Return whether a project's own file, which may come from strangers, may set this."""
+    """Return whether a project's own file, which may come from strangers, may set `key`."""
     return key in _HARMLESS or key[0] in _HARMLESS_SECTIONS
 
 
 def _file_values(path: Path) -> dict[Key, Value]:
-    """Return the values in a settings file, none if it is missing. A value in no section has no name."""
+    """Return the values in a settings file, none if it is missing. Values outside sections have the name "".
+    """
     try:
         # Links are followed: users keep their settings among their dotfiles.
         data = read_regular(os.path.realpath(path), MOST_BYTES)
@@ -174,7 +175,7 @@ def _fitting(
     weaker: Mapping[Key, Value] | None = None,
     stronger: Mapping[Key, Value] | None = None,
 ) -> tuple[dict[Key, Value], list[str]]:
-    """Return `values` without those of `section` that are bad, alone or with the other layers, and errors."""
+    """Return `values` without the bad ones of `section` (alone or combined with other layers), and errors."""
     kept, problems = dict(values), []
     while any(key[0] == section for key in kept):
         layers = {**(weaker or {}), **kept, **(stronger or {})}
@@ -199,7 +200,7 @@ def decisive_changes(home: Home, path: Path) -> list[str]:
     new = validate(_file_values(path))
     try:
         now = validate(_file_values(Path(home.config_file)))
-    except ConfigError:  # it stays unless the user asks to replace it
+    except ConfigError:  # a broken file stays unless the user asks to replace it
         now = Settings()
     lines = []
     for key in every_key():

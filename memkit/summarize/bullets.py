@@ -139,7 +139,7 @@ def own_instructions(name: str) -> str:
 
 
 def as_data(text: str, tags: Sequence[str]) -> str:
-    """Return `text` unable to close or open one of the tags it is shown in."""
+    """Return `text` changed so that it cannot open or close any of the tags around it."""
     for tag in tags:
         text = defuse(text, tag)
     return text

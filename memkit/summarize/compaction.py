@@ -54,7 +54,7 @@ PURPOSE = "compact"
 """The purpose of these calls in the ledger."""
 
 ENTRY_TOKENS = 15
-"""The tag around an entry."""
+"""The tokens of the tag around an entry."""
 
 DAY_SECONDS = 86_400.0
 
@@ -66,7 +66,7 @@ class CompactionError(MemkitError):
 
 
 def batched(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
-    """Return `pieces` in order, split into as few calls as possible."""
+    """Return `pieces` in order, one list for each call, with as much in a call as fits."""
     batches: list[list[_Piece]] = []
     room = 0
     for piece in pieces:
@@ -87,10 +87,10 @@ def run_compactions(
     should_stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
-    """Condense the memory of each project where `summarize.compact_days` is over.
+    """Condense the memory of each project that is due according to `summarize.compact_days`.
 
-    The first time, only that many last days: an imported year needs `memkit compact`. The caller updates
-    the index of the report's projects.
+    A first run covers only that many days; for older memory, the user runs `memkit compact`. The caller
+    updates the index of the report's projects.
     """
     report = SummaryReport()
     for project in known_projects(home):
@@ -140,7 +140,7 @@ def should_compact(project: Project, home: Home, settings: SummarizeSettings, no
 class Compaction:
     """One compaction of a project's memory. The caller of `condense` holds `calls_lock`.
 
-    An empty `selection` means everything since the day of the last such compaction, or without one from
+    An empty `selection` means everything since the last compaction of all memory; before the first one, from
     the day `since` (ISO) on. `asked` counts the model calls that were answered so far.
     """
 
@@ -204,7 +204,7 @@ class Compaction:
             )
 
     def condense(self) -> FactChange:
-        """Make the calls and return the change of facts, which is false if there is none.
+        """Make the calls and return the change of facts, which is falsy if there is none.
 
         Raise `CompactionError` if a call fails or the budget is reached: then nothing changes.
         """

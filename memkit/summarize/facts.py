@@ -41,7 +41,7 @@ MAX_REPLACED = 8
 """The most facts that one fact may replace: more of them never say the same thing."""
 
 SHOWN_CHARACTERS = 8_000
-"""The most of an entry that a model sees: the start and the end of a longer one, such as long code."""
+"""The most characters of an entry that a model sees. A longer entry keeps its start and end."""
 
 _TAGS = ("memory", "entry", "fact")
 
@@ -78,7 +78,7 @@ EVERYTHING = EntrySelection()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of facts: an entry of the memory, with its place before the text, or another fact.
+    """A source of facts: another fact, or an entry of the memory, whose `text` begins with its place.
 
     `date` is ISO or "". A fact that cites it must agree with `evidence`.
     """
@@ -115,7 +115,7 @@ def written_statement(found: WrittenFact) -> Statement:
 
 
 def _evidence(text: str, date: str, is_verified: bool) -> str:
-    """Return what a text proves: unverified, nothing but its date."""
+    """Return what a text proves. An unverified text proves only its date."""
     return f"{date}\n{text}" if is_verified else date
 
 

@@ -27,7 +27,7 @@ from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens
 logger = logging.getLogger(__name__)
 
 SHOWN_CHARACTERS = 2_000
-"""The most of a turn's digest that a model sees: the start and the end of a longer one."""
+"""The most characters of a digest that a model sees. A longer digest keeps its start and end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def archived_turns(archive: Archive, session: str) -> dict[str, ArchivedTurn]:
 
 
 def _compacted_turns(archived: Iterable[ArchivedTurn], turns: Collection[str]) -> set[str]:
-    """Return those of `turns` that have a compaction between them and the next one of `turns`."""
+    """Return those of `turns` during or after which Claude Code compacted, before the next of `turns`."""
     found, current = set(), ""
     for turn in archived:
         if turn.id in turns:
@@ -217,7 +217,7 @@ def _ends(group: Sequence[SegmentTurn], turn: SegmentTurn, settings: SummarizeSe
 def _context(
     before: Sequence[SegmentTurn], first: SegmentTurn, settings: SummarizeSettings
 ) -> str:
-    """Return the turns of the last `overlap_minutes`, or the last `overlap_tokens` of them."""
+    """Return the text of the last `overlap_minutes`, cut to its last `overlap_tokens`."""
     since = first.began - timedelta(minutes=settings.overlap_minutes)
     text = "\n\n".join(turn.text for turn in before if turn.ended >= since)
     limit = settings.overlap_tokens * CHARACTERS_PER_TOKEN

@@ -50,7 +50,7 @@ QUIET_SECONDS = 5 * MINUTE
 """A project without a live session and without a turn for this long gets its summaries at once."""
 
 RETRY_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
-"""The pause after each failure of a segment. After one more failure memkit gives it up."""
+"""The pauses after the failures of a segment. After one more failure memkit gives it up."""
 
 LONGEST_PAUSE = 24 * HOUR
 """The longest pause, whatever a provider asks for and however wrong the clock was."""
@@ -118,7 +118,7 @@ class Summarizer:
                 return
 
     def select(self, project: Project, since: str) -> list[Candidate]:
-        """Return the closed segments of a project that are queued, oldest first, whatever their attempts.
+        """Return the closed segments of a project that are queued, oldest first, including those that failed.
 
         With a day `since` (ISO), include all other segments from then on.
         """

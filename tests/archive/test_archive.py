@@ -67,7 +67,7 @@ def text_in(path: Path) -> str:
 # The file.
 
 
-def test_what_is_kept_is_read(archive: Archive) -> None:
+def test_kept_turns_are_read_back(archive: Archive) -> None:
     tools = (
         ToolUse("Bash", {"command": "x", "n": 10**30, "deep": [{"a": None}], "f": 0.5}),
         ToolUse("Bash", result="done \u2028 é", is_error=True),
@@ -86,7 +86,7 @@ def test_what_is_kept_is_read(archive: Archive) -> None:
     }  # fmt: skip
 
 
-def test_written_again_nothing_changes(archive: Archive) -> None:
+def test_appending_again_changes_nothing(archive: Archive) -> None:
     archive.append("s", [turn("a"), turn("b")])
     before = archive.path("s").read_bytes()
     assert archive.append("s", [turn("a"), turn("b"), turn("a")]) == 0
@@ -105,7 +105,7 @@ def test_a_turn_that_grew_counts_as_it_was_last(archive: Archive) -> None:
     assert texts(archive)["a"] == ["[redacted]", "whole"]
 
 
-def test_a_file_mostly_superseded_is_written_anew(archive: Archive) -> None:
+def test_a_mostly_replaced_file_is_rewritten(archive: Archive) -> None:
     noise = random.Random(5)
     long = [f"{noise.getrandbits(4000):x}" for _ in range(8)]
     sizes = []
@@ -154,7 +154,7 @@ def test_killed_at_any_byte_of_an_append(
     assert archive.turns("s") == wanted
 
 
-def test_a_torn_append_is_said_and_hides_nothing_later(
+def test_a_torn_append_is_reported_and_hides_nothing_later(
     archive: Archive, caplog: pytest.LogCaptureFixture
 ) -> None:
     archive.append("s", [turn("a")])
@@ -183,7 +183,7 @@ def test_after_a_power_cut_anything_can_stand_at_the_end(archive: Archive, tail:
 
 
 @pytest.mark.parametrize("damaged", [0, 1])
-def test_damage_in_the_middle_costs_its_own_frame_alone(
+def test_damage_loses_only_its_own_frame(
     archive: Archive, damaged: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     bounds = [0]
@@ -213,7 +213,7 @@ def test_a_newer_format_is_left_alone(archive: Archive) -> None:
     assert archive.remove_older(0) == 0
 
 
-def test_what_cannot_be_written_is_said(archive: Archive) -> None:
+def test_a_failed_write_is_reported(archive: Archive) -> None:
     archive.directory.parent.mkdir(parents=True)
     archive.directory.write_text("a file in the way")
     with pytest.raises(ArchiveError, match=r"cannot (read|write) the archive"):

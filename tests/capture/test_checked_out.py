@@ -95,7 +95,7 @@ def test_a_damaged_head_leads_nowhere(repository: Path, said: str) -> None:
     assert head(str(repository)) == Head()
 
 
-def test_what_is_no_hash_is_no_commit(repository: Path) -> None:
+def test_an_invalid_hash_is_not_a_commit(repository: Path) -> None:
     (repository / ".git" / "refs" / "heads" / "main").write_text("the password is hunter2")
     assert head(str(repository)) == Head("main", "")
 
@@ -113,7 +113,7 @@ def play(stage: Stage) -> Lines:
     return lines
 
 
-def test_each_turn_says_its_branch(stage: Stage) -> None:
+def test_each_turn_has_its_branch(stage: Stage) -> None:
     play(stage)
     found = [anchors.parse(line) for line in stage.journal.splitlines() if line.startswith("##")]
     assert [pairs.get("branch") for pairs in found] == ["main", "main", "feature/gw", "main"]
@@ -122,7 +122,7 @@ def test_each_turn_says_its_branch(stage: Stage) -> None:
     assert [chunk.branch for chunk in chunks if chunk.kind == "turn"] == ["main", "feature/gw", "main"]
 
 
-def test_a_turn_that_says_none_has_its_session_s(stage: Stage) -> None:
+def test_a_turn_without_a_branch_has_that_of_its_session(stage: Stage) -> None:
     play(stage)
     day = stage.journal.replace(" branch:feature/gw -->", " -->")
     chunks = chunk_markdown(day, source="2026-03-04.md", source_hash="", options=ChunkingSettings())

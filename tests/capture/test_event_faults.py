@@ -112,7 +112,7 @@ def test_killed_while_a_turn_is_written_that_then_goes_on(
     assert stage.turns == [("One", "Half.\n\nWhole.\n\nThe end.")]
 
 
-def test_every_event_twice_is_every_event_once(stage: Stage) -> None:
+def test_repeated_events_change_nothing(stage: Stage) -> None:
     def twice(name: str, **fields: Any) -> None:
         for _ in range(2):
             stage.handle(name, **fields)
@@ -129,7 +129,7 @@ steps = st.lists(
 
 @settings(max_examples=examples(80), deadline=None)
 @given(steps=steps)
-def test_whatever_comes_the_journal_is_the_transcript(
+def test_the_journal_matches_the_transcript_after_any_events(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
     stage = Stage(tmp_path_factory.mktemp("s").resolve())

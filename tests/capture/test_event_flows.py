@@ -13,7 +13,7 @@ from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
 
 
-def test_a_failure_is_no_answer(stage: Stage) -> None:
+def test_a_failure_is_not_an_answer(stage: Stage) -> None:
     stage.use("api-errors")
     first, second = "22474978-fcee-44d2-8032-8b70220fa8c6", "731f3222-31ab-480b-a07d-6ec28b6515fb"
     for late in (False, True):
@@ -155,7 +155,7 @@ def test_events_out_of_order(stage: Stage) -> None:
     assert stage.turns == [("Q1", "a1"), ("Q2", "a2"), ("Q3", "a3")]
 
 
-def test_a_skipped_turn_is_nowhere(stage: Stage) -> None:
+def test_a_skipped_turn_is_stored_nowhere(stage: Stage) -> None:
     for _ in range(2):
         stage.handle("Stop", prompt_id=prompt_id(1), late=True)
     stage.write(Lines().prompt("my plan #skip", prompt_id(1)).answer("the plan").prompt("x", prompt_id(2)).answer("y"))

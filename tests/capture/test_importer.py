@@ -152,7 +152,7 @@ class TestPlaces:
         assert found == stage.project
 
     @pytest.mark.parametrize("cwd", ["", "shop", "../shop", "-rf"])
-    def test_what_is_no_directory_names_no_project(self, stage: Stage, cwd: str) -> None:
+    def test_a_path_that_is_not_a_directory_names_no_project(self, stage: Stage, cwd: str) -> None:
         assert project_of(cwd, stage.home) is None
 
     @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ class TestHistory:
             **fields,
         }
 
-    def test_prompts_of_swept_sessions(self, stage: Stage, client: Client) -> None:
+    def test_prompts_of_deleted_sessions(self, stage: Stage, client: Client) -> None:
         lines = Lines().prompt("Still there", prompt_id(1)).answer("1")
         client.write(lines)
         pasted = {"1": {"id": 1, "type": "text", "content": "the log\nof it"}}
@@ -294,7 +294,7 @@ class TestHistory:
         shutil.rmtree(stage.home.sessions)  # the archive knows it as well
         assert client.run().history.turns == 0
 
-    def test_without_a_session_only_days_of_which_there_is_nothing(
+    def test_prompts_without_a_session_fill_only_empty_days(
         self, stage: Stage, client: Client
     ) -> None:
         client.typed(self.line(stage, "One", 1), self.line(stage, "Two", 2))
@@ -327,7 +327,7 @@ class TestHistory:
             file.write(b'{"display": "\xff\n\x00\n' + b"[" * 100_000 + b"\n{")
         assert client.run().problems == []
 
-    def test_none_and_an_unreadable_one(self, client: Client) -> None:
+    def test_a_missing_and_an_unreadable_history(self, client: Client) -> None:
         assert client.run().problems == []
         client.history.mkdir()
         (problem,) = client.run().problems

@@ -35,7 +35,7 @@ def test_a_client_that_is_gone(tmp_path: Path) -> None:
     assert list(live) == []
 
 
-def test_another_process_of_the_same_number(tmp_path: Path) -> None:
+def test_another_process_with_the_same_id(tmp_path: Path) -> None:
     live = LiveSessions(Home(str(tmp_path)))
     live.begin("one", "/project", os.getpid())
     (path,) = live.directory.iterdir()

@@ -135,7 +135,7 @@ class Run:
 
 
 @only_in_ci
-def test_ten_sessions_that_are_told_of_the_memory_add_nothing_to_it(tmp_path: Path) -> None:
+def test_ten_sessions_that_read_the_memory_add_nothing_to_it(tmp_path: Path) -> None:
     told, untold = Run(tmp_path / "told", is_told=True), Run(tmp_path / "untold", is_told=False)
     assert told.journal == untold.journal
     assert told.index == untold.index
@@ -156,7 +156,7 @@ def test_other_commands_are_remembered(command: str) -> None:
     assert not asks_memory("Bash", {"command": command})
 
 
-def test_a_person_who_edits_the_memory_by_claude_is_remembered() -> None:
+def test_editing_the_memory_through_claude_is_remembered() -> None:
     assert not asks_memory("Edit", {"file_path": ".memkit/memory/2026-03-04.md", "old_string": "a"})
 
 

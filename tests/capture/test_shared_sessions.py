@@ -54,7 +54,7 @@ def import_into(stage: Stage, project: Project, folder: Path) -> tuple[int, int]
     return report.total.turns, report.total.written
 
 
-def test_every_project_gets_every_turn_and_twice_is_once(stage: Stage, others: list[Project]) -> None:
+def test_every_project_gets_every_turn_once(stage: Stage, others: list[Project]) -> None:
     folder = stage.root / "transcripts"
     folder.mkdir()
     count = 0

@@ -66,7 +66,7 @@ def torn(stage: Stage, number: int, kept: int, *, newline: bool = False) -> list
 
 @pytest.mark.parametrize("newline", [False, True])
 @pytest.mark.parametrize("number", range(len(WHOLE) - 1))
-def test_no_answer_goes_to_the_turn_before(stage: Stage, number: int, newline: bool) -> None:
+def test_no_answer_goes_to_the_previous_turn(stage: Stage, number: int, newline: bool) -> None:
     for kept in every(31, range(1, len(WHOLE[number].encode()))):
         turns = torn(stage, number, kept, newline=newline)
         answers = {turn.prompt: turn.answer for turn in turns}

@@ -95,7 +95,7 @@ def test_the_other_turns_survive(tmp_path_factory: pytest.TempPathFactory, lines
 
 
 @pytest.mark.parametrize("depth", [480, 900, 100_000])
-def test_a_live_session_goes_on_behind_a_deep_entry(
+def test_a_live_session_continues_after_a_deep_entry(
     stage: Stage, depth: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = Lines().prompt("One", prompt_id(1)).call("Bash", "t", command="make").result("t", "ok").answer("1")

@@ -65,13 +65,13 @@ def test_reading_a_recorded_transcript_as_it_grows(name: str, tmp_path: Path) ->
     assert list(read.values()) == whole
 
 
-def test_the_news_of_a_background_task_belongs_to_the_turn(tmp_path: Path) -> None:
+def test_a_background_tasks_notification_belongs_to_its_turn(tmp_path: Path) -> None:
     (turn,) = turns_of(RECORDED / "background-skill.jsonl")
     assert turn.prompt_id == "35ffb0d4-0b61-4e7e-a1c0-f8c23568ad1b"
     assert turn.other_prompt_ids == {"57608ddf-68f6-4744-a3f7-e8149b50769e"}
 
 
-def test_what_the_client_says_itself_is_no_prompt(tmp_path: Path) -> None:
+def test_text_by_claude_code_is_not_a_prompt(tmp_path: Path) -> None:
     lines = Lines().prompt("One").answer("1").add("system", subtype="local_command")
     for content in ("Plain words of the client", ["<command-name>"], None):
         lines.entries[-1]["content"] = content
@@ -147,7 +147,7 @@ def test_a_million_characters_of_tags_are_read_in_one_go(tmp_path: Path, text: s
     assert turns_of(path)[-1].answer.endswith("ok")
 
 
-def test_reminders_are_taken_out_of_what_was_typed(tmp_path: Path) -> None:
+def test_reminders_are_removed_from_prompts(tmp_path: Path) -> None:
     text = "<system-reminder>a</system-reminder>one<system-reminder>b\n</system-reminder> two <system-reminder>"
     (turn,) = turns_of(Lines().prompt(text).answer("ok").write(tmp_path))
     assert turn.prompt == "one two <system-reminder>"
@@ -171,7 +171,7 @@ pieces = st.sampled_from(["prompt", "queued", "answer", "call", "result", "inter
 
 @settings(max_examples=100 if IN_CI else 10, deadline=None)
 @given(steps=st.lists(pieces, max_size=16), cuts=st.lists(st.floats(0, 1), max_size=4))
-def test_reading_in_any_steps_is_reading_at_once(
+def test_reading_in_steps_equals_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], cuts: list[float]
 ) -> None:
     lines = Lines()

@@ -135,13 +135,13 @@ def test_text_that_no_file_can_hold_is_replaced_everywhere(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "soon", 5, None]
 )
-def test_times_that_have_no_yesterday_or_no_zone_are_none(tmp_path: Path, time: object) -> None:
+def test_absurd_times_are_none(tmp_path: Path, time: object) -> None:
     assert parse_time(time) is None
     (turn,) = read_turns(Transcript(Lines().prompt("One", timestamp=time).write(tmp_path)))
     assert make_digest(turn, "/home/shop", redact).day in ("1970-01-01", "1969-12-31")
 
 
-def test_what_is_no_file_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_reported_in_one_line(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.jsonl", tmp_path):
         with pytest.raises(TranscriptError, match="cannot read the transcript"):
             list(Transcript(path))

@@ -113,7 +113,7 @@ def test_a_turn_is_a_prompt_and_all_that_followed(tmp_path: Path) -> None:
     assert second.end == path.stat().st_size
 
 
-def test_what_is_no_memory(tmp_path: Path) -> None:
+def test_entries_that_are_not_memory(tmp_path: Path) -> None:
     path = (
         Lines()
         .prompt("taken back")
@@ -315,7 +315,7 @@ steps = st.lists(
 
 @settings(max_examples=120 if IN_CI else 12, deadline=None)
 @given(steps=steps, cut=st.floats(0, 1))
-def test_reading_in_two_goes_is_reading_at_once(
+def test_reading_in_two_parts_equals_reading_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], cut: float
 ) -> None:
     lines = Lines()
@@ -343,7 +343,7 @@ def test_reading_in_two_goes_is_reading_at_once(
     assert [len(t.tools) for t in joined.values()] == [len(t.tools) for t in expected.values()]
 
 
-def test_what_is_said_before_anybody_asks(tmp_path: Path) -> None:
+def test_text_before_any_prompt(tmp_path: Path) -> None:
     lines = Lines().add(
         "assistant", [{"type": "text", "text": "API Error: 500"}], isApiErrorMessage=True
     )

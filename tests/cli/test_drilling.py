@@ -261,7 +261,7 @@ class TestTranscript:
         messages = run(fresh, "transcript", str(path), "--json").json["messages"]
         assert messages[1]["tools"][0]["result"] == "x" * 9000
 
-    def test_own_patterns_are_taken_out(
+    def test_own_patterns_are_redacted(
         self, run: Run, shared: Memory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MEMKIT_CAPTURE_REDACT", "th[a-z]rd answer")
@@ -271,7 +271,7 @@ class TestTranscript:
 class TestImport:
     """Existing transcripts."""
 
-    def test_twice_is_once(self, run: Run, imported: Memory, tmp_path: Path) -> None:
+    def test_importing_twice_is_the_same_as_once(self, run: Run, imported: Memory, tmp_path: Path) -> None:
         days = {path: path.read_bytes() for path in Path(imported.project.memory).iterdir()}
         assert len(days) == 1
         value = run(imported, "import", "--json", str(tmp_path / "claude")).json

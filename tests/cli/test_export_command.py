@@ -81,7 +81,7 @@ def test_json_lines(run: Run, memory: Memory) -> None:
     assert (note["heading"], note["text"]) == ("", "A note of my own.")
 
 
-def test_the_page_needs_nothing_else_whatever_the_memory_says(run: Run, memory: Memory) -> None:
+def test_the_page_is_self_contained_whatever_the_memory_holds(run: Run, memory: Memory) -> None:
     text = day("2026-11-21", ("<script>alert(0)</script>", HOSTILE))
     text = text.replace("## 09:00 Work", '## 09:00 "><img src=x>').replace("turn:", 'turn:"><script>')
     memory.write("2026-11-21.md", f"# 2026-11-21\n\n{HOSTILE}\n\n{text.partition('2026-11-21')[2]}")

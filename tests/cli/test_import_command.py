@@ -148,7 +148,7 @@ def test_a_client_that_was_never_used(run: Run, fresh: Memory) -> None:
 
 
 @pytest.mark.parametrize("others", [["x.jsonl"], ["--project", "."]])
-def test_all_goes_with_nothing_else(run: Run, fresh: Memory, others: list[str]) -> None:
+def test_all_refuses_paths_and_project(run: Run, fresh: Memory, others: list[str]) -> None:
     assert run(fresh, "import", "--all", *others).status == 2
 
 

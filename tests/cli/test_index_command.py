@@ -27,7 +27,7 @@ def test_index_and_index_again(run: Run, fresh: Memory) -> None:
     assert run(fresh, "index", "--json").json["embedded"] == 6
 
 
-def test_invalid_utf8_is_said(run: Run, fresh: Memory) -> None:
+def test_invalid_utf8_is_reported(run: Run, fresh: Memory) -> None:
     fresh.write("latin.md", b"# Caf\xe9\n\n" + b"words " * 20)
     found = run(fresh, "index")
     assert found.status == 0
@@ -43,7 +43,7 @@ def test_without_the_model(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPa
     assert found.errors == "memkit: 6 chunks not embedded: embedding.provider is none\n"
 
 
-def test_a_damaged_index_is_said_once(run: Run, fresh: Memory) -> None:
+def test_a_damaged_index_is_reported_once(run: Run, fresh: Memory) -> None:
     run(fresh, "index")
     expected = run(fresh, "search", "--json", "staging port").json["results"]
     Path(fresh.home.index, "chroma", "chroma.sqlite3").write_text("garbage")
@@ -88,7 +88,7 @@ class TestPaths:
         outside.unlink()  # a disk that is not mounted, say
         assert run(fresh, "index", "--json", "--drop", str(outside)).json["files"] == 3
 
-    def test_what_is_gone_for_a_while_comes_back(
+    def test_a_missing_added_path_comes_back(
         self, run: Run, fresh: Memory, notes: Path
     ) -> None:
         run(fresh, "index", "notes")
@@ -134,7 +134,7 @@ class TestPaths:
         assert fresh.contents() == before
 
 
-def test_waiting_for_another_process_is_said(
+def test_waiting_for_another_process_is_announced(
     run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memkit.memory.LOCK_SECONDS", 0.1)
@@ -179,7 +179,7 @@ class TestStatus:
         }  # fmt: skip
         assert "up to date" in run(fresh, "status").output
 
-    def test_one_is_not_many(self, run: Run, fresh: Memory) -> None:
+    def test_counts_of_one_are_singular(self, run: Run, fresh: Memory) -> None:
         for name in list(DAYS)[:2]:
             fresh.path(name).unlink()
         run(fresh, "index")
@@ -229,7 +229,7 @@ def test_off_where_nothing_can_be_written(run: Run, fresh: Memory) -> None:
     assert ".memkit: " in run(fresh, "off").complaint
 
 
-def test_all_that_it_makes_is_private(run: Run, tmp_path: Path) -> None:
+def test_all_created_files_are_private(run: Run, tmp_path: Path) -> None:
     """Under the usual mask, Chroma's files too, and a day that was open to all."""
     memory = make_memory(tmp_path, DAYS)
     Path(memory.home.root).mkdir(mode=0o700)

@@ -21,7 +21,7 @@ def test_run_pause_and_resume(run: Run, fresh: Memory) -> None:
     assert run(fresh, "jobs", "resume", "index", "--json").json["index"]["paused"] is False
 
 
-def test_what_is_due_is_done_with_the_other_work(run: Run, fresh: Memory) -> None:
+def test_work_runs_due_jobs(run: Run, fresh: Memory) -> None:
     assert run(fresh, "work").status == 0
     states = run(fresh, "jobs", "--json").json
     assert all(state["last"] > 0 for state in states.values())

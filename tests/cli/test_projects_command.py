@@ -68,7 +68,7 @@ class TestList:
         text = run(shop, "projects").output
         assert f"shop: 3 days, 6 turns, last 2026-11-20\n    {shop.project.root}\n" in text
 
-    def test_one_that_is_gone_is_listed_once(self, run: Run, shop: Memory, bank: Memory, tmp_path: Path) -> None:
+    def test_a_missing_project_is_listed_once(self, run: Run, shop: Memory, bank: Memory, tmp_path: Path) -> None:
         run(shop, "index")
         run(bank, "index")
         Path(shop.project.root).rename(tmp_path / "elsewhere")
@@ -77,7 +77,7 @@ class TestList:
         assert len(found) == 2
         assert "(gone)" in run(bank, "projects").output
 
-    def test_one_with_a_remote_that_was_renamed(self, run: Run, shop: Memory, bank: Memory, tmp_path: Path) -> None:
+    def test_a_renamed_project_with_a_remote(self, run: Run, shop: Memory, bank: Memory, tmp_path: Path) -> None:
         git = ["git", "-C", shop.project.root]
         subprocess.run([*git, "init", "-q"], check=True)
         subprocess.run([*git, "remote", "add", "origin", "git@example.com:team/shop.git"], check=True)

@@ -77,7 +77,7 @@ def test_no_memory(run: Run, fresh: Memory) -> None:
 
 
 @pytest.mark.parametrize("broken", ["settings", "home", "project"])
-def test_what_goes_wrong_is_said_to_the_model(
+def test_errors_are_reported_to_the_model(
     run: Run, fresh: Memory, tmp_path: Path, broken: str
 ) -> None:
     arguments = []
@@ -93,7 +93,7 @@ def test_what_goes_wrong_is_said_to_the_model(
     assert text.count("\n") == 1
 
 
-def test_an_error_nobody_thought_of(
+def test_an_unexpected_error(
     run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object, **options: object) -> None:
@@ -141,7 +141,7 @@ def test_nothing_but_stdin_is_read(run: Run, read_only: Memory) -> None:
     assert found.status == 2
 
 
-def test_the_first_recall_takes_in_what_waits(run: Run, fresh: Memory) -> None:
+def test_the_first_recall_captures_waiting_events(run: Run, fresh: Memory) -> None:
     """As after the installation: hooks have told of a session, and nothing has run yet."""
     spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
     assert "eaten by the lion" in recall(run, fresh, "What eats a zebra, a quagga?")

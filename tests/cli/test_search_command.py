@@ -143,7 +143,7 @@ class TestBatch:
         found = run(read_only, "search", "--batch", "-", "--json", stdin="Größe\nport".encode())
         assert [answer["line"] for answer in found.lines] == [1, 2]
 
-    def test_stdin_is_not_told_again(self, run: Run, read_only: Memory) -> None:
+    def test_stdin_is_not_echoed(self, run: Run, read_only: Memory) -> None:
         """It can be any file, and Claude may run this unprompted."""
         secret = b"hunter2-of-a-file\n"
         for line in (secret, b'{"hunter2-of-a-file\n', b'{"query": "hunter2-of-a-file"}'):

@@ -72,7 +72,7 @@ def test_since(run: Run, memory: Memory) -> None:
     assert "2026-13-01" in run(memory, "stats", "--since", "2026-13-01").complaint
 
 
-def test_a_search_is_counted_and_not_what_was_asked(run: Run, memory: Memory) -> None:
+def test_a_search_is_counted_without_its_question(run: Run, memory: Memory) -> None:
     assert run(memory, "stats", "--json").json["searches"] == 0
     for command in (["search", "which gateway"], ["recall", "--stdin"]):
         assert run(memory, *command, stdin=b"which gateway").status == 0
@@ -83,7 +83,7 @@ def test_a_search_is_counted_and_not_what_was_asked(run: Run, memory: Memory) ->
     assert "gateway" not in Path(memory.home.events_file).read_text()
 
 
-def test_what_cannot_be_counted_is_found_all_the_same(run: Run, memory: Memory) -> None:
+def test_a_search_that_cannot_be_counted_still_answers(run: Run, memory: Memory) -> None:
     run(memory, "search", "gateway")
     Path(memory.home.events_file).unlink()
     Path(memory.home.events_file).mkdir()

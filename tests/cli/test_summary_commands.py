@@ -42,7 +42,7 @@ def test_off_is_no_error(run: Run, fresh: Memory) -> None:
     assert run(fresh, "cost").output == "No model was called.\n"
 
 
-def test_a_dry_run_tells_and_does_nothing(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+def test_a_dry_run_reports_and_changes_nothing(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
     before = journal(fresh)
     said = summarize(run, fresh, "--dry-run").output
     assert re.fullmatch(
@@ -93,7 +93,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
     assert len(model.tasks) == 1
 
 
-def test_the_cost_is_told(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+def test_the_cost_is_shown(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
     summarize(run, fresh, "--yes")
     (usage,) = model.used
     value = run(fresh, "cost", "--by", "model", "--json").json
@@ -108,7 +108,7 @@ def test_the_cost_is_told(run: Run, fresh: Memory, model: ScriptedProvider) -> N
     assert run(fresh, "cost", "--since", "2100-01-01").output == "No model was called.\n"
 
 
-def test_a_failure_is_told_and_leaves_the_memory(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
+def test_a_failure_is_reported_and_leaves_the_memory(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
     model.answer = UnavailableError("anthropic is overloaded; try again later")
     before = journal(fresh)
     found = summarize(run, fresh, "--yes")
@@ -120,7 +120,7 @@ def test_a_failure_is_told_and_leaves_the_memory(run: Run, fresh: Memory, model:
     assert "not summarized yet: anthropic is overloaded" in status.errors
 
 
-def test_the_budget_is_told(
+def test_the_budget_is_reported(
     run: Run, fresh: Memory, model: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "100")

@@ -38,7 +38,7 @@ def memory(stage: SummaryStage, tmp_path: Path, model_home: object) -> Memory:
     return make_memory(tmp_path, home=stage.home, models=model_home.models)  # type: ignore[attr-defined]
 
 
-def test_it_tells_the_price_and_then_does_it(run: Run, memory: Memory, stage: SummaryStage) -> None:
+def test_summarize_shows_the_price_first(run: Run, memory: Memory, stage: SummaryStage) -> None:
     told = run(memory, "summarize", "--dry-run")
     assert told.output.startswith("1 segment of 1 turn: about ")
     assert stage.provider.tasks == []
@@ -106,7 +106,7 @@ def test_nothing_steers_the_terminal(run: Run, memory: Memory, stage: SummarySta
         assert "\x1b" not in shown.output + shown.errors, command
 
 
-def test_what_a_round_under_way_does_is_not_paid_for_twice(
+def test_a_running_round_is_not_paid_for_twice(
     run: Run, memory: Memory, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, may_go = threading.Event(), threading.Event()

@@ -119,7 +119,7 @@ def test_json_and_paths(memory: Memory, watch: Callable[..., Watching]) -> None:
     assert paths == [".memkit/memory", "notes"]
 
 
-def test_it_ends_in_the_middle_of_a_pass(memory: Memory, watch: Callable[..., Watching]) -> None:
+def test_watch_can_end_during_a_pass(memory: Memory, watch: Callable[..., Watching]) -> None:
     with index_lock(memory.home, 5.0):
         watching = watch()
         watching.error("waiting for another memkit process")
@@ -127,7 +127,7 @@ def test_it_ends_in_the_middle_of_a_pass(memory: Memory, watch: Callable[..., Wa
     assert (status, errors) == (0, "")
 
 
-def test_an_error_is_a_line_and_the_watching_goes_on(
+def test_an_error_is_one_line_and_watching_continues(
     memory: Memory, watch: Callable[..., Watching]
 ) -> None:
     Path(memory.home.root).mkdir(parents=True)

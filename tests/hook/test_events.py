@@ -138,7 +138,7 @@ def test_a_home_that_cannot_be_written(stage: Stage, script: str, kind: str) -> 
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_nothing_happens_in_a_child_or_where_it_is_off(stage: Stage, script: str) -> None:
+def test_hooks_do_nothing_in_a_child_or_where_memkit_is_off(stage: Stage, script: str) -> None:
     stage.remember("2026-01-01", "the answer")
     event = stage.event(SCRIPTS[script], prompt="hello", last_assistant_message="done")
     for variable in ("MEMKIT_CHILD", "MEMKIT_DISABLE"):
@@ -161,7 +161,7 @@ def test_a_strangers_memory_is_not_quoted(stage: Stage) -> None:
     assert "files of the repository" in text
 
 
-def test_that_memkit_is_off_is_said_once_in_each_project(stage: Stage) -> None:
+def test_being_off_is_reported_once_per_project(stage: Stage) -> None:
     event = stage.event("SessionStart")
     marker = stage.project / ".memkit" / "off"
     marker.parent.mkdir()
@@ -276,7 +276,7 @@ def test_quoted_memory_cannot_end_its_frame(stage: Stage) -> None:
     assert context.endswith("</memory>")
 
 
-def test_a_missing_environment_is_said_once(stage: Stage) -> None:
+def test_a_missing_environment_is_reported_once(stage: Stage) -> None:
     del stage.environment["MEMKIT_PYTHON"]
     # A lock held as by a builder: nothing is built in this test.
     from filelock import FileLock
@@ -335,7 +335,7 @@ runpy.run_path({script!r}, run_name="__main__")
 """
 
 
-def test_a_python_that_is_too_old_says_so_once(stage: Stage) -> None:
+def test_a_python_that_is_too_old_is_reported_once(stage: Stage) -> None:
     def run(script: str) -> dict[str, Any]:
         code = OLD_PYTHON.format(script=str(REPOSITORY / "hooks" / f"{script}.py"))
         done = subprocess.run(

@@ -328,7 +328,7 @@ def test_marks_of_projects_to_index(home: Home) -> None:
     assert not unindexed.names(home)
 
 
-def test_what_a_killed_process_left_is_no_mark(home: Home) -> None:
+def test_leftovers_of_a_killed_process_are_not_marks(home: Home) -> None:
     unindexed.mark(home, "/a")
     unindexed.clear(home, "/a")
     directory = Path(home.run, "unindexed")

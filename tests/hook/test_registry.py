@@ -133,7 +133,7 @@ def test_a_temporary_directory_of_another_name(root: Path, home: Home, monkeypat
     assert remembered(root / "scratch" / "work", home) == str(root / "scratch" / "work")
 
 
-def test_a_home_under_version_control_takes_nothing_in(user: Path, home: Home) -> None:
+def test_a_home_under_version_control_absorbs_no_project(user: Path, home: Home) -> None:
     """Dotfiles are often a repository at the home itself: what lies below it is no part of them."""
     git(user, "init", "-q")
     git(user, "commit", "-q", "--allow-empty", "-m", "one")
@@ -154,7 +154,7 @@ def test_the_memory_home_is_no_project(home: Home) -> None:
     assert remembered(home.log, home) == remembered(home.memory, home) == kept
 
 
-def test_the_user_s_memory_is_none_of_the_home_s_sessions(user: Path, home: Home) -> None:
+def test_the_users_memory_is_separate_from_that_of_the_home_directory(user: Path, home: Home) -> None:
     """With the usual memory home the one would lie where the other would."""
     assert Project(str(user)).memory == home.memory
     assert Project.remembering(str(user), home).memory != home.memory

@@ -86,7 +86,7 @@ def test_the_limit_holds_and_entries_are_whole(
         assert entries(text)
 
 
-def test_an_answer_is_found_whatever_stands_before_it(project: Project) -> None:
+def test_an_answer_is_found_whatever_precedes_it(project: Project) -> None:
     prompt = "Run this:\n\n```sh\n# a comment\n## another\n```\n\nand say **Answered** or\n\n**Did** it"
     answer = "All fine.\n\n```\n# done\n```\n\n" + "It is long. " * 60
     turn = Turn("8ad3df7f", "s", prompt, NOON, 0, 1, answer=answer, tools=[ToolCall("Bash", {"command": "x"}, "y")])
@@ -98,7 +98,7 @@ def test_an_answer_is_found_whatever_stands_before_it(project: Project) -> None:
     assert len(entry.answer) <= ANSWER_CHARACTERS
 
 
-def test_what_a_person_wrote_bounds_nothing(project: Project) -> None:
+def test_text_by_the_user_bounds_no_entry(project: Project) -> None:
     remember(project, ("one", "1", 0, "s"), ("two", "", 1, "s"))
     path = Path(project.memory) / "2026-11-20.md"
     text = path.read_text().replace("**Answered** 1", "# My heading\n\n**Answered** 1")
@@ -109,7 +109,7 @@ def test_what_a_person_wrote_bounds_nothing(project: Project) -> None:
     ]
 
 
-def test_files_that_are_no_days_are_not_looked_at(project: Project) -> None:
+def test_files_that_are_not_days_are_ignored(project: Project) -> None:
     remember(project, ("one", "1", 0, "s"))
     memory = Path(project.memory)
     for name in ("notes.md", "2026-11-20.md.bak", "x2026-11-20.md", ".2026-11-21.md.tmp"):

@@ -17,7 +17,7 @@ def test_every_name_resolves() -> None:
         _ = index.no_such_name
 
 
-def test_importing_it_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_nothing_heavy() -> None:
     program = (
         "import sys, memkit.index, memkit.index.catalog, memkit.index.memory_files\n"
         "print([name for name in ('numpy', 'chromadb', 'rank_bm25', 'filelock') if name in sys.modules])"

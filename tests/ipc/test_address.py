@@ -78,7 +78,7 @@ def test_a_stale_address_is_replaced(home):
 
 
 @pytest.mark.usefixtures("any_transport")
-def test_removing_twice_is_nothing(home):
+def test_removing_twice_is_harmless(home):
     address.remove(home)
     address.remove(home)
 
@@ -155,7 +155,7 @@ def test_a_longer_path_is_replaced_by_a_short_private_one(long_home, short_paren
         address.connect(long_home, 10)
 
 
-def test_two_long_homes_do_not_meet(long_home):
+def test_two_long_homes_have_separate_sockets(long_home):
     other = Home(long_home.root[:-1] + "y")
     sockets = [address.listen(one)[0] for one in (long_home, other)]
     assert address.socket_path(long_home) != address.socket_path(other)

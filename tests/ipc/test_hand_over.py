@@ -140,7 +140,7 @@ def test_success_forgets_what_was_left(
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"names": 5}', '{"names": [5], "again": "x"}'])
-def test_a_damaged_record_holds_nothing_up(hooks: Hooks, content: str) -> None:
+def test_a_damaged_record_delays_nothing(hooks: Hooks, content: str) -> None:
     make_private_directory(hooks.home.run)
     Path(hooks.home.left).write_text(content)
     hooks.event()
@@ -148,7 +148,7 @@ def test_a_damaged_record_holds_nothing_up(hooks: Hooks, content: str) -> None:
     assert len(hooks.started) == 1
 
 
-def test_a_clock_set_back_holds_nothing_up(
+def test_a_clock_set_back_delays_nothing(
     hooks: Hooks, clock: Clock, unwritable_index: list[str]
 ) -> None:
     """What failed in the future is tried again now, not in a year."""
@@ -223,7 +223,7 @@ def test_a_service_that_takes_nothing_in_is_checked(
     assert len(started) == 2
 
 
-def test_the_environments_failure_of_the_future_is_none(
+def test_a_future_build_failure_is_ignored(
     hooks: Hooks, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from memkit import environment

@@ -29,7 +29,7 @@ SESSION = {
 }
 
 
-def test_the_user_stays_and_the_session_does_not() -> None:
+def test_user_variables_stay_and_session_variables_go() -> None:
     assert outside_session({**USER, **SESSION}) == USER
 
 

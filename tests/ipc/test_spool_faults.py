@@ -171,7 +171,7 @@ def test_an_event_of_a_newer_memkit_waits_for_it(home: Home, schema: object) -> 
 
 
 @pytest.mark.parametrize("attempts", ["many", None, [], 1.5])
-def test_a_count_of_attempts_that_is_none(home: Home, attempts: object) -> None:
+def test_an_invalid_count_of_attempts(home: Home, attempts: object) -> None:
     spool.put(home, {"event": "Stop", "number": 1, "attempts": attempts})
     assert spool.retry_later(home, take(home), "no", 0.0)
     assert take(home, 1e12).record["attempts"] == 1

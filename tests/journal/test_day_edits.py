@@ -86,7 +86,7 @@ def test_a_day_of_which_nothing_is_left_is_empty() -> None:
     assert is_empty(content)
 
 
-def test_broken_bullets_go_whole_and_headings_point_on() -> None:
+def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
     text = (
         "# 2026-11-20\n\n## 09:00 Other <!-- session:s summary:bb -->\n\n- Found: what\n  stands here.\n"
         "  <!-- grip:12345678 turns:bb -->\n- Kept. <!-- grip:87654321 turns:aa -->\n\n"
@@ -121,7 +121,7 @@ def test_an_edit_and_what_came_meanwhile_are_both_kept(
     assert texts(merged) == {**expected, "ffffffff": "### 23:00 Late <!-- turn:ffffffff -->\nlate"}
 
 
-def test_who_changed_the_same_section_wins_over_memkit() -> None:
+def test_the_users_change_of_a_section_wins() -> None:
     text = "# 2026-11-20\n\n## 09:00 A <!-- session:s -->\n\n### 09:00 A <!-- turn:aa -->\nold\n"
     text += "\n### 09:01 B <!-- turn:bb -->\nold\n"
     edited = text.replace("aa -->\nold", "aa -->\nmine")

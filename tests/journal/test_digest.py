@@ -29,7 +29,7 @@ def read(prompt: str, answer: str, *calls: ToolCall) -> DigestText:
 
 @settings(max_examples=100 if IN_CI else 15, deadline=None)
 @given(WORDS, WORDS, st.lists(CALLS, max_size=12))
-def test_as_it_was_written(asked: list[str], answered: list[str], calls: list[ToolCall]) -> None:
+def test_a_turn_is_read_back_as_written(asked: list[str], answered: list[str], calls: list[ToolCall]) -> None:
     found = read(" ".join(asked), "\n\n".join(answered), *calls)
     assert found.words == len(asked) + len(answered)
     assert found.calls == [
@@ -42,7 +42,7 @@ def test_as_it_was_written(asked: list[str], answered: list[str], calls: list[To
     ]
 
 
-def test_a_call_without_a_path_is_none_on_a_file() -> None:
+def test_a_call_without_a_path_is_not_a_file_call() -> None:
     assert read("why?", "so", ToolCall("Read", {}), ToolCall("LS", {}, "a")).calls == []
 
 
@@ -70,5 +70,5 @@ def test_what_is_left_out_is_not_counted() -> None:
         "\n**Did** Read",
     ],
 )
-def test_what_a_person_left_of_it(section: str) -> None:
+def test_a_section_without_a_digest_is_empty(section: str) -> None:
     assert read_turn(section) == DigestText(0, [])

@@ -49,7 +49,7 @@ def test_a_text_that_looks_like_the_rest_of_a_line_is_still_memkits(text: str) -
         assert (found.id, found.fact.shown, found.is_own) == (fact.id, fact.shown, False)
 
 
-def test_twice_is_as_once_and_the_rest_stays() -> None:
+def test_applying_a_change_twice_is_the_same_as_once() -> None:
     before = "# Mine\n\nMy text.\n\n## Facts <!-- compacted:2026-11-01 -->\n\nA word before.\n\n## After\n\nMore.\n\n\n"
     once = added(PORT).apply(before, NAME)
     assert once == (
@@ -88,7 +88,7 @@ def test_a_line_that_a_person_changed_is_theirs(edit: object) -> None:
     assert more.replace(f"{TESTS.line}\n", "") == edited
 
 
-def test_in_a_day_file_they_stand_above_the_sessions() -> None:
+def test_facts_in_a_day_file_precede_the_sessions() -> None:
     day = "# 2026-11-20\n\nMy note.\n\n## 09:00 Work <!-- session:s1 -->\n\n### 09:00 What? <!-- turn:aaaaaaaa -->\n**Asked** What?\n"
     text = added(PORT).apply(day, "2026-11-20.md")
     section = f"## Facts <!-- compacted:2026-11-20 -->\n\n{PORT.line}\n\n"

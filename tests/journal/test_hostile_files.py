@@ -78,7 +78,7 @@ def lay_day_links(project: Project, private: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [lay_memory_link, lay_memkit_link, lay_day_links])
-def test_no_link_leads_out(
+def test_no_link_out_of_the_memory_is_followed(
     stage: Stage, private: Path, lay: Callable[[Project, Path], None]
 ) -> None:
     project = stage.project
@@ -136,7 +136,7 @@ def test_a_project_and_a_home_may_be_reached_through_links(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", [f"{DAY}.md", "../.gitignore", "../journal.lock", "../off-times"])
-def test_a_pipe_stops_nobody(stage: Stage, name: str) -> None:
+def test_a_pipe_blocks_nothing(stage: Stage, name: str) -> None:
     Path(stage.project.memory).mkdir(parents=True)
     os.mkfifo(os.path.normpath(os.path.join(stage.project.memory, name)))
     if name == "../off-times":
@@ -149,7 +149,7 @@ def test_a_pipe_stops_nobody(stage: Stage, name: str) -> None:
     read_files(stage.project, stage.home, Settings())
 
 
-def test_a_pipe_for_a_transcript_or_for_git_stops_nobody(stage: Stage) -> None:
+def test_a_pipe_in_place_of_a_transcript_or_git_file_blocks_nothing(stage: Stage) -> None:
     os.mkfifo(stage.transcript)
     stage.handle("Stop", prompt_id=prompt_id(1), late=True)
     os.mkfifo(os.path.join(stage.project.root, ".git"))
@@ -231,7 +231,7 @@ def test_the_doctor_names_what_is_refused(stage: Stage) -> None:
     ]
 
 
-def test_what_is_opened_and_what_is_not(tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_bytes(b"12345")
     assert read_regular(str(plain), 5) == b"12345"
@@ -247,7 +247,7 @@ def test_what_is_opened_and_what_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a/../../b", "out/x", ".git/config", "a/.GIT/x", "../root-2/x"])
-def test_what_lies_outside(tmp_path: Path, path: str) -> None:
+def test_paths_outside_the_root_are_refused(tmp_path: Path, path: str) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "out").symlink_to(tmp_path)
@@ -303,7 +303,7 @@ def test_what_a_person_appends_during_a_write_is_kept(
     assert all(f" Q{number} <!--" in text for number in range(2, 12))
 
 
-def test_a_file_that_never_rests_is_left_and_said(
+def test_a_file_that_keeps_changing_is_left_and_reported(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capture_one(stage)

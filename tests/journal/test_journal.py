@@ -206,7 +206,7 @@ def test_a_growing_turn_is_replaced_unless_edited_or_removed(project: Project) -
     assert journal.write([whole], unsure) == [whole]
 
 
-def test_another_time_zone_brings_no_second_copy(
+def test_another_time_zone_creates_no_second_copy(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = turn(time=datetime(2026, 11, 20, 23, 30, tzinfo=timezone.utc))

@@ -80,7 +80,7 @@ def test_a_growing_turn_in_the_middle_keeps_its_neighbours(project: Project) -> 
 
 
 @pytest.mark.parametrize("edit", ["Half!", "", "Half\nand more"])
-def test_an_edited_growing_turn_is_the_persons(project: Project, edit: str) -> None:
+def test_an_edited_growing_turn_is_not_replaced(project: Project, edit: str) -> None:
     journal = Journal(project)
     half = digest("a", "Half")
     journal.write([half, digest("b")])
@@ -119,7 +119,7 @@ def test_a_day_file_that_somebody_else_began(project: Project, text: str) -> Non
 
 
 @pytest.mark.parametrize("zones", [("UTC", "Asia/Tokyo"), ("Pacific/Kiritimati", "Etc/GMT+12")])
-def test_no_zone_brings_a_second_copy(
+def test_no_time_zone_creates_a_second_copy(
     project: Project, monkeypatch: pytest.MonkeyPatch, zones: tuple[str, str]
 ) -> None:
     for there, back in (zones, zones[::-1]):
@@ -138,7 +138,7 @@ events = st.lists(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(events=events, cuts=st.lists(st.integers(0, 14), max_size=3))
-def test_any_order_in_any_portions_is_one_tidy_day(
+def test_any_order_in_any_batches_gives_the_same_day(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[int, str, int]], cuts: list[int]
 ) -> None:
     project = Project(str(tmp_path_factory.mktemp("p")))
@@ -166,7 +166,7 @@ def test_any_order_in_any_portions_is_one_tidy_day(
     assert "\n\n\n" not in text
 
 
-def test_a_directory_that_cannot_be_written_is_said(project: Project) -> None:
+def test_an_unwritable_directory_is_reported(project: Project) -> None:
     Path(project.root, ".memkit").write_text("a file in the way")
     with pytest.raises(JournalError, match="cannot write memory in"):
         Journal(project).write([digest("a")])

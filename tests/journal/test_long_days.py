@@ -50,7 +50,7 @@ def test_sections_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read <= 2 * len(content.lines)  # before: 500 times half of them
 
 
-def test_the_days_beside_are_read_once_a_batch(
+def test_nearby_days_are_read_once_per_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = Journal(Project(str(tmp_path)))
@@ -71,7 +71,7 @@ def test_the_days_beside_are_read_once_a_batch(
 
 
 @pytest.mark.parametrize("seed", every(5, range(30)))
-def test_it_reads_as_if_it_were_read_anew_each_time(seed: int) -> None:
+def test_an_updated_day_file_equals_one_read_again(seed: int) -> None:
     chance = random.Random(seed)
     content = DayFile(f"# {DAY}\n\nBy hand.")
     text = content.render()

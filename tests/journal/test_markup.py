@@ -58,7 +58,7 @@ def assert_forges_nothing(section: str) -> None:
 @example("[a]: b\n===", "```\nx\n    ```", "- -", "", "", False)
 @example("<div>\n" * 20 + "# a", "- a\n  <pre>\n\n# b", "<div>", "", "", True)
 @example("a\n" + "===\n" * 30, "- ```\n# a", "[a]: b", "`` ` ``", "\x1b[31m# x", False)
-def test_no_reader_sees_structure_that_is_not_ours(
+def test_no_parser_sees_forged_structure(
     prompt: str, answer: str, name: str, command: str, output: str, error: bool
 ) -> None:
     calls = [ToolCall(name, {"command": command, "file_path": command}, output, is_error=error)] * 3
@@ -86,7 +86,7 @@ def test_safe_text_is_left_alone(text: str) -> None:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(text=texts)
-def test_nothing_but_escapes_is_added_and_nothing_taken_away(text: str) -> None:
+def test_only_escapes_are_added_and_nothing_is_removed(text: str) -> None:
     def letters(shown: str) -> str:
         shown = shown.replace("&lt;!--", "<!--").replace("<!- -", "<!--").replace("\\", "")
         return "".join(shown.split()).replace("`", "").replace("~", "")
@@ -107,7 +107,7 @@ def test_nothing_but_escapes_is_added_and_nothing_taken_away(text: str) -> None:
         "- ```sh\n  make # all\n  ```\n- next",
     ],
 )
-def test_ordinary_markdown_is_kept_to_the_letter(text: str) -> None:
+def test_ordinary_markdown_is_unchanged(text: str) -> None:
     assert safe_block(text) == "\n".join(line.rstrip() for line in text.split("\n"))
 
 
@@ -118,7 +118,7 @@ def test_pasted_html_stays_readable() -> None:
     assert_forges_nothing(digest_of(html, html))
 
 
-def test_terminal_colours_are_taken_out_whole() -> None:
+def test_terminal_colors_are_removed_completely() -> None:
     output = "\x1b[1m=== 2 passed ===\x1b[0m\n\x1b]8;;http://x\x07link\x1b]8;;\x07 \x1b[38;2;1;2;3mred\x1b[m\n\x1b[0m"
     section = digest_of("Test", "Done.", ToolCall("Bash", {"command": "pytest"}, output))
     assert "Bash `pytest` → link red\n" in section
@@ -153,7 +153,7 @@ def test_one_line_is_one_line_within_its_limit(text: str, limit: int) -> None:
     assert line == line.strip()
 
 
-def test_what_a_tool_was_given_is_shown_as_it_is() -> None:
+def test_tool_input_is_shown_unchanged() -> None:
     section = digest_of(
         "Look",
         "Found.",

@@ -52,7 +52,7 @@ def staged(root: str) -> str:
     return git(root, "diff", "--cached")
 
 
-def test_an_ignore_file_of_the_repository_opens_nothing(stage: Stage) -> None:
+def test_a_repositorys_ignore_file_does_not_expose_the_memory(stage: Stage) -> None:
     ignore = Path(stage.project.root, ".memkit", ".gitignore")
     ignore.parent.mkdir()
     ignore.write_text("# keep\n")
@@ -68,7 +68,7 @@ def test_an_ignore_file_of_the_repository_opens_nothing(stage: Stage) -> None:
     assert before.count(EXCLUDED) == 1
 
 
-def test_patterns_of_the_repository_let_nothing_in(stage: Stage) -> None:
+def test_a_repositorys_patterns_do_not_expose_the_memory(stage: Stage) -> None:
     root = Path(stage.project.root)
     Path(stage.project.memory).mkdir(parents=True)
     (root / ".gitignore").write_text("!/.memkit/\n!/.memkit/**\n")
@@ -163,7 +163,7 @@ def test_a_submodule_has_a_list_of_its_own(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "commondir", "exclude"])
-def test_a_forged_git_file_has_nothing_written_elsewhere(stage: Stage, kind: str) -> None:
+def test_a_forged_git_file_causes_no_write_elsewhere(stage: Stage, kind: str) -> None:
     victim = stage.root / "victim"
     victim.mkdir()
     git(victim, "init", "-q")
@@ -227,7 +227,7 @@ def test_facts_do_not_go_to_a_file_that_git_tracks(stage: Stage) -> None:
         Journal(stage.project).change_facts("MEMORY.md", FactChange([], {}), lambda text: None)
 
 
-def test_a_pulled_ignore_file_opens_nothing_for_long(stage: Stage) -> None:
+def test_a_pulled_ignore_file_is_corrected(stage: Stage) -> None:
     """Git overwrites an ignored file, as the ignore file of memkit is, with the one that it pulls."""
     capture(stage)
     root = Path(stage.project.root)
@@ -239,7 +239,7 @@ def test_a_pulled_ignore_file_opens_nothing_for_long(stage: Stage) -> None:
     assert "private" not in staged(str(root))
 
 
-def test_git_that_does_not_answer_is_asked_once_and_believed_nothing(stage: Stage) -> None:
+def test_a_git_that_does_not_answer_is_asked_once_and_not_trusted(stage: Stage) -> None:
     """A pipe among git's files, as an archive of a repository can bring it, stops every git."""
     root = stage.project.root
     asked = stage.root / "asked"
@@ -256,7 +256,7 @@ def test_git_that_does_not_answer_is_asked_once_and_believed_nothing(stage: Stag
     assert asked.read_text() == "x\n"
 
 
-def test_a_list_of_excluded_files_that_cannot_be_written_stops_nothing(stage: Stage) -> None:
+def test_an_unwritable_exclude_list_stops_nothing(stage: Stage) -> None:
     """As where a repository's `.git/info` is a link into shared settings."""
     info = Path(stage.project.root, ".git", "info")
     elsewhere = stage.root / "elsewhere"
@@ -299,7 +299,7 @@ def test_a_turn_grows_on_where_git_does_not_take_it(stage: Stage) -> None:
     assert local.read_text() == before
 
 
-def test_another_users_repository_is_asked_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_users_repository_is_asked_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container, where git itself refuses it unless told otherwise."""
     Path(stage.project.root, ".gitignore").write_text("!/.memkit/**\n")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")

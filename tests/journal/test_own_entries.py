@@ -45,7 +45,7 @@ def test_what_was_captured_here_is_quoted(stage: Stage) -> None:
     assert "files of the repository" not in brief(stage)
 
 
-def test_a_fresh_clone_is_not(stage: Stage) -> None:
+def test_a_fresh_clone_is_not_quoted(stage: Stage) -> None:
     clone = Project(str(stage.root / "clone"))
     shutil.copytree(stage.project.root, clone.root)
     text = brief(stage, clone)
@@ -55,7 +55,7 @@ def test_a_fresh_clone_is_not(stage: Stage) -> None:
     assert "1 day" in text
 
 
-def test_a_forged_anchor_with_a_known_session_and_turn_is_not(stage: Stage) -> None:
+def test_a_forged_anchor_with_a_known_session_and_turn_is_not_quoted(stage: Stage) -> None:
     """As a commit of somebody who has seen the memory: the same ids, around other words."""
     text = own_day(stage).read_text()
     forged = text.replace("It is 7443.", INJECTION)
@@ -70,7 +70,7 @@ def test_a_forged_anchor_with_a_known_session_and_turn_is_not(stage: Stage) -> N
     assert "What port? -> It is 7443." in brief(stage)
 
 
-def test_a_write_does_not_vouch_for_what_stands_in_the_file(stage: Stage) -> None:
+def test_a_write_does_not_make_existing_text_own(stage: Stage) -> None:
     with own_day(stage).open("a") as file:
         file.write(f"\n### 08:00 {INJECTION} <!-- turn:a1a1a1a1 -->\n**Answered** {INJECTION}\n")
     stage.write(Lines().prompt("What port?", prompt_id(1)).answer("It is 7443.").prompt("Host?", prompt_id(2)).answer("a."))
@@ -103,7 +103,7 @@ def test_a_memory_from_before_the_record_is_adopted_by_its_archive(stage: Stage)
     assert INJECTION not in brief(stage)
 
 
-def test_any_number_of_foreign_entries_costs_a_bounded_look(stage: Stage) -> None:
+def test_the_number_of_foreign_entries_checked_is_bounded(stage: Stage) -> None:
     class Counting(OwnEntries):
         asked = 0
 
@@ -120,7 +120,7 @@ def test_any_number_of_foreign_entries_costs_a_bounded_look(stage: Stage) -> Non
     assert len(days(stage.project)) == 301
 
 
-def test_what_is_noted_of_a_long_day_is_what_is_new(stage: Stage) -> None:
+def test_only_new_entries_of_a_long_day_are_recorded(stage: Stage) -> None:
     entry = "### 10:{:02d} Q{} <!-- turn:{:08x} -->\n**Asked** Q\n**Answered** " + "word " * 700 + "\n\n"
     entries = [entry.format(n % 60, n, n) for n in range(200)]
     for place in (0, 100, 199):
@@ -167,7 +167,7 @@ def test_pointers_quote_only_what_this_home_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\x0b", "\x0c", "\x85", "\x1c", "\r"])
-def test_a_hidden_line_end_lends_no_words_to_an_own_entry(tmp_path: Path, end: str) -> None:
+def test_a_hidden_line_end_cannot_extend_an_own_entry(tmp_path: Path, end: str) -> None:
     """Who writes a day and who reads it must see the same entries."""
     stage = Stage(tmp_path.resolve())
     Path(stage.project.memory).mkdir(parents=True)
@@ -180,7 +180,7 @@ def test_a_hidden_line_end_lends_no_words_to_an_own_entry(tmp_path: Path, end: s
     assert INJECTION not in brief(stage)
 
 
-def test_a_merge_vouches_for_nothing_that_the_source_does_not(stage: Stage, tmp_path: Path) -> None:
+def test_a_merge_does_not_make_foreign_entries_own(stage: Stage, tmp_path: Path) -> None:
     source = Project(str(tmp_path / "stranger"))
     shutil.copytree(stage.project.root, source.root)
     Path(source.memory, f"{DAY}.md").write_text(

@@ -151,7 +151,7 @@ def test_no_link_leads_out(stage: Stage, other: Project) -> None:
     assert "link.md" not in files(stage.project)
 
 
-def test_what_is_kept_elsewhere_follows(stage: Stage) -> None:
+def test_data_outside_the_project_follows(stage: Stage) -> None:
     other = Project(str(stage.root / "other"))
     Path(other.root).mkdir()
     stage.write(Lines().prompt("What port?", prompt_id(1)).answer("7443."))
@@ -171,7 +171,7 @@ def test_what_is_kept_elsewhere_follows(stage: Stage) -> None:
     assert take_over(stage, other) == Merged()
 
 
-def test_only_what_is_held_is_removed(stage: Stage, other: Project) -> None:
+def test_only_merged_files_are_removed(stage: Stage, other: Project) -> None:
     take_over(stage, other)
     day_file = Path(other.memory, "2026-11-21.md")
     day_file.write_text(day_file.read_text() + "\n### 13:00 New <!-- turn:55555555 -->\nnew\n")
@@ -267,7 +267,7 @@ def test_notes_come_in_their_place() -> None:
     assert merged("# 2026-11-20", only) == (0, only)
 
 
-def test_what_was_forgotten_does_not_come_with_the_other(stage: Stage, other: Project) -> None:
+def test_a_merge_brings_no_forgotten_entries(stage: Stage, other: Project) -> None:
     fact = Fact("It was two.", "fact", Citations(turns=("22222222",)), "2026-11-20")
     Path(other.memory, MEMORY_FILE).write_text(facts_of(fact, day="2026-11-20"))
     forgotten = frozenset({"22222222"})

@@ -142,7 +142,7 @@ def test_settings_are_named_that_this_version_does_not_know(home: Home) -> None:
     assert "lucid" in Path(home.config_file).read_text()
 
 
-def test_a_snapshot_is_made_anew(tmp_path: Path) -> None:
+def test_a_snapshot_is_rebuilt(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {"2026-11-20.md": "# 2026-11-20\n\nA quagga.\n"})
     memory.sync()
     (manifest,) = Path(memory.home.index).rglob("manifest")

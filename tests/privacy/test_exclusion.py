@@ -135,7 +135,7 @@ def test_a_session_held_in_an_excluded_place_is_not_captured(stage: Stage, patte
     assert stage.days == []
 
 
-def test_what_is_said_while_memkit_is_off_stays_out_for_good(stage: Stage) -> None:
+def test_turns_while_memkit_is_off_stay_out(stage: Stage) -> None:
     lines = Lines().prompt("Before?", prompt_id(1)).answer("Before.")  # 10:00:00
     lines.prompt(f"The {WORD}?", prompt_id(2)).answer(f"A {WORD}.")
     lines.prompt("After?", prompt_id(3)).answer("After.")

@@ -80,7 +80,7 @@ def test_a_tool_result_cannot_erase_what_claude_did(stage: Stage) -> None:
     assert "so far" in text
 
 
-def test_the_original_transcript_shows_nothing_of_such_a_turn(tmp_path: Path) -> None:
+def test_the_original_transcript_hides_private_turns(tmp_path: Path) -> None:
     lines = shell(Lines().prompt(f"<private> {WORD}", prompt_id(1)), "a", WORD).answer(WORD)
     path = lines.prompt("Next?", prompt_id(2)).answer("Yes.").write(tmp_path)
     said = [text for message in read_messages(path, str) for text in message.texts()]
@@ -103,7 +103,7 @@ def test_a_prompt_by_itself(prompt: str, rest: str, is_open: bool) -> None:
     assert leaves_open(prompt) == is_open
 
 
-def test_what_stands_before_an_unopened_end_was_private() -> None:
+def test_text_before_an_unopened_end_tag_is_private() -> None:
     assert without_unopened(f"{WORD}\n</private> after") == "[redacted:private] after"
 
 

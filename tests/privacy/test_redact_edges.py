@@ -54,7 +54,7 @@ def test_a_secret_is_found_in_its_frame_and_the_frame_stays(frame: str) -> None:
         assert shown.startswith(before[: before.find("://")] if "://" in before else before)
 
 
-def test_a_private_key_goes_as_far_as_it_goes() -> None:
+def test_a_private_key_is_hidden_to_its_end() -> None:
     begin, end = "-----BEGIN OPENSSH PRIVATE " + "KEY-----", "-----END OPENSSH PRIVATE " + "KEY-----"
     body = "\n".join(made(64, string.ascii_letters + "+/") for _ in range(30))
     for text, kept in [

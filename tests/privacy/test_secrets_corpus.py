@@ -53,7 +53,7 @@ HIDDEN = ("\x1b[1m", "\x1b[0m", "\x9b31m", "\x00", "\x08", "\x7f", "\x85", "\u20
 
 @pytest.mark.parametrize("hidden", HIDDEN)
 @pytest.mark.parametrize("place", [0, 2, 4, 9, 38])
-def test_what_cannot_be_seen_hides_nothing(hidden: str, place: int) -> None:
+def test_invisible_characters_hide_nothing(hidden: str, place: int) -> None:
     shown = redact(f"use {TOKEN[:place]}{hidden}{TOKEN[place:]} now")
     assert "a1B2" not in shown
     assert "use" in shown

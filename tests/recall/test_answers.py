@@ -108,7 +108,7 @@ def explained(memory: Memory, modes: tuple[str, ...] = MODES) -> list[Any]:
     return [[replace(one, root="").as_dict() for one in answer.results] for answer in answers]
 
 
-def test_the_history_of_an_index_leaves_no_trace(tmp_path: Path) -> None:
+def test_scores_do_not_depend_on_the_history_of_the_index(tmp_path: Path) -> None:
     """Built twice at once, and bit by bit with changes and detours: the same to the last digit."""
     one = make_memory(tmp_path / "one", FILES)
     one.sync()
@@ -130,7 +130,7 @@ def test_the_history_of_an_index_leaves_no_trace(tmp_path: Path) -> None:
     assert explained(slow) == expected  # and asked again
 
 
-def test_rebuilding_a_part_of_the_index_leaves_no_trace(memory: Memory, tmp_path: Path) -> None:
+def test_scores_do_not_change_when_a_part_is_rebuilt(memory: Memory, tmp_path: Path) -> None:
     """With the real model, a day that was changed and changed back."""
     expected = explained(memory, ("context",))
     again = Memory(Home(str(tmp_path / "home")), memory.project, memory.embedder)
@@ -156,7 +156,7 @@ def test_rebuilding_a_part_of_the_index_leaves_no_trace(memory: Memory, tmp_path
         ('"bin/rotate"', {"09:01 How are secrets rotated?"}),
     ],
 )
-def test_a_name_is_answered_by_what_holds_it(
+def test_a_name_finds_the_chunks_that_hold_it(
     memory: Memory, mode: str, query: str, headings: set[str]
 ) -> None:
     request = SearchRequest(query, k=50, minimum=0, explain=True)

@@ -124,7 +124,7 @@ def test_recency_halves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["context", "lexical", "dense"])
-def test_of_equals_the_raised_one_is_first(
+def test_a_boost_decides_between_equal_scores(
     corpus: Corpus, tmp_path: Path, mode: str
 ) -> None:
     settings = msgspec.structs.replace(PLAIN, mode=mode)

@@ -117,7 +117,7 @@ def test_headings_are_left_to_the_breadcrumb() -> None:
     assert (piece.start_line, piece.end_line) == (15, 17)
 
 
-def test_one_that_does_not_fit_makes_way_for_a_shorter_one() -> None:
+def test_a_chunk_that_does_not_fit_is_skipped_for_a_shorter_one() -> None:
     chunks = [make_chunk(letter * size, source=letter) for letter, size in zip("abcd", (300, 600, 100, 250), strict=True)]
     found = [piece.source for _, piece in fill(enumerate(chunks), 200)]
     assert found == ["a", "c", "d"]

@@ -138,7 +138,7 @@ def test_a_project_without_vectors_beside_one_with_them(
     assert answer.results[0].dense is not None or others
 
 
-def test_who_holds_a_name_in_which_language(both: list[Snapshot], tmp_path: Path) -> None:
+def test_a_name_is_matched_in_each_projects_language(both: list[Snapshot], tmp_path: Path) -> None:
     """A function word of the one language is a name in the other."""
     german = snapshot_of(tmp_path / "de", conversation("so heißt was", "und so"), language="german")
     corpus = Corpus([both[0], german])

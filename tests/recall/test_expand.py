@@ -76,7 +76,7 @@ def test_sections_of_one_name_are_told_apart(memory: Memory, title: str) -> None
         assert section["content"] == f"## {title}\n\n" + (f"word{number} " * 30).rstrip()
 
 
-def test_subsections_belong_to_it(memory: Memory) -> None:
+def test_subsections_belong_to_the_section(memory: Memory) -> None:
     inner = "## Inner\n\n" + "inner words " * 20
     text = "# Outer\n\n" + "outer text " * 20 + f"\n\n{inner}\n\n# Next\n\n" + "next " * 40
     memory.write("notes.md", text)
@@ -97,7 +97,7 @@ def test_a_chunk_of_several_short_sections_is_whole(memory: Memory) -> None:
     assert section["content"] == memory.search("pears").results[0].chunk.content.strip()
 
 
-def test_no_file_of_any_shape_loses_the_chunk(memory: Memory) -> None:
+def test_any_file_shape_keeps_the_chunk(memory: Memory) -> None:
     shapes = ["tiny", "tiny\n\n# A\n\nshort\n", "# A\n# B\n\n## C\n\nx\n# D\n\n" + "d " * 90,
               "a " * 90 + "\n\n# A\n\nb\n\n## B\n\nc\n", "# A\n\n" + "a " * 2000 + "\n## B\n\nb\n",
               "Title\n=====\n\ntext\n\nOther\n---\n\nmore\n"]  # fmt: skip
@@ -110,7 +110,7 @@ def test_no_file_of_any_shape_loses_the_chunk(memory: Memory) -> None:
             assert line.startswith("#") or line.rstrip() in section["content"]
 
 
-def test_ids_like_those_of_git(memory: Memory) -> None:
+def test_shortened_ids_are_accepted(memory: Memory) -> None:
     memory.write("notes.md", "".join(f"# S{n}\n\n{'word ' * 30}{n}\n\n" for n in range(40)))
     memory.sync()
     ids = [row.id for row in memory.snapshot.rows()]

@@ -54,7 +54,7 @@ def test_nothing_found() -> None:
     assert "no weights" in lay_out(answer(degraded="no weights"), 500)
 
 
-def test_what_is_missing_is_said() -> None:
+def test_a_degraded_answer_is_reported() -> None:
     assert "Note: words alone." in lay_out(answer(CHUNK, degraded="words alone"), 500)
 
 

@@ -69,7 +69,7 @@ def found(memory: Memory, request: SearchRequest = QUESTION) -> dict[str, Result
     return by_service
 
 
-def test_all_that_were_indexed_are_searched(one: Memory, two: Memory) -> None:
+def test_all_indexed_projects_are_searched(one: Memory, two: Memory) -> None:
     one.sync(embedder=None)
     two.sync(embedder=None)
     for memory in (one, two):
@@ -79,7 +79,7 @@ def test_all_that_were_indexed_are_searched(one: Memory, two: Memory) -> None:
     assert known_roots(one.home) == sorted([one.project.root, two.project.root])
 
 
-def test_one_that_never_was_indexed_is_not_known(one: Memory, two: Memory) -> None:
+def test_a_project_never_indexed_is_unknown(one: Memory, two: Memory) -> None:
     one.sync(embedder=None)
     assert found(one).keys() == {"gateway"}
     assert found(two).keys() == {"gateway", "database"}

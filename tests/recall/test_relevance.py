@@ -63,13 +63,13 @@ def test_a_question_off_the_topic_finds_nothing(memory: Memory) -> None:
     assert "gateway" in searcher.search(KNOWN).results[0].chunk.heading
 
 
-def test_unless_everything_may_pass(memory: Memory) -> None:
+def test_off_topic_results_are_shown_if_everything_may_pass(memory: Memory) -> None:
     answer = cutting(memory).answer(SearchRequest(UNKNOWN, minimum=0))
     assert answer.results
     assert answer.best == max(r.relevance for r in memory.search(UNKNOWN).results)
 
 
-def test_the_best_one_lets_the_others_in(memory: Memory) -> None:
+def test_the_best_match_decides_whether_others_are_shown(memory: Memory) -> None:
     """The cut is about the question; the ranking is left as it is."""
     searcher = cutting(memory)
     found = searcher.search(KNOWN, 50).results
@@ -97,7 +97,7 @@ def test_relevance_does_not_depend_on_the_mode(memory: Memory) -> None:
             assert one[id_] == found[0][id_]
 
 
-def test_by_words_alone_it_is_the_share_of_the_words(memory: Memory) -> None:
+def test_relevance_without_vectors_is_the_share_of_words(memory: Memory) -> None:
     searcher = Searcher([memory.snapshot], memory.settings.search, None)
     assert searcher.search("staging gateway").results[0].relevance == 1
     assert searcher.search("sourdough").results == []

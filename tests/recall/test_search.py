@@ -71,7 +71,7 @@ def test_results_are_ranked_and_distinct(searcher: Searcher, mode: str) -> None:
     assert found == [getattr(result, own) for result in results]
 
 
-def test_how_many(searcher: Searcher) -> None:
+def test_the_number_of_results(searcher: Searcher) -> None:
     query = "the service and the gateway"
     assert len(searcher.search(query).results) == 5
     assert len(in_mode(searcher, "context", k=2).search(query).results) == 2

@@ -138,7 +138,7 @@ def test_around_a_turn(transcript: Path, context: int, expected: list[str]) -> N
     assert said(around(read_messages(transcript, unchanged), turn.id, context)) == expected
 
 
-def test_secrets_are_taken_out(transcript: Path) -> None:
+def test_secrets_are_redacted(transcript: Path) -> None:
     key = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3rS"
     given = {
         "command": f"curl -H 'x-api-key: {key}'",
@@ -184,18 +184,18 @@ class TestFinding:
 
         return save
 
-    def test_in_the_folder_of_the_client(self, home: Home, transcript: Path) -> None:
+    def test_a_transcript_in_claude_codes_folder_is_found(self, home: Home, transcript: Path) -> None:
         for name in (SESSION, SESSION[:8], SESSION[:1]):
             assert find_transcript(home, name) == transcript
 
-    def test_where_it_was_seen(
+    def test_a_transcript_is_found_where_it_was_seen(
         self, home: Home, tmp_path: Path, remember: Callable[[str, Path], None]
     ) -> None:
         path = write(tmp_path / "elsewhere" / f"{SESSION}.jsonl", conversation())
         remember(SESSION, path)
         assert find_transcript(home, SESSION[:8]) == path
 
-    def test_moved_since(
+    def test_a_transcript_that_moved_is_found(
         self, home: Home, transcript: Path, remember: Callable[[str, Path], None]
     ) -> None:
         remember(SESSION, transcript.with_name("old.jsonl"))
@@ -211,5 +211,5 @@ class TestFinding:
             find_transcript(home, "fd0a")
         assert find_transcript(home, SESSION) == transcript
 
-    def test_no_folder_of_the_client(self, home: Home) -> None:
+    def test_without_claude_codes_folder_nothing_is_found(self, home: Home) -> None:
         assert find_transcript(home, SESSION) is None

@@ -37,7 +37,7 @@ def test_searches_are_counted_from_a_time_on(tmp_path: Path) -> None:
     assert (set(last), last["ids"]) == ({"time", "event", "ids"}, [])
 
 
-def test_given_and_followed(tmp_path: Path) -> None:
+def test_pointers_given_and_followed_are_counted(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     assert counts(home) == (0, 0)
     usage.note(home, "expand", ["aaaa"])  # before: it follows nothing
@@ -60,7 +60,7 @@ def test_a_full_log_rotates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert 0 < usage.usage(home).given < 10
 
 
-def test_what_is_damaged_is_passed_over(tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     usage.note(home, "pointers", ["aaaa"])
     with open(home.events_file, "ab") as file:

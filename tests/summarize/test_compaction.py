@@ -317,7 +317,7 @@ def test_secrets_in_an_answer_and_in_the_old_text_are_hidden(stage: SummaryStage
     assert "Mine: [redacted:" in copy.read_text()
 
 
-def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
+def test_audit_also_searches_replaced_versions(stage: SummaryStage) -> None:
     one, change = prepared(stage)
     one.write(change)
     (copy,) = kept(stage)
@@ -342,7 +342,7 @@ def test_an_audit_finds_what_was_replaced_too(stage: SummaryStage) -> None:
         {"facts": [fact("It has no source.", [])]},
     ],
 )
-def test_without_a_good_answer_nothing_changes(stage: SummaryStage, answer: Any) -> None:
+def test_an_unusable_answer_changes_nothing(stage: SummaryStage, answer: Any) -> None:
     stage.add_turn(0, "What?", "That.")
     (stage.journal.directory / MEMORY).write_text("# Memory\n")
     stage.provider.answer = answer
@@ -422,7 +422,7 @@ def test_a_failure_in_the_middle_changes_nothing(stage: SummaryStage, fails_at: 
     assert snapshot(stage) == before
 
 
-def test_the_budget_holds_and_a_part_is_not_written(stage: SummaryStage) -> None:
+def test_a_compaction_over_budget_writes_nothing(stage: SummaryStage) -> None:
     long_memory(stage)
     stage.change(daily_tokens=30_000)
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
@@ -446,7 +446,7 @@ def prepared(stage: SummaryStage) -> tuple[Compaction, FactChange]:
         return one, one.condense()
 
 
-def test_killed_between_keeping_and_writing(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compaction_killed_before_its_write_can_run_again(stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
     one, change = prepared(stage)
     before = memory(stage)
     real = compaction_module.keep_replaced

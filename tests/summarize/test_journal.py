@@ -84,7 +84,7 @@ def test_without_bullets_the_mark_alone_is_set() -> None:
     assert all(turn.is_summarized for turn in content.turns_of("a"))
 
 
-def test_a_summarized_turn_that_was_taken_out_brings_no_second_summary() -> None:
+def test_removing_a_summarized_turn_causes_no_second_summary() -> None:
     content = day_of([(0, "a", "t1"), (5, "a", "t2")])
     content.summarize(["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t1 -->"])
     text = content.render()

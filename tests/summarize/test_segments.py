@@ -50,7 +50,7 @@ def test_compaction_ends_a_segment() -> None:
     assert cuts([turn(1, 0), turn(2, 1, compacted=True), turn(3, 2)]) == [["t1", "t2"], ["t3"]]
 
 
-def test_mode_turn_makes_each_a_segment() -> None:
+def test_mode_turn_makes_each_turn_a_segment() -> None:
     assert cuts([turn(1, 0), turn(2, 1)], mode="turn") == [["t1"], ["t2"]]
 
 
@@ -77,7 +77,7 @@ def test_when_the_last_segment_is_closed(
     assert segment.is_closed(now, SummarizeSettings(), is_live=is_live) is is_closed
 
 
-def test_chinese_counts_a_token_a_letter() -> None:
+def test_chinese_counts_one_token_per_letter() -> None:
     assert estimate_tokens("记忆记忆") == 4
     assert estimate_tokens("abcdefgh") == 2
     assert estimate_tokens("") == 0

@@ -185,7 +185,7 @@ def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -
     assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
 
 
-def test_small_talk_is_believed_to_be_such_the_second_time(stage: SummaryStage) -> None:
+def test_an_answer_without_bullets_is_accepted_the_second_time(stage: SummaryStage) -> None:
     stage.add_turn(0, "Thanks!", "You are welcome.")
     stage.provider.answer = {"bullets": []}
     assert stage.run(10).segments == 0
