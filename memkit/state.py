@@ -46,7 +46,7 @@ def read_state(
         return convert(value)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DamagedFileError(f"{path} is damaged: {reason}") from error
 

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -403,16 +404,21 @@ def adopt_memory(project: Project, home: Home) -> None:
 
 
 def _is_known_answer(digest: Digest, project: Project) -> bool:
-    """Return whether another turn of that session and day has the same answer.
+    """Return whether another turn of that session has the same answer, on that day or the day before.
 
     If Claude Code cut off a transcript's start, a turn without a prompt can be the end of a known one.
     """
     answer = _answer_in(digest.section)
-    content = Journal(project).day(digest.day)
-    others = (one.section for one in content.turns_of(digest.session))
-    return bool(answer) and any(
-        _answer_in(content.text(one)) == answer for one in others if one.pairs["turn"] != digest.turn
-    )
+    before = (date.fromisoformat(digest.day) - timedelta(days=1)).isoformat()
+    journal = Journal(project)
+    for day in journal.days() if answer else ():
+        if day[:10] in (before, digest.day):  # also `.local` files
+            content = journal.day(day)
+            for turn in content.turns_of(digest.session):
+                is_other = turn.section.pairs["turn"] != digest.turn
+                if is_other and _answer_in(content.text(turn.section)) == answer:
+                    return True
+    return False
 
 
 def _is_within(turn: Turn, periods: list[tuple[float, float]]) -> bool:

@@ -11,6 +11,7 @@ import click
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.errors import IndexBusyError, MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
+from memkit.processes import find_program
 
 INDEX_SECONDS = 1.0
 """The longest wait for the index. The service usually takes 0.3 s."""
@@ -87,8 +88,12 @@ def edit_command(context: Context, day: str | None) -> None:
 
 def _edit(data: bytes) -> bytes:
     """Have the user edit a private copy of `data`; return the result."""
+    editor = None
+    if os.name == "nt" and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        # Windows would look up a bare name in the working directory, a stranger's repository perhaps.
+        editor = find_program("notepad")
     try:
-        edited = click.edit(data, extension=".md", require_save=False)
+        edited = click.edit(data, editor=editor, extension=".md", require_save=False)
     except (click.ClickException, ValueError) as error:  # the latter: a quote in $EDITOR that never ends
         raise MemkitError(f"the memory is unchanged: {error}; set $EDITOR to your editor") from error
     return data if edited is None else edited

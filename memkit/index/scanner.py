@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
 import stat
@@ -215,8 +216,13 @@ def _entries(path: Path, source: str, unreadable: Unreadable) -> list[os.DirEntr
             entry.name.encode("utf-8")
             named.append(entry)
         except UnicodeEncodeError:
-            logger.warning("cannot index %r: its name is not UTF-8", entry.path)
+            _report_name(entry.path)
     return named
+
+
+@functools.lru_cache(maxsize=1000)  # once: the service lists the files every few seconds
+def _report_name(path: str) -> None:
+    logger.warning("cannot index %r: its name is not UTF-8", path)
 
 
 def _files(candidates: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, SourceFile]]:

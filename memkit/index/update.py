@@ -70,8 +70,10 @@ class Update:
         self.last = last
         self.donor = last if reuse else None  # of vectors
         ids = fingerprint(store.tidy_ids())
-        # None if a pass was killed between the two writes, or the store was lost, replaced, or emptied.
-        self.snapshot = self.donor if self.donor and self.donor.fingerprint == ids else None
+        # None: killed between the two writes, or the store is lost, replaced, or emptied.
+        self.snapshot: Snapshot | None = None
+        if self.donor is not None and self.donor.fingerprint == ids:  # an empty snapshot is false
+            self.snapshot = self.donor
         self.report = SyncReport(indexer.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)
         self.kept: frozenset[str] = frozenset()  # sources that the next snapshot takes over as they are

@@ -61,6 +61,7 @@ def stop(home: Home) -> None:
             with contextlib.suppress(psutil.NoSuchProcess, MemkitError):  # it has just exited
                 end()
                 wait_for(has_ended, TERM_SECONDS, "")
+                return
         wait_for(has_ended, TERM_SECONDS, f"the service, process {process.pid}, has not exited")
 
 

@@ -215,7 +215,7 @@ class Listener:
         self.requests += 1
         seconds = max(0.0, request.deadline - time.monotonic())
         try:
-            result = await asyncio.wait_for(self._handle(request), seconds)
+            result = await asyncio.wait_for(self._operate(request), seconds)
             if not isinstance(result, dict):
                 raise TypeError(f"the result is of type {type(result).__name__}, not a dict")
             return encode_frame({"id": request.id, "result": result})
@@ -230,6 +230,13 @@ class Listener:
             logger.exception("the operation %r failed", request.operation)
             message = f"the service failed ({type(error).__name__}), see its log"
             return error_frame(request.id, "internal", message)
+
+    async def _operate(self, request: Request) -> dict[str, Any]:
+        """Return the result of a request. Only the deadline shall raise `TimeoutError`."""
+        try:
+            return await self._handle(request)
+        except asyncio.TimeoutError as error:
+            raise RuntimeError("a step of the operation timed out") from error
 
 
 def is_own_peer(connection: Any) -> bool:

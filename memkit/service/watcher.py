@@ -57,8 +57,8 @@ class Watcher:
         self._has_moved = False  # whether a directory may have been replaced
         self._event = threading.Event()
         self._closed = False
-        # The observer's threads must never hold it: `_stop_observer` waits for them.
-        self._lock = threading.RLock()
+        # Never held while files are listed or observed: a hanging drive must not stop other projects.
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
     def watch(self, root: str, paths: Sequence[Path], exclude: Sequence[str] = ()) -> None:
@@ -66,14 +66,16 @@ class Watcher:
 
         Every change after this returns is reported: watch first, then index.
         """
+        given = _Memory(list(paths), list(exclude))
+        if root not in self._memories:
+            given.files = _list_files(root, given)
         with self._lock:
             if self._closed:
                 raise RuntimeError("the watcher is closed")
-            given, known = _Memory(list(paths), list(exclude)), self._memories.get(root)
+            known = self._memories.get(root)
             if known is None or (known.paths, known.exclude) != (given.paths, given.exclude):
+                given.files = given.files if known is None else known.files
                 self._memories[root] = given
-                self._observe()
-                given.files = _list_files(root, given) if known is None else known.files
             self._event.set()
             if self._thread.ident is None:
                 self._thread.start()
@@ -87,26 +89,30 @@ class Watcher:
     def unwatch(self, root: str) -> None:
         """Stop watching a project. Do nothing if it is not watched."""
         with self._lock:
-            if self._memories.pop(root, None) is not None:
-                self._observe()
+            self._memories.pop(root, None)
 
     def close(self) -> None:
         """Stop watching, and wait for the thread unless it is the calling one."""
         with self._lock:
             self._closed = True
             self._memories.clear()
-            self._stop_observer()
-        self._event.set()
+            self._event.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._report_changes()
+        finally:
+            self._stop_observer()
+
+    def _report_changes(self) -> None:
         while not self._closed:
             self._event.wait(LIST_SECONDS)
             end = time.monotonic() + LIST_SECONDS
             while self._event.is_set() and not self._closed and time.monotonic() < end:
                 self._event.clear()
-                self._event.wait(DEBOUNCE_SECONDS)
+                self._event.wait(min(DEBOUNCE_SECONDS, LIST_SECONDS))
             try:
                 for root in self._changed_roots():
                     self._changed(root)
@@ -116,30 +122,24 @@ class Watcher:
     def _changed_roots(self) -> list[str]:
         """Return the projects whose files are not those of the last report."""
         with self._lock:
-            if self._has_moved or self._find_directories() != self._directories:
-                self._observe()
-            found = {root: _list_files(root, memory) for root, memory in self._memories.items()}
-            changed = [root for root in found if found[root] != self._memories[root].files]
+            memories = dict(self._memories)
+        if self._has_moved or _find_directories(memories) != self._directories:
+            self._observe(memories)
+        found = {root: _list_files(root, memory) for root, memory in memories.items()}
+        with self._lock:
+            changed = [
+                root
+                for root, memory in memories.items()
+                if self._memories.get(root) is memory and memory.files != found[root]
+            ]
             for root in changed:
-                self._memories[root].files = found[root]
-            return changed
+                memories[root].files = found[root]
+        return changed
 
-    def _find_directories(self) -> dict[str, tuple[bool, int]]:
-        """Return the directories to watch, each with whether to watch recursively, and its inode."""
-        found: dict[str, tuple[bool, int]] = {}
-        for root, memory in self._memories.items():
-            for path in map(os.path.realpath, _followed(root, memory.paths)):
-                is_tree = os.path.isdir(path)
-                directory = path if is_tree else os.path.dirname(path)
-                is_deep = is_tree or found.get(directory, (False, 0))[0]
-                with contextlib.suppress(FileNotFoundError):  # removed in this moment
-                    found[directory] = is_deep, os.stat(directory).st_ino
-        return found
-
-    def _observe(self) -> None:
-        """Observe the directories of all memories as they are now."""
+    def _observe(self, memories: dict[str, _Memory]) -> None:
+        """Observe the directories of `memories` as they are now."""
         self._stop_observer()
-        self._directories = self._find_directories()
+        self._directories = _find_directories(memories)
         self._has_moved = False
         try:
             if self._directories and not self._closed:
@@ -181,6 +181,19 @@ class Watcher:
         if observer is not None:
             observer.stop()
             observer.join()
+
+
+def _find_directories(memories: dict[str, _Memory]) -> dict[str, tuple[bool, int]]:
+    """Return the directories to watch: for each, whether all below it too, and its inode."""
+    found: dict[str, tuple[bool, int]] = {}
+    for root, memory in memories.items():
+        for path in map(os.path.realpath, _followed(root, memory.paths)):
+            is_tree = os.path.isdir(path)
+            directory = path if is_tree else os.path.dirname(path)
+            is_deep = is_tree or found.get(directory, (False, 0))[0]
+            with contextlib.suppress(OSError):  # removed in this moment
+                found[directory] = is_deep, os.stat(directory).st_ino
+    return found
 
 
 def _followed(root: str, paths: Sequence[Path]) -> list[str]:

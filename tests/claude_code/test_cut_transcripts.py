@@ -69,3 +69,16 @@ def test_an_answer_without_its_prompt_that_nobody_knows_is_kept(stage: Stage) ->
     for _ in range(2):
         Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
     assert [said for _, said in stage.turns] == ["Answer 2.", "Answer 3.", "Answer 4."]
+
+
+def test_an_answer_after_midnight_is_not_repeated(stage: Stage) -> None:
+    lines = session()
+    for entry in lines.entries[1:5]:  # the first question is asked on the day before
+        entry["timestamp"] = entry["timestamp"].replace("T10:", "T12:")
+    lines.entries[0]["timestamp"] = "2026-03-03T12:00:00.000Z"
+    stage.write(lines)
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    whole = stage.turns
+    stage.transcript.write_text("".join(json.dumps(entry) + "\n" for entry in lines.entries[1:]))
+    Capture(stage.home, Settings()).import_file(stage.transcript, stage.project)
+    assert stage.turns == whole

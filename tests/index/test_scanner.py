@@ -172,7 +172,8 @@ def test_names_that_are_not_utf8_are_logged(
         (tmp_path / os.fsdecode(b"dir-\xe9") / "x.md").write_text("x")
     except OSError:
         pytest.skip("this file system takes UTF-8 names only")
-    assert sources(tmp_path) == ["line\nbreak.md", "naïve 漢字.md"]
+    for _ in range(2):  # once each, however often they are listed
+        assert sources(tmp_path) == ["line\nbreak.md", "naïve 漢字.md"]
     assert caplog.text.count("its name is not UTF-8") == 2
 
 

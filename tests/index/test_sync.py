@@ -87,6 +87,16 @@ def test_an_unchanged_tree_costs_nothing(
     assert embedder.texts == written == []
 
 
+def test_a_memory_that_stays_empty_keeps_its_snapshot(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {"notes.md": "Text."})
+    memory.sync()
+    memory.path("notes.md").unlink()
+    memory.sync()
+    before = memory.snapshot.path
+    assert memory.sync().chunks == 0
+    assert memory.snapshot.path == before
+
+
 def test_an_edited_paragraph_costs_one_chunk(tmp_path: Path) -> None:
     memory = make_memory(tmp_path, {**DAYS, "notes.md": LONG})
     memory.sync()

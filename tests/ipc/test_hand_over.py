@@ -139,7 +139,13 @@ def test_success_forgets_what_was_left(
     assert not os.path.exists(hooks.home.left)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"names": 5}', '{"names": [5], "again": "x"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[]", "{", '{"names": 5}', '{"names": [5], "again": "x"}',
+        '{"names": [], "again": 1, "tries": 1e999}',
+    ],
+)  # fmt: skip
 def test_a_damaged_record_delays_nothing(hooks: Hooks, content: str) -> None:
     make_private_directory(hooks.home.run)
     Path(hooks.home.left).write_text(content)

@@ -86,6 +86,31 @@ def end_successor(service: RunningService) -> None:
                 process.wait(60)
 
 
+class Ending:
+    """A service that does not answer, and exits when it is asked to by a signal."""
+
+    pid = 7
+
+    def __init__(self) -> None:
+        self.signals: list[str] = []
+
+    def terminate(self) -> None:
+        self.signals.append("terminate")
+
+    def kill(self) -> None:
+        self.signals.append("kill")
+
+
+def test_a_service_that_exits_on_sigterm_is_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Ending()
+    monkeypatch.setattr(stop, "_service_process", lambda home: process)
+    monkeypatch.setattr(launch, "service_is_running", lambda home: not process.signals)
+    stop.stop(Home(str(tmp_path)))
+    assert process.signals == ["terminate"]
+
+
 def test_a_search_kills_it_and_continues_alone(stopped: RunningService, command: Command) -> None:
     assert stopped.process is not None
     done = command(stopped, "search", "which port")

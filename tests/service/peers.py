@@ -30,6 +30,8 @@ async def operate(request: Request) -> dict[str, Any]:
         raise MemkitError("the index\nis gone: run `memkit index`")
     if request.operation == "break":
         raise ZeroDivisionError("secret detail")
+    if request.operation == "time out":
+        raise TimeoutError("secret detail")
     if request.operation == "large":
         return {"text": "x" * client.MAX_REPLY_BYTES}
     if request.operation == "list":

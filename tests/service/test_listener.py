@@ -45,6 +45,7 @@ def test_an_error_for_users_arrives_as_its_message(home):
     ("operation", "name"),
     [
         ("break", "ZeroDivisionError"),
+        ("time out", "RuntimeError"),
         ("list", "TypeError"),
         ("nan", "FrameError"),
     ],

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -351,6 +352,35 @@ def test_a_change_during_the_call_leads_to_another(tmp_path: Path) -> None:
         called.get(timeout=GENEROUS_SECONDS)
     finally:
         finish.set()
+        watcher.close()
+
+
+def test_a_drive_that_hangs_stops_no_other_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, other = str(tmp_path / "slow"), str(tmp_path / "other")
+    hangs, release = threading.Event(), threading.Event()
+    list_files = watcher_module._list_files
+
+    def hang(root: str, memory: watcher_module._Memory) -> dict[str, tuple[int, ...]]:
+        if root == slow and threading.current_thread().name == "watcher":
+            hangs.set()
+            assert release.wait(GENEROUS_SECONDS)
+        return list_files(root, memory)
+
+    monkeypatch.setattr(watcher_module, "_list_files", hang)
+    watcher = Watcher(print)
+    try:
+        watcher.watch(slow, [MEMORY])
+        assert hangs.wait(GENEROUS_SECONDS)
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                pool.submit(watcher.watch, other, [MEMORY]).result(GENEROUS_SECONDS / 2)
+                pool.submit(watcher.unwatch, slow).result(GENEROUS_SECONDS / 2)
+            finally:
+                release.set()
+        assert roots(watcher) == [other]
+    finally:
         watcher.close()
 
 
