@@ -84,10 +84,10 @@ def _list(context: Context) -> None:
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})
         return
-    width = max(map(len, rows))
     for name, row in rows.items():
         origin = "" if row["origin"] == "default" else f"  [{row['origin']}]"
-        echo(f"{name:<{width}}  {_text(row['value']):<24}  {row['description']}{origin}")
+        echo(f"{name} = {_text(row['value'])}{origin}")
+        echo(f"    {row['description']}", dim=True)
     for line in loaded.refused:
         context.say(line)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import format_time, print_table
+from memkit.cli.output import echo, format_time
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def jobs_command(context: Context, action: str, name: str | None) -> None:
     if context.as_json:
         context.print_json({job.name: _as_dict(job, states[job.name]) for job in JOBS})
     else:
-        headers = ("job", "last", "next", "purpose", "result")
-        print_table([_row(job, states[job.name]) for job in JOBS], headers)
+        for job in JOBS:
+            _show(job, states[job.name])
 
 
 def _run(context: Context, name: str) -> None:
@@ -90,8 +90,10 @@ def _as_dict(job: Job, state: JobState) -> dict[str, Any]:
     }
 
 
-def _row(job: Job, state: JobState) -> tuple[str, ...]:
+def _show(job: Job, state: JobState) -> None:
     last = format_time(state.last) if state.last else "never"
     following = format_time(max(time.time(), state.last + job.every_seconds))
-    result = f"{'failed: ' if state.failed else ''}{state.result}"
-    return job.name, last, "paused" if state.paused else following, job.purpose, result
+    echo(f"{job.name}: {job.purpose}")
+    echo(f"    last {last}, {'paused' if state.paused else f'next {following}'}")
+    if state.result:
+        echo(f"    {'failed: ' if state.failed else ''}{state.result}")

@@ -135,12 +135,13 @@ def format_cost(total: Total) -> str:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Return if the user agrees, or has agreed with `--yes`. Raise `MemkitError`, `click.Abort`."""
+    """Return if the user agrees, or agreed with `--yes`. Raise `MemkitError`; `click.Abort` on Ctrl-C."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise MemkitError("this needs confirmation, and there is no terminal to ask on; run it in a terminal")
-    click.confirm(plain(question), abort=True, err=True)
+    if not click.confirm(plain(question), err=True):
+        raise MemkitError("stopped, because you answered no")
 
 
 def user_agrees(question: str, default: bool = False) -> bool:

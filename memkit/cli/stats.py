@@ -161,12 +161,16 @@ def _lines(stats: Stats) -> dict[str, str]:
         "said": f"{plural(tally.turns, 'turn')} in {plural(tally.sessions, 'session')}, "
         f"{plural(tally.words, 'word')}",
         "summaries": plural(tally.bullets, "bullet"),
-        "recall": f"{usage.searches:,} {'search' if usage.searches == 1 else 'searches'}, "
-        f"pointers {plural(usage.given, 'time')} given, {usage.followed:,} followed"
-        + _since(usage.first),
+        "searches": f"{usage.searches:,}{_since(usage.first)}",
+        "pointers": f"{usage.given:,} shown, {usage.followed:,} followed{_since(usage.first)}",
         "models": calls,
-        "disk": ", ".join(f"{name} {format_size(size)}" for name, size in stats.bytes.items()),
+        "disk": _sizes(stats, "memory", "archive", "index"),
+        "program": _sizes(stats, "models", "environment"),
     }
+
+
+def _sizes(stats: Stats, *names: str) -> str:
+    return ", ".join(f"{name} {format_size(stats.bytes[name])}" for name in names)
 
 
 def _since(first: float | None) -> str:

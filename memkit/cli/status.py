@@ -60,7 +60,7 @@ def _memory_line(value: dict[str, Any]) -> str:
 def _index_line(value: dict[str, Any]) -> str:
     state = "up to date"
     if not value["in_step"]:
-        state = "out of date; the next search or `memkit index` updates it"
+        state = "out of date until the next search"
     return f"{plural(value['chunks'], 'chunk')}, {value['missing']:,} not embedded, {state}"
 
 

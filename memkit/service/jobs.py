@@ -31,7 +31,7 @@ from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
 from memkit.settings.load import Settings
 from memkit.state import read_state_or_none, write_state
-from memkit.text import one_line
+from memkit.text import one_line, plural
 
 logger = logging.getLogger(__name__)
 
@@ -99,20 +99,20 @@ class JobState:
 def _retry(context: JobContext) -> str:
     oldest = time.time() - RETRY_DAYS * DAY
     count = spool.retry_failed(context.home, since=oldest)
-    return f"{count} failed events queued again"
+    return f"{plural(count, 'failed event')} queued again"
 
 
 def _reconcile(context: JobContext) -> str:
     live = {one.session for one in LiveSessions(context.home)}
     capture = Capture(context.home, context.settings_of(Project(context.home.root)))
-    return f"{capture.catch_up(live)} sessions caught up"
+    return f"{plural(capture.catch_up(live), 'session')} caught up"
 
 
 def _index(context: JobContext) -> str:
     projects = known_projects(context.home)
     for project in projects:
         context.index(project)
-    return f"{len(projects)} projects up to date"
+    return f"{plural(len(projects), 'project')} up to date"
 
 
 def _tidy(context: JobContext) -> str:
@@ -138,15 +138,15 @@ def _tidy(context: JobContext) -> str:
     freed = keep_small(home, settings.index.uri, erase=bool(removed))
     remove_old_text(home)  # at the end: an unreadable file must not keep anything else from being deleted
     return (
-        f"{removed_files} old state files, {archives} archived sessions and "
-        f"{sum(removed.values())} days removed, {freed / 1e6:.1f} MB of the index freed"
+        f"{plural(removed_files, 'old state file')}, {plural(archives, 'archived session')} and "
+        f"{plural(sum(removed.values()), 'day')} removed, {freed / 1e6:.1f} MB of the index freed"
     )
 
 
 def _health(context: JobContext) -> str:
     from memkit.doctor.checks import notify_next_session
 
-    return f"{notify_next_session(context.home)} findings for the next session"
+    return f"{plural(notify_next_session(context.home), 'finding')} for the next session"
 
 
 def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
@@ -178,7 +178,6 @@ class JobBook:
 
     def states(self) -> dict[str, JobState]:
         """Return the states by name. Raise `NewerFileError`."""
-
 
         def convert(value: dict[str, Any]) -> dict[str, JobState]:
             return {job.name: JobState(**value.get(job.name, {})) for job in JOBS}

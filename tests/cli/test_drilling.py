@@ -312,10 +312,9 @@ class TestConfig:
         monkeypatch.setenv("MEMKIT_SEARCH_MODE", "dense")
         found = run(fresh, "config")
         assert found.output == run(fresh, "config", "list").output
-        lines = {text.split()[0]: text for text in found.output.splitlines()}
-        assert lines["search.k"].endswith(f"how many results  [{fresh.home.config_file}]")
-        assert lines["search.mode"].endswith("[MEMKIT_SEARCH_MODE]")
-        assert lines["index.uri"].split()[1] == '""'
+        assert f"search.k = 9  [{fresh.home.config_file}]\n    how many results\n" in found.output
+        assert "\nsearch.mode = dense  [MEMKIT_SEARCH_MODE]\n" in found.output
+        assert '\nindex.uri = ""\n' in found.output
         value = run(fresh, "config", "--json").json["settings"]
         assert value["search.k"]["value"] == 9
         assert value["memory.exclude"]["origin"] == "default"

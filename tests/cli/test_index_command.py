@@ -171,7 +171,7 @@ class TestStatus:
             "last": "2026-11-20",
         }
         assert value["index"]["in_step"] is False
-        assert "out of date" in run(fresh, "status").output
+        assert "out of date until the next search\n" in run(fresh, "status").output
         run(fresh, "index")
         index = run(fresh, "status", "--json").json["index"]
         assert index == {

@@ -14,10 +14,12 @@ def test_run_pause_and_resume(run: Run, fresh: Memory) -> None:
     assert done["index"]["result"] == "0 projects up to date"  # none has an index yet
     run(fresh, "index")
     done = run(fresh, "jobs", "run", "index", "--json").json
-    assert done["index"]["result"] == "1 projects up to date"
+    assert done["index"]["result"] == "1 project up to date"
     assert done["index"]["next"] == done["index"]["last"] + 86400
     assert run(fresh, "jobs", "pause", "index", "--json").json["index"]["paused"] is True
-    assert "paused" in run(fresh, "jobs").output
+    listed = run(fresh, "jobs").output
+    assert ", paused\n    1 project up to date\n" in listed
+    assert all(len(line) <= 80 for line in listed.splitlines())
     assert run(fresh, "jobs", "resume", "index", "--json").json["index"]["paused"] is False
 
 

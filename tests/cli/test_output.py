@@ -53,3 +53,15 @@ def test_without_a_terminal_nothing_is_confirmed(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MemkitError) as caught:
         output.confirm("Delete?", yes=False)
     assert "--yes" not in str(caught.value)
+
+
+def test_no_is_an_answer_and_no_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", _Terminal("n\ny\n"))
+    with pytest.raises(MemkitError, match="you answered no"):
+        output.confirm("Delete?", yes=False)
+    output.confirm("Delete?", yes=False)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True

@@ -104,11 +104,23 @@ def test_what_is_shown(run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
     shown = run(memory, "stats").output
     assert "4 days, 2026-11-18 to 2026-11-21" in shown
     assert "7 turns in 3 sessions" in shown
+    numbers = shown.partition("\n\n")[0].splitlines()[1:]  # without the project, whose path may be long
+    assert all(len(line) <= 80 for line in numbers), shown
     assert "most between 9:00 and 10:00" in shown
     assert newest_week(shown) == "··▓█▒▒ "
     assert "src/[red]b[/red]\ufffd$x$.py" in shown  # no mark-up, nothing that steers a terminal
     assert "\x1b" not in shown
     assert "earlier days" not in shown
+
+
+def test_use_is_counted_on_lines_of_its_own(run: Run, memory: Memory) -> None:
+    usage.note(memory.home, "pointers", ["aaaa"])
+    run(memory, "search", "gateway")
+    since = f"(all projects, since {date.today()})"
+    shown = run(memory, "stats").output
+    assert f"searches   1 {since}\n" in shown
+    assert f"pointers   1 shown, 0 followed {since}\n" in shown
+    assert "program    models 0 bytes, environment 0 bytes\n" in shown
 
 
 def test_what_there_is_no_room_for(

@@ -19,6 +19,7 @@ from memkit.hook.project import Project
 from memkit.ipc import spool
 from memkit.service import jobs
 from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
+from memkit.text import plural
 from tests.builders import Lines
 from tests.memory import DAYS, Memory, make_memory
 
@@ -76,8 +77,8 @@ def test_each_job_does_its_work(memory: Memory) -> None:
     assert results.pop("health").result.endswith("findings for the next session")
     assert {name: state.result for name, state in results.items()} == {
         "reconcile": "0 sessions caught up",
-        "retry": "1 failed events queued again",
-        "index": "1 projects up to date",
+        "retry": "1 failed event queued again",
+        "index": "1 project up to date",
         "tidy": "0 old state files, 0 archived sessions and 0 days removed, 0.0 MB of the index freed",
     }
     assert not any(state.failed for state in results.values())
@@ -99,7 +100,8 @@ def test_archives_are_kept_as_long_as_configured(memory: Memory, keep_days: int,
         archive.append(session, [ArchivedTurn("a", (), time=when, finished=when)])
     kept = msgspec.structs.replace(memory.settings, archive=ArchiveSettings(keep_days=keep_days))
     state = run_job(job_named("tidy"), JobContext(memory.home, lambda _: kept, lambda _: None))
-    assert state.result.startswith(f"0 old state files, {2 - left} archived sessions and 0 days removed")
+    archives = plural(2 - left, "archived session")
+    assert state.result.startswith(f"0 old state files, {archives} and 0 days removed")
     assert archive.size().sessions == left
 
 
@@ -135,7 +137,7 @@ def test_expired_days_are_removed_from_every_file(memory: Memory) -> None:
     assert " 0 days removed" in run_job(tidy, around(memory)).result
     kept = MemorySettings(keep_days=30)
     memory.settings = msgspec.structs.replace(memory.settings, memory=kept)
-    assert " 1 days removed" in run_job(tidy, around(memory)).result
+    assert " 1 day removed" in run_job(tidy, around(memory)).result
     files = [path for path in Path(memory.home.root).rglob("*") if path.is_file()]
     files += [path for path in Path(memory.project.root).rglob("*") if path.is_file()]
     held = {
@@ -166,7 +168,7 @@ def test_a_crashed_session_is_caught_up(memory: Memory, tmp_path: Path) -> None:
     transcript.write_text(text)
     session = Session("5e55cccc", str(transcript), memory.project.root)
     Sessions(memory.home).save(session)
-    assert run_job(job_named("reconcile"), around(memory)).result == "1 sessions caught up"
+    assert run_job(job_named("reconcile"), around(memory)).result == "1 session caught up"
     assert "The lion." in memory.path("2026-11-20.md").read_text()
     assert run_job(job_named("reconcile"), around(memory)).result == "0 sessions caught up"
 
@@ -234,7 +236,7 @@ def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
     assert {one.id for one in sessions} == set(lines)  # their archives will go
     kept = msgspec.structs.replace(kept, keep_days=0)
     memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
-    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old state files,")
+    assert run_job(job_named("tidy"), around(memory)).result.startswith("1 old state file,")
     assert {one.id for one in sessions} == {"there", "young", "unarchived"}
     # The session comes back, and is read from its start: each turn is there once, as it was.
     path = lines["gone"].write(tmp_path)

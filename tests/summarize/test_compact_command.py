@@ -79,7 +79,7 @@ def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage
     assert "+- Decided: The port is 7443. (2026-11-20) <!-- fact:" in declined.output
     assert declined.output.endswith("Nothing is changed.\n")
     assert not path.exists()
-    assert run(typed="n\n").status == 130
+    assert run(typed="n\n").status == 1
     assert len(stage.provider.tasks) == 1
     agreed = run(typed="y\ny\n")
     assert agreed.output.endswith("1 fact added, 0 removed, in 1 call.\n")
