@@ -139,7 +139,9 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise MemkitError("this needs confirmation, and there is no terminal to ask on; run it in a terminal")
+        raise MemkitError(
+            "this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal"
+        )
     click.confirm(plain(question), abort=True, err=True)
 
 
