@@ -115,7 +115,7 @@ def _refuse_others(path: str, mode: int) -> None:
     if stat.S_ISLNK(mode):
         raise RefusedFileError(path, "it is a link")
     if not stat.S_ISREG(mode):
-        raise RefusedFileError(path, "it is no regular file")
+        raise RefusedFileError(path, "it is not a regular file")
 
 
 def make_private_directory(path: str) -> str:

@@ -93,7 +93,7 @@ class Memory:
         from memkit.recall.client import SearchClient
 
         if all_projects and not self.other_projects:
-            raise MemkitError("this memory does not read other projects")
+            raise MemkitError("this memory may not read other projects")
         return SearchClient(
             self.project, self.home, self.settings, self.announce, all_projects=all_projects
         )

@@ -53,7 +53,7 @@ def test_other_projects_stay_out(store: Memory, tmp_path: Path) -> None:
         memory.transcript(str(path))
     with pytest.raises(NotFoundError):
         memory.cite("ffff")
-    with pytest.raises(MemkitError, match="does not read other projects"):
+    with pytest.raises(MemkitError, match="may not read other projects"):
         memory.search("port", all_projects=True)
 
 
@@ -69,7 +69,7 @@ def test_removed_settings_no_longer_exist() -> None:
     present = {f"search.{name}" for name in SearchSettings.__struct_fields__}
     assert len(present) <= 10
     assert not present & REMOVED.keys()
-    assert all(one.startswith("search.") and "remove the line" in advice for one, advice in REMOVED.items())
+    assert all(one.startswith("search.") and "remove it" in advice for one, advice in REMOVED.items())
     assert Settings().search == SearchSettings()
 
 

@@ -109,7 +109,7 @@ class Archive:
         found = [name for name in self.sessions() if name.startswith(session)]
         if len(found) > 1:
             shown = ", ".join(sorted(found)[:5])
-            raise AmbiguousIdError(f"the session {session!r} fits several in the archive: {shown}")
+            raise AmbiguousIdError(f"{session!r} matches several archived sessions: {shown}")
         return found[0] if found else None
 
     def sessions(self) -> Iterator[str]:

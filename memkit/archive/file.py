@@ -213,7 +213,8 @@ class ArchiveFile:
                 return str(header.get("session"))
             break
         raise ArchiveError(
-            f"the archive {self.path} is damaged at its start, so its session is unknown"
+            f"the archive {self.path} is damaged at its start, so its session is unknown; "
+            "restore it from a backup"
         )
 
     def last_time(self) -> float | None:

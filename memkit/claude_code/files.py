@@ -192,7 +192,9 @@ def read_history(path: Path) -> Iterator[TypedPrompt]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise TranscriptError(f"cannot read the history {path}: {error.strerror}") from error
+        raise TranscriptError(
+            f"cannot read the prompt history {path}: {error.strerror}; make it readable"
+        ) from error
 
 
 def _typed_prompt(line: bytes) -> TypedPrompt | None:

@@ -57,7 +57,7 @@ class ClaudeCode:
             return any(one["id"] == PLUGIN and one.get("enabled", True) for one in listed)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ClaudeCodeError(
-                "memkit cannot read what `claude plugin list --json` prints; update Claude Code"
+                "cannot read the output of `claude plugin list --json`; update Claude Code"
             ) from error
 
     def install_plugin(self, source: str) -> None:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @command("audit")
 @click.option("--fix", is_flag=True, help="Redact the secrets in every file that memkit wrote.")
-@click.option("--all-projects", is_flag=True, help="In the memories of all projects.")
+@click.option("--all-projects", is_flag=True, help="Audit the memories of all projects.")
 def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
-    """Look for secrets in the memory, with the present rules and the setting `capture.redact`.
+    """Look for secrets in the memory, with the current rules and your own in `capture.redact`.
 
     The audit reads the journal and other indexed Markdown, the archive, the index, session states, events,
-    and logs. It prints where each secret is and of which kind, but never the secret. `--fix` redacts all of
-    that, except Markdown that memkit did not write. The exit status is 1 if a secret remains.
+    and logs. It prints the place and kind of each secret, but never the secret. `--fix` redacts all of them,
+    except in Markdown that memkit did not write. The exit status is 1 if a secret remains.
 
     \b
       memkit audit

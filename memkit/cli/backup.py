@@ -36,7 +36,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
 
     path = Path(file).absolute()
     if path.exists() and not yes:
-        raise MemkitError(f"{path} exists; name another file, or --yes replaces it")
+        raise MemkitError(f"{path} exists; name another file, or pass --yes to replace it")
     with context.index_lock():
         projects = projects_with_memory(context.home, [context.project])
         report = back_up(context.home, projects, path)

@@ -116,7 +116,7 @@ def _text(value: Any) -> str:
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(context: Context, shell: str) -> None:
-    """Print the script with which your shell completes commands, options, and settings.
+    """Print the script that lets your shell complete commands, options, and settings.
 
     Your shell must read the script each time it starts. For zsh, its directory must be in `fpath`.
 

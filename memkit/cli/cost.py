@@ -16,9 +16,9 @@ BAR_COLUMNS = 24
 @command("cost")
 @click.option(
     "--by", type=click.Choice(["day", "project", "model"]), default="day", show_default=True,
-    help="Group the calls by this.",
+    help="What to group the calls by.",
 )  # fmt: skip
-@click.option("--since", metavar="DAY", help="Calls from this day on; by default all.")
+@click.option("--since", metavar="DAY", help="Only calls from this day on (default: all).")
 def cost_command(context: Context, by: str, since: str | None) -> None:
     """Show the cost of memkit's model calls: tokens, and dollars where prices are known.
 

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     "--format", "kind", type=click.Choice(["md", "jsonl", "html"]), default="md", show_default=True,
     help="Markdown, one JSON object per entry, or one self-contained HTML page.",
 )  # fmt: skip
-@click.option("--since", metavar="DAY", help="From this day on.")
-@click.option("--until", metavar="DAY", help="Up to this day, inclusive.")
-@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Default: stdout.")
-@click.option("--with-anchors", is_flag=True, help="Keep memkit's comments in the markdown.")
+@click.option("--since", metavar="DAY", help="Only from this day on.")
+@click.option("--until", metavar="DAY", help="Only up to this day, inclusive.")
+@click.option(
+    "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to FILE (default: stdout)."
+)
+@click.option("--with-anchors", is_flag=True, help="Keep memkit's comments in the Markdown.")
 def export_command(
     context: Context,
     kind: str,
@@ -48,7 +50,7 @@ def export_command(
         raise click.UsageError("--json needs --output FILE; --format jsonl prints JSON")
     days = Days(context.project, iso_day_named(since), iso_day_named(until))
     if not days.dates:
-        raise MemkitError(f"{context.project.root} has no memory of that time; nothing is exported")
+        raise MemkitError(f"{context.project.root} has no memory of that time; nothing was exported")
     pieces = _pieces(days, kind, with_anchors)
     if output is None:
         for piece in pieces:

@@ -22,16 +22,16 @@ SHOWN_ENTRIES = 20
 
 @command("forget")
 @click.argument("ids", nargs=-1, metavar="[ID…]")
-@click.option("--session", metavar="ID", help="A whole session; the start of its ID is enough.")
-@click.option("--since", metavar="DAY", help="This project's days from this one on.")
-@click.option("--until", metavar="DAY", help="This project's days up to and including this one.")
-@click.option("--query", metavar="QUERY", help="What `memkit search` finds for QUERY.")
+@click.option("--session", metavar="ID", help="Forget a whole session; the start of its ID is enough.")
+@click.option("--since", metavar="DAY", help="Forget this project's days from this day on.")
+@click.option("--until", metavar="DAY", help="Forget this project's days up to this day, inclusive.")
+@click.option("--query", metavar="QUERY", help="Forget what `memkit search` finds for QUERY.")
 @click.option(
-    "-k", "k", type=click.IntRange(1, 1000), help="The number of results of --query (setting search.k)."
+    "-k", "k", type=click.IntRange(1, 1000), help="How many results of --query (default: setting search.k)."
 )
-@click.option("--everything", is_flag=True, help="All memory of this project.")
-@click.option("--user", is_flag=True, help="Your own memory instead of this project's.")
-@click.option("--everywhere", is_flag=True, help="Also the copies in other projects, which stay by default.")
+@click.option("--everything", is_flag=True, help="Forget all memory of this project.")
+@click.option("--user", is_flag=True, help="Forget from your own memory instead of this project's.")
+@click.option("--everywhere", is_flag=True, help="Also erase the copies in other projects.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask; other projects keep their copies.")
 def forget_command(
@@ -50,13 +50,13 @@ def forget_command(
 ) -> None:
     """Erase something from journal, archive, and index for good, and never import it again.
 
-    Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. A turn goes with all
-    bullets and facts that depend on it. An ID, --session, or --query erases from every project.
+    Each ID names a result of `memkit search`, a turn, a bullet, a note, or a fact. Erasing a turn also
+    erases all bullets and facts that depend on it. An ID, --session, or --query erases from every project.
     --everything, --since, and --until erase from this project only: copies in other projects, after a merge
     or a second import, stay there and in the archive.
 
-    The command first shows what it would erase and from which projects, and asks. If a run was killed, the
-    next one finishes it, also without an ID.
+    The command first shows what it would erase and from which projects, and asks. If a run was interrupted,
+    run the command again to finish it; it then needs no ID.
 
     \b
       memkit forget 20e3d2c8274c
@@ -77,7 +77,7 @@ def forget_command(
         if Tombstones(context.home).unfinished() is None:
             raise click.UsageError("name what to forget: IDs, --session, --since, --query, --everything")
         memory.erase(ForgetSelection())
-        context.report({}, "The interrupted run is finished.")
+        context.report({}, "Finished the interrupted run.")
         return
     selection = _select(memory, ids, session, (since, until), query, k)
     selection.everywhere = everywhere
@@ -116,7 +116,7 @@ def _select(
     if query is not None:
         ids = tuple(result.id for result in memory.search(query, k).results)
         if not ids:
-            raise MemkitError("nothing is found for that; `memkit search --all` shows the nearest entries")
+            raise MemkitError("nothing found for that query; `memkit search --all` shows the nearest entries")
     if not ids:
         return selection.of_everything(project, home, now)
     return selection.SelectionFinder(project, home, memory.settings).select(ids)
@@ -136,7 +136,7 @@ def _show(found: Locations, root: str) -> None:
     for name, line in facts:
         click.echo(f"{styled(name, fg='yellow')}  {plain(line)}")
     if not found:
-        echo("The memory has nothing of that. An import would leave it out, too.")
+        echo("The memory holds none of that, and an import would leave it out.")
         return
     counts = {
         "turn": len(found.turns),
@@ -144,7 +144,7 @@ def _show(found: Locations, root: str) -> None:
         "note": len(found.notes) + len(found.passages),
         "fact": len(facts),
         "archived turn": sum(map(len, found.archived.values())),
-        "markdown file": len(found.files),
+        "Markdown file": len(found.files),
         "old version": len(found.old_versions),
     }
     shown = [plural(count, name) for name, count in counts.items() if count]
@@ -153,7 +153,7 @@ def _show(found: Locations, root: str) -> None:
         for name, count in found.by_project.items():
             echo(f"  from {name}: {count} of them")
     for name, turns in sorted(found.shared.items()):
-        echo(f"  {name} keeps {len(turns)} of them (--everywhere erases them there, too)")
+        echo(f"  {name} keeps {len(turns)} of them (--everywhere also erases them there)")
 
 
 def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:

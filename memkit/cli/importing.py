@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @command("import")
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR…]")
-@click.option("--all", "everything", is_flag=True, help="The sessions of all projects.")
-@click.option("--since", metavar="DAY", help="Only turns from that day on: 2026-11-20, 3d, 2w.")
+@click.option("--all", "everything", is_flag=True, help="Import the sessions of all projects.")
+@click.option("--since", metavar="DAY", help="Only turns from this day on: 2026-11-20, 3d, 2w.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before FILE or DIR is imported into other projects.")
 def import_command(
@@ -43,7 +43,7 @@ def import_command(
     Without FILE or DIR, import the sessions of this project that Claude Code still has, and the prompts of
     sessions that it has deleted. Each session goes to its own project. With FILE or DIR, --project imports
     all sessions into one project; without it, memkit shows the other projects and asks first.
-    Importing twice is the same as once. An interrupted import continues where it stopped.
+    Importing twice changes nothing. An interrupted import continues where it stopped.
 
     \b
       memkit import
@@ -82,7 +82,7 @@ def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> 
     ]
     if not others or yes:
         return
-    context.say("these transcripts belong to other projects, and would be imported there:")
+    context.say("these transcripts belong to other projects and would be imported there:")
     for root in others:
         context.say(f"  {root}" if os.path.isdir(Project(root).memory) else f"  {root} (no memory yet)")
     context.say("--project imports all of them into one project instead")
@@ -171,12 +171,12 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
     lines = [
         f"{plural(found.sessions, 'session')}, {plural(found.turns, 'turn')}{typed}; "
         f"{plural(len(found.days), 'day file')} in {plural(len(found.projects), 'project')}",
-        f"Disk space, estimated: {', '.join(f'{name} {format_size(size)}' for name, size in disk.items())}",
+        f"Estimated disk space: {', '.join(f'{name} {format_size(size)}' for name, size in disk.items())}",
     ]
     if summaries:
         lines.append(
             f"`memkit summarize` would use about {summaries.tokens:,} tokens, "
-            f"{format_estimate(summaries.usd)}; an import makes no model calls."
+            f"{format_estimate(summaries.usd)}; the import itself makes no model calls."
         )
     context.report(value, *lines, *found.projects)
     for line in () if context.as_json else found.problems:
@@ -238,7 +238,7 @@ def _print_report(
     lines.append(f"{plural(total.turns, 'turn')} of {transcripts}, {total.written} new.{skipped}")
     if total.left_out:
         left_out = plural(total.left_out, "turn")
-        lines.append(f"{left_out} left out: memkit was off, excluded, or forgotten.")
+        lines.append(f"{left_out} left out: memkit was off, or they are excluded or forgotten.")
     lines += [f"Remembered in {root}" for root in roots]
     context.report(value, *lines)
 

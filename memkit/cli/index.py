@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 @command("index")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True), metavar="[PATH…]")
 @click.option(
-    "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that was added before."
+    "--drop", multiple=True, metavar="PATH", help="Stop indexing a path that you added before."
 )
 @click.option("--rebuild", is_flag=True, help="Build a new index from the Markdown.")
 def index_command(
@@ -57,7 +57,7 @@ def index_command(
 def watch_command(context: Context, paths: tuple[str, ...]) -> None:
     """Index now, and again whenever the memory changes, until Ctrl-C. For use without the plugin.
 
-    Prints a line for each pass, with --json an object. Adds each PATH, a Markdown file or a directory of
+    Prints one line per pass (one JSON object with --json). Adds each PATH, a Markdown file or a directory of
     them, to this project's memory permanently.
 
     \b
@@ -97,11 +97,11 @@ def _print(context: Context, report: SyncReport) -> None:
             f"{report.added} added, {report.deleted} deleted, {report.embedded} embedded."
         )
         for source, count in report.replaced.items():
-            context.say(f"{source}: {plural(count, 'byte')} not UTF-8, read as \ufffd")
+            context.say(f"{source}: {plural(count, 'byte')} not valid UTF-8, read as \ufffd")
         if report.missing:
             context.say(f"{plural(report.missing, 'chunk')} not embedded: {report.degraded}")
     if report.unreadable:
-        raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps the text it has of it")
+        raise MemkitError(f"{'; '.join(report.unreadable)}; the index keeps their old text")
 
 
 def _interrupt(number: int, frame: object) -> None:

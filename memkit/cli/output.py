@@ -139,7 +139,9 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise MemkitError("this needs confirmation, and there is no terminal to ask on; run it in a terminal")
+        raise MemkitError(
+            "this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal"
+        )
     if not click.confirm(plain(question), err=True):
         raise MemkitError("stopped, because you answered no")
 

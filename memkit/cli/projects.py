@@ -44,7 +44,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
         needed = VALUES.get(action)
         raise click.UsageError(f"`{action}` needs a {needed}" if needed else f"`{action}` takes no value")
     if remove and action != "merge":
-        raise click.UsageError("--remove belongs to `merge`")
+        raise click.UsageError("--remove works with `merge` only")
     if action == "list":
         _list(context)
     elif action == "link":
@@ -112,7 +112,7 @@ def _unlink(context: Context) -> None:
     own = Project.containing(context.directory).root
     with changing(context.home) as registry:
         if registry.links.pop(own, None) is None:
-            raise NotFoundError(f"{own} shares no other memory")
+            raise NotFoundError(f"{own} does not share another project's memory")
     context.report({"root": own, "shares": None}, f"{own} has its own memory again.")
 
 
@@ -180,7 +180,7 @@ def _source(context: Context, path: str) -> Project:
         # The user's own memory belongs to no project.
         if Path(candidate.memory).is_dir() and candidate.memory != context.home.memory:
             return candidate
-    raise NotFoundError(f"{path} has no memory; `memkit projects` lists all that have one")
+    raise NotFoundError(f"{path} has no memory; `memkit projects` lists the projects that have one")
 
 
 @command("off")

@@ -19,7 +19,7 @@ INDEX_SECONDS = 1.0
 
 @command("remember")
 @click.argument("text")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find it by; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word to find the note by; repeatable.")
 @click.option("--user", is_flag=True, help="Add it to your own memory, which every project searches.")
 def remember_command(context: Context, text: str, tags: tuple[str, ...], user: bool) -> None:
     """Add a note to today's memory and index it.
@@ -33,7 +33,7 @@ def remember_command(context: Context, text: str, tags: tuple[str, ...], user: b
     from memkit.ipc import launch
 
     if os.environ.get(DISABLE_VARIABLE):
-        raise MemkitError(f"{DISABLE_VARIABLE} is set, so nothing is remembered")
+        raise MemkitError(f"{DISABLE_VARIABLE} is set, so memkit remembers nothing; unset it to add a note")
     if user:
         context.turn_to_user_memory()
     memory = context.memory()
@@ -95,5 +95,7 @@ def _edit(data: bytes) -> bytes:
     try:
         edited = click.edit(data, editor=editor, extension=".md", require_save=False)
     except (click.ClickException, ValueError) as error:  # the latter: a quote in $EDITOR that never ends
-        raise MemkitError(f"the memory is unchanged: {error}; set $EDITOR to your editor") from error
+        raise MemkitError(
+            f"the editor failed: {error}; the memory is unchanged; set $EDITOR to an editor that works"
+        ) from error
     return data if edited is None else edited

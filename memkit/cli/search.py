@@ -26,28 +26,31 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
 
 @command("search")
 @click.argument("query", required=False)
-@click.option("-k", "k", type=click.IntRange(1, 1000), help="Number of results (setting search.k).")
+@click.option("-k", "k", type=click.IntRange(1, 1000), help="Number of results (default: setting search.k).")
 @click.option(
     "--budget", type=click.IntRange(50, 1_000_000), metavar="TOKENS",
     help="Fill this many tokens with the best text, without repeats, instead of -k.",
 )  # fmt: skip
-@click.option("--mode", type=click.Choice(MODES), help="Ranking mode (setting search.mode).")
-@click.option("--since", metavar="DAY", help="Not older: 2026-11-20, 3d, 2w, last monday.")
-@click.option("--until", metavar="DAY", help="Not newer; includes that day.")
-@click.option("--session", default="", metavar="ID", help="From this session; the first characters suffice.")
-@click.option("--branch", default="", help="From this git branch.")
-@click.option("--kind", type=click.Choice(KINDS), default=None, help="Of this kind.")
-@click.option("--path", default="", help="From this memory file, directory, or pattern.")
+@click.option("--mode", type=click.Choice(MODES), help="How to rank (default: setting search.mode).")
+@click.option("--since", metavar="DAY", help="Only from this day on: 2026-11-20, 3d, 2w, last monday.")
+@click.option("--until", metavar="DAY", help="Only up to this day, inclusive.")
+@click.option(
+    "--session", default="", metavar="ID", help="Only this session; the start of its ID is enough."
+)
+@click.option("--branch", default="", help="Only this git branch.")
+@click.option("--kind", type=click.Choice(KINDS), default=None, help="Only entries of this kind.")
+@click.option("--path", default="", help="Only this memory file, directory, or pattern.")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
 @click.option(
-    "--file", default="", metavar="PATH", help="The file being edited; raises results on its domain."
-)
+    "--file", default="", metavar="PATH",
+    help="The file you work on; ranks results about its directory higher.",
+)  # fmt: skip
 @click.option(
     "--min-relevance", "minimum", type=click.FloatRange(0, 1), metavar="SHARE",
     help="Only results of at least this relevance, 0 to 1.",
 )  # fmt: skip
-@click.option("--all", "everything", is_flag=True, help="Results of any relevance.")
-@click.option("--explain", is_flag=True, help="Show how each score came about.")
+@click.option("--all", "everything", is_flag=True, help="Show results of any relevance.")
+@click.option("--explain", is_flag=True, help="Show how each result got its score.")
 @click.option(
     "--batch", metavar="-",
     help='Read one query per line from stdin, plain or as {"query": …}; print one JSON object per line.',
@@ -71,7 +74,7 @@ def search_command(
 ) -> None:
     """Search the memory, best results first.
 
-    Nothing is shown if the memory holds nothing on the question; --all shows the nearest entries anyway.
+    Shows nothing if no entry is relevant enough; --all shows the nearest entries anyway.
 
     \b
       memkit search "which port does the staging gateway use"
@@ -80,7 +83,7 @@ def search_command(
     if (query is None) == (batch is None):
         raise click.UsageError("give a QUERY, or --batch - with one query per line on stdin")
     if batch not in (None, "-"):  # Claude may run this unprompted: it opens no file for it
-        raise click.UsageError("--batch takes only -, and reads stdin")
+        raise click.UsageError("--batch takes only `-`, which means stdin")
     if k and options["budget"]:
         raise click.UsageError("give -k or --budget, not both")
     if everything and options["minimum"] is not None:

@@ -116,7 +116,8 @@ def _show(value: dict[str, Any]) -> None:
         echo("The service is not running.")
         return
     if not value["answers"]:
-        echo(f"The service is running, but does not answer ({value['reason']}).")
+        reason = value["reason"]
+        echo(f"The service is running, but does not answer ({reason}); run `memkit service restart`.")
         return
     chunks = sum(value["projects"].values())
     print_fields(

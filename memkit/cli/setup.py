@@ -35,9 +35,9 @@ class _Questions:
         if step in self._skip:
             raise _Skipped(f"--skip {step}{otherwise}")
         if not self._yes and not self._may_ask:
-            raise _Skipped(f"no terminal to ask in; run `memkit setup --yes`{otherwise}")
+            raise _Skipped(f"no terminal to ask on; pass --yes, and --skip for steps to leave out{otherwise}")
         if not self._yes and not click.confirm(plain(question), default=True):
-            raise _Skipped(f"as you said{otherwise}")
+            raise _Skipped(f"you declined{otherwise}")
 
 
 @command("setup")
@@ -53,7 +53,8 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
 
     Asks before each change, and changes nothing that is already there, so you can run it again. Offers the
     command `memkit` for terminals: a script in ~/.local/bin that runs the plugin's memkit.
-    With --json it never asks, and does only what --yes allows.
+    With --json, or where there is no terminal (as after `!` in Claude Code), it cannot ask, and skips each
+    change unless you pass --yes.
 
     \b
       memkit setup
@@ -84,7 +85,7 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
         context.print_json({"steps": found})
     failed = ", ".join(name for name, one in found.items() if one["state"] == "failed")
     if failed:
-        raise MemkitError(f"not everything is ready ({failed}); run `memkit setup` again")
+        raise MemkitError(f"these steps failed: {failed}; fix what they report, and run `memkit setup` again")
     if not context.as_json:
         echo("Work in Claude Code as usual; `memkit status` shows what memkit remembers.")
 
@@ -104,7 +105,10 @@ def _disk(context: Context, questions: _Questions) -> str:
     found = f"{format_size(free)} free for {context.home.root}"
     if free < FREE_BYTES:
         needed = format_size(FREE_BYTES)
-        raise MemkitError(f"{found}, memkit needs {needed}: make room or set MEMKIT_HOME")
+        raise MemkitError(
+            f"{found}, but memkit needs {needed}; free some space, or set MEMKIT_HOME to a directory on "
+            "another disk"
+        )
     return found
 
 
@@ -114,16 +118,16 @@ def _model(context: Context, questions: _Questions) -> str:
 
     embedding = context.settings().embedding
     if embedding.provider != "local":
-        return f"embedding.provider is {embedding.provider}"
+        return f"not needed, because embedding.provider is {embedding.provider}"
     try:
         ensure_weights(context.home, allow_download=False)
     except WeightsUnavailableError:
         if not embedding.download:
             raise
         question = "Download the model that search uses (91 MB, once)?"
-        questions.ask("model", question, "; without it, search uses words alone")
+        questions.ask("model", question, "; until then, search uses words alone")
         ensure_weights(context.home, announce=context.say, retry=True)
-    return f"{MODEL} is here and has the right hash"
+    return f"{MODEL} is downloaded and has the right hash"
 
 
 def _claude(context: Context, questions: _Questions) -> str:
@@ -131,7 +135,7 @@ def _claude(context: Context, questions: _Questions) -> str:
 
     claude = ClaudeCode.find()
     if claude is None:
-        raise MemkitError("there is no `claude` on PATH: install Claude Code")
+        raise MemkitError("there is no `claude` on PATH; install Claude Code")
     return f"{claude.version()} at {claude.path}"
 
 
@@ -143,11 +147,11 @@ def _plugin(context: Context, questions: _Questions) -> str:
     if claude is None:
         raise _Skipped("needs Claude Code")
     if claude.has_plugin():
-        return f"{PLUGIN} was installed already"
+        return f"{PLUGIN} is already installed"
     source = marketplace(REPOSITORY)
     questions.ask("plugin", f"Install the plugin {PLUGIN} from {source}?")
     claude.install_plugin(source)
-    return f"{PLUGIN} installed from {source}; sessions that start from now on use it"
+    return f"installed {PLUGIN} from {source}; new sessions use it"
 
 
 def _launcher(context: Context, questions: _Questions) -> str:
@@ -163,20 +167,20 @@ def _launcher(context: Context, questions: _Questions) -> str:
     if not Path(REPOSITORY, "bin", "memkit").exists():
         return "this memkit is an installed package with its own command"
     if sys.platform == "win32":
-        raise _Skipped("it is a shell script, which Windows cannot run")
+        raise _Skipped("the launcher is a shell script, which Windows cannot run")
     path = launcher_path()
     text = launcher_text(REPOSITORY, __version__)
     if not installed_launcher():
         if os.path.lexists(path):
-            raise _Skipped(f"{path} is not memkit's; it stays as it is")
-        questions.ask("launcher", f"Write {path}, so that terminals have `memkit` too?")
+            raise _Skipped(f"{path} exists and is not memkit's, so it stays as it is")
+        questions.ask("launcher", f"Write {path}, so that you can run `memkit` in a terminal?")
     try:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_launcher(text)
     except OSError as error:
         raise MemkitError(f"cannot write {unwritable(error, str(path))}") from error
     if str(path.parent) in os.environ.get("PATH", "").split(os.pathsep):
-        return f"terminals run memkit with {path}"
+        return f"a terminal finds memkit at {path}"
     return f"{path} runs memkit; add {path.parent} to your PATH"
 
 
@@ -188,10 +192,10 @@ def _import(context: Context, questions: _Questions) -> str:
     known = Sessions(context.home)
     new = [source for source in selection.sources if not known.knows(source.path.stem)]
     if not new:
-        return "memkit knows every session"
+        return "no sessions left to import"
     size = f"{plural(len(new), 'session')}, {format_size(sum(source.size for source in new))}"
     question = f"Import the sessions that Claude Code has kept ({size})?"
-    questions.ask("import", question, f"; later: `memkit import --all` ({size})")
+    questions.ask("import", question, f"; `memkit import --all` does it later ({size})")
     report, roots = run_import(context, selection)
     if report.problems:
         raise MemkitError("; ".join(report.problems[:3]))

@@ -17,7 +17,7 @@ COLORS = {"+": "green", "-": "red", "@": "cyan"}
 @command("summarize")
 @click.option(
     "--since", metavar="DAY",
-    help="All days from this one on, also imported ones. By default only what live sessions left.",
+    help="Include all days from this day on, also imported ones (default: what live sessions left).",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only print the amount and the price.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -56,7 +56,7 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
             f"in {plural(plan.calls, 'call')} of {plan.model}, {format_estimate(plan.usd)}."
         )
         if plan.tokens > plan.left:
-            echo(f"Today's budget has {plan.left:,} tokens left; memkit does the rest tomorrow on its own.")
+            echo(f"Today's budget has only {plan.left:,} tokens left; memkit does the rest tomorrow.")
     if dry_run or not candidates:
         return
     confirm("Start?", yes)
@@ -76,19 +76,19 @@ def summarize_command(context: Context, since: str | None, dry_run: bool, yes: b
         f"{plural(report.segments, 'segment')} summarized: {plural(report.bullets, 'bullet')} in "
         f"{plural(report.calls, 'call')}.",
     )
-    context.check(report.failures, "some segments are not summarized; memkit tries them again on its own")
+    context.check(report.failures, "some segments are not summarized yet; memkit tries again on its own")
 
 
 @command("compact")
-@click.option("--since", metavar="DAY", help="Not older: 2026-11-20, 3d, 2w, last monday.")
-@click.option("--until", metavar="DAY", help="Not newer; that day is included.")
-@click.option("--path", default="", help="From one memory file, directory or pattern.")
+@click.option("--since", metavar="DAY", help="Only from this day on: 2026-11-20, 3d, 2w, last monday.")
+@click.option("--until", metavar="DAY", help="Only up to this day, inclusive.")
+@click.option("--path", default="", help="Only this memory file, directory, or pattern.")
 @click.option("--dry-run", is_flag=True, help="Only print the amount and the price.")
-@click.option("--yes", is_flag=True, help="Do not ask, neither before the calls nor before writing.")
+@click.option("--yes", is_flag=True, help="Do not ask before the calls or before writing.")
 def compact_command(
     context: Context, since: str | None, until: str | None, path: str, dry_run: bool, yes: bool
 ) -> None:
-    """Condense memory into lasting facts, preferences and decisions, with the model of your choice.
+    """Condense the memory into lasting facts, preferences, and decisions, with the model of your choice.
 
     Reads everything since the last compaction, or what you select. Prints the amount and the price first,
     then the change, and writes it to MEMORY.md if you agree (with --json only if you pass --yes). memkit
@@ -149,9 +149,9 @@ def compact_command(
             f"{plural(compaction.asked, 'call')}.{f' The old text is in {kept}.' if kept else ''}"
         )
     elif diff:
-        result = "Nothing is changed."
+        result = "Nothing was changed."
     else:
-        result = "The model found no new lasting fact. Nothing is changed."
+        result = "The model found no new lasting facts. Nothing was changed."
     value = {
         "path": target,
         "calls": compaction.asked,

@@ -19,7 +19,7 @@ SHOWN_CHARACTERS = 2000
 
 @command("transcript")
 @click.argument("session", required=False)
-@click.option("--turn", metavar="ID", help="Only this turn (as `memkit expand` names it).")
+@click.option("--turn", metavar="ID", help="Show only this turn; `memkit expand` prints its ID.")
 @click.option(
     "--context", "around", type=click.IntRange(0, 1000), default=3, show_default=True,
     help="Number of messages to show before and after the turn.",

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 @command("uninstall")
 @click.option("--keep-memory", is_flag=True, help="Also keep archive, settings, and ledger.")
-@click.option("--everything", is_flag=True, help="Also remove the Markdown: of all projects, and your own.")
-@click.option("--yes", is_flag=True, help="Do not ask; the Markdown stays unless you say --everything.")
+@click.option(
+    "--everything", is_flag=True, help="Also remove the Markdown of all projects, and your own memory."
+)
+@click.option("--yes", is_flag=True, help="Do not ask; the Markdown stays unless you pass --everything.")
 def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes: bool) -> None:
     """Remove memkit from this machine: plugin, service, environment, model, index, archive, settings.
 
-    The Markdown of your projects and your own memory stay, unless you remove them, too. The command shows
+    The Markdown of your projects and your own memory stay, unless you pass --everything. The command shows
     what it would remove and what stays, and asks. It removes nothing that memkit did not make.
 
     \b

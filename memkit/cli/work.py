@@ -28,7 +28,7 @@ WAIT_SECONDS = 600.0
 def work_command(context: Context, wait: bool, retry: bool) -> None:
     """Write spooled events to the journal, update the index, and exit.
 
-    Hooks start this by themselves. One worker runs at a time.
+    Hooks start this on their own. One worker runs at a time.
 
     \b
       memkit work --wait
@@ -47,7 +47,7 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
             context.say("another worker is running")
         return
     if report is None:
-        context.report({"busy": True}, "The service does the work.")
+        context.report({"busy": True}, "The service processes the events.")
         return
     if context.as_json:
         context.print_json({"busy": False, **dataclasses.asdict(report)})

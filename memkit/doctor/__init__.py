@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,9 @@ Level = Literal["error", "warning", "note"]
 """An error loses memory or hides it from searches. A warning may lead to that. A note is harmless."""
 
 FIX = "`memkit doctor --fix`"
+
+_PATHS = {"directory", "path", "probe", "root"}
+"""The values that are paths, in texts with commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,16 @@ def finding_texts() -> dict[str, FindingTexts]:
 
 
 def make_finding(code: str, **values: object) -> Finding:
-    """Return the finding with this code and these values in its texts."""
+    """Return the finding with this code and these values in its texts.
+
+    A path in a command is quoted for the shell: a repository chooses the names of its files, and the user,
+    or an agent, runs the command.
+    """
     texts = finding_texts()[code]
-    what, meaning, fix = (text.format(**values) for text in (texts.what, texts.meaning, texts.fix))
+    what, meaning = texts.what.format(**values), texts.meaning.format(**values)
+    quoted = {name: shlex.quote(str(values[name])) for name in _PATHS & values.keys()}
+    parts = enumerate(texts.fix.split("`"))  # each second part is a command
+    fix = "`".join(part.format(**(values | quoted if number % 2 else values)) for number, part in parts)
     return Finding(code, texts.level, what, meaning, fix)
 
 

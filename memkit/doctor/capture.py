@@ -121,8 +121,10 @@ def check_failed_events(subject: Subject) -> Iterator[Finding]:
     """Find failed events, and events that memkit will try again, by reason."""
     failed = spool.failed(subject.home)
     for reason, count in Counter(map(_reason, failed)).items():
-        fix = f"the file is damaged: delete it in {subject.home.spool}/failed"
-        if any("event" in item.record for item in failed if _reason(item) == reason):
+        same = [item for item in failed if _reason(item) == reason]
+        damaged = ", ".join(item.name for item in same if "event" not in item.record)
+        fix = f"delete what is damaged in {subject.home.spool}/failed: {damaged}"
+        if any("event" in item.record for item in same):
             fix = f"fix the cause, then run {FIX}"
         yield make_finding("event-failed", count=plural(count, "event"), reason=reason, fix=fix)
     retried = [item for item in spool.unfinished(subject.home) if item.record.get("attempts")]
@@ -168,7 +170,7 @@ def handle_events(subject: Subject) -> str:
     )
     if report.failures:
         raise MemkitError("; ".join(report.failures))
-    return f"{plural(report.events, 'event')} handled"
+    return f"{plural(report.events, 'event')} processed"
 
 
 def check_transcripts(subject: Subject) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -63,9 +64,9 @@ def check_writing(subject: Subject) -> Iterator[Finding]:
 
 
 def _unwritable(place: str, error: OSError) -> Finding:
-    fix = f"`chmod -R u+rwX {place}`, as the user it belongs to"
+    fix = f"run `chmod u+rwx {shlex.quote(place)}` as its owner"
     if error.errno == errno.EROFS:
-        fix = f"mount the file system of {place} writable, or set MEMKIT_HOME to another place"
+        fix = f"mount the file system of {place} as writable"
     return make_finding("read-only", place=place, error=error.strerror or error, fix=fix)
 
 
@@ -108,7 +109,7 @@ def _reason(path: str, root: str) -> str:
     if stat.S_ISDIR(status.st_mode):
         return ""
     if not stat.S_ISREG(status.st_mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     return f"it is larger than {MOST_BYTES:,} bytes" if status.st_size > MOST_BYTES else ""
 
 
@@ -146,7 +147,7 @@ def check_owner(subject: Subject) -> Iterator[Finding]:
     others = _of_others(home, owner)
     if others:
         count = plural(len(others), "file")
-        fix = f"`sudo chown -R {owner} {home.root}`" if user else FIX
+        fix = f"run `sudo chown -R {owner} {shlex.quote(home.root)}`" if user else FIX
         yield make_finding("wrong-owner", count=count, home=home.root, first=others[0], fix=fix)
 
 
@@ -158,7 +159,7 @@ def fix_owner(subject: Subject) -> str:
     others = _of_others(subject.home, owner.st_uid)
     for path in others:
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-    return f"{plural(len(others), 'file')} given to the user {owner.st_uid}"
+    return f"gave {plural(len(others), 'file')} to user {owner.st_uid}"
 
 
 def _of_others(home: Home, owner: int) -> list[str]:
@@ -179,7 +180,7 @@ def fix_permissions(subject: Subject) -> str:
     for path in found:
         with contextlib.suppress(FileNotFoundError):  # deleted since the listing, as old snapshots
             os.chmod(path, PRIVATE_DIRECTORY if os.path.isdir(path) else PRIVATE_FILE)
-    return f"{plural(len(found), 'file')} closed to other users"
+    return f"closed {plural(len(found), 'file')} to other users"
 
 
 def _open_to_others(home: Home) -> list[str]:
@@ -224,4 +225,4 @@ def _recorded_times(subject: Subject) -> Iterator[tuple[float, str]]:
         yield session.last_event, f"an event of session {session.id}"
     for item in spool.unfinished(subject.home):
         yield spool.time_of(item.record), "a waiting event"
-    yield Path(__file__).stat().st_mtime, "the installed memkit"
+    yield Path(__file__).stat().st_mtime, "memkit's installation"

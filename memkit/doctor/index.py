@@ -39,7 +39,7 @@ def check_snapshot(subject: Subject) -> Iterator[Finding]:
         return
     place = snapshot_directory(subject.home, _collection_name(subject))
     if snapshot is None and place.is_dir() and any(place.iterdir()):
-        what = f"the snapshot in {place} is half-written, so searches do not use it"
+        what = f"the snapshot in {place} is incomplete, so searches do not use it"
         yield make_finding("snapshot-damaged", what=what)
 
 
@@ -47,7 +47,7 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
     """Check that the index is up to date, with a vector for every chunk."""
     files = read_files(subject.project, subject.home, subject.settings)
     for line in files.problems:
-        fix = "make it readable, or mount its disk; then `memkit index`"
+        fix = "make it readable, or mount its disk; then run `memkit index`"
         if line == files.added_paths_problem:
             fix = RESTORE
         yield make_finding("memory-unreadable", what=one_line(line.split("; ")[0]), fix=fix)
@@ -55,7 +55,7 @@ def check_edits(subject: Subject) -> Iterator[Finding]:
     snapshot = _snapshot(subject)
     if snapshot is None:
         if files:
-            what = f"{plural(len(files), 'memory file')} of {root} are not indexed"
+            what = f"{root} has {plural(len(files), 'memory file')} but no index"
             yield make_finding("not-indexed", what=what)
         return
     if not is_up_to_date(snapshot, files, subject.settings):
@@ -90,7 +90,7 @@ def check_store(subject: Subject) -> Iterator[Finding]:
 def _compare(subject: Subject, collection: Collection) -> Iterator[Finding]:
     # Only a rebuild fixes these. The user decides about that if vectors cost money.
     is_paid = subject.settings.embedding.provider in PROVIDERS
-    fix = "`memkit index --rebuild`, which embeds everything again" if is_paid else FIX
+    fix = "run `memkit index --rebuild`, which pays for all vectors again" if is_paid else FIX
     if collection.foreign:
         yield make_finding("index-foreign", rows=collection.foreign, fix=fix)
         return

@@ -6,6 +6,7 @@ import difflib
 import importlib.metadata
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,9 +53,10 @@ def check_packages(subject: Subject) -> Iterator[Finding]:
     if not missing:
         return
     own = environment.environments(subject.home.root)
-    fix = f"`{environment.install_command(*missing)}`"
+    fix = f"run `{environment.install_command(*missing)}`"
     if os.path.realpath(sys.prefix).startswith(os.path.realpath(own) + os.sep):
-        fix = f"`mv {sys.prefix} {sys.prefix}.old`; memkit then builds it again"
+        old, new = shlex.quote(sys.prefix), shlex.quote(f"{sys.prefix}.old")
+        fix = f"run `mv {old} {new}`; the next memkit command rebuilds it"
     yield make_finding("packages-missing", environment=sys.prefix, names=", ".join(missing), fix=fix)
 
 
@@ -83,7 +85,7 @@ def check_hook_python(subject: Subject) -> Iterator[Finding]:
     if python is None:
         fix = "install Python 3.9 or newer as `python3`"
         if sys.platform == "win32":
-            fix += ": from the Microsoft Store, or as a copy of another Python's python.exe next to it"
+            fix += ", from the Microsoft Store or as a copy of python.exe in its own directory"
         yield make_finding("python-missing", fix=fix)
         return
     try:

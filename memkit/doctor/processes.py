@@ -53,11 +53,11 @@ def check_service(subject: Subject) -> Iterator[Finding]:
         return
     version = str(status.get("version"))
     if version != memkit.__version__:
-        meaning, fix = "commands do not use it", f"{FIX}, or `memkit service restart`"
+        meaning, fix = "commands do not use it", f"run {FIX} or `memkit service restart`"
         if release(version) > release(memkit.__version__):
-            meaning = "this older memkit uses the newer one's service"
+            meaning = "this older command uses the newer service"
             # Ending the newer service would start the older one instead.
-            fix = "`claude plugin update memkit@memkit`, and update this one"
+            fix = "update this one with `claude plugin update memkit@memkit` or `uv tool upgrade memkit`"
         own = memkit.__version__
         yield make_finding("service-version", version=version, own=own, meaning=meaning, fix=fix)
     for line in status.get("errors", [])[-1:]:
@@ -83,14 +83,14 @@ def check_listening(subject: Subject) -> Iterator[Finding]:
     """Check that the last service that was started could listen."""
     problem = stop.problem_of(subject.home)
     if problem and subject.settings.service.enabled:
-        yield make_finding("service-unreachable", problem=problem)
+        yield make_finding("service-unreachable", problem=problem, home=subject.home.root)
 
 
 def stop_service(subject: Subject) -> str:
     """Stop the service. Raise `MemkitError`."""
     stop.stop(subject.home)
     stop.remove_stale_files(subject.home)
-    return "the service was stopped; the next hook or search starts one"
+    return "stopped the service; the next hook or search starts a new one"
 
 
 def check_stale_files(subject: Subject) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def remove_stale_files(subject: Subject) -> str:
     """Remove the files of a killed service. Raise `OSError`."""
     found = stop.stale_files(subject.home)
     stop.remove_stale_files(subject.home)
-    return f"{plural(len(found), 'file')} of a killed service removed"
+    return f"removed {plural(len(found), 'file')} of a killed service"
 
 
 def check_locks(subject: Subject) -> Iterator[Finding]:
@@ -115,8 +115,8 @@ def check_locks(subject: Subject) -> Iterator[Finding]:
             continue
         if not psutil.pid_exists(process):
             heirs = " ".join(map(str, _processes_with_open(path)))
-            fix = f"wait until it ends, or `kill {heirs}`" if heirs else "end memkit's processes"
-            heirs = heirs or "a child of it"
+            fix = f"wait until it ends, or run `kill {heirs}`" if heirs else "end memkit's processes"
+            heirs = heirs or "a child process"
             yield make_finding("lock-orphaned", process=process, path=path, heirs=heirs, fix=fix)
         elif _is_stopped(process):
             yield make_finding("lock-stopped", process=process, path=path)

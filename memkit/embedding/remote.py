@@ -76,7 +76,7 @@ class EmbeddingService:
             )
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise EmbeddingError(
-                f"{self.key_variable} has more in it than a key (a blank, a line end, …); set it to the key"
+                f"{self.key_variable} holds more than a key (a space, a newline, …); set it to the key alone"
             )
 
     @property
@@ -209,14 +209,14 @@ def _embedding_error(service: EmbeddingService, model: str, error: Exception) ->
     name = service.name
     if is_bad_key(status, message):
         return EmbeddingError(
-            f"{name} refuses the key ({status}); set {service.key_variable} to a valid one"
+            f"{name} rejects the key ({status}); set {service.key_variable} to a valid one"
         )
     if status == 404:
         advice = f"run `ollama pull {model}` or " if name == "ollama" else ""
         return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model")
     if status == 429:
-        return EmbeddingError(f"{name} reports that the account's limit is reached (429); try again later")
-    # Ollama answers with status 500 and "NaN" when a model returns NaN.
+        return EmbeddingError(f"{name} reports that your account's limit is reached (429); try again later")
+    # Ollama answers with status 500 and "NaN" when a model gives such a vector.
     if status in (400, 413, 422) or (status == 500 and "NaN" in message):
         return UnusableVectorError(f"{name}/{model}", 0, f"rejects the text ({status}): {message}")
     if status is not None and status >= 300:

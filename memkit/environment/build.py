@@ -44,7 +44,7 @@ def ensure_environment(home_root: str, repository_root: str) -> str:
         home_root,
         os.path.basename(environment.environment_directory(home_root, repository_root)),
         [environment.declared_requirements(repository_root, "project", "dependencies")],
-        f"making its own Python environment in {home_root} (once; about a minute, 0.5 GB)",
+        f"building its Python environment in {home_root} (once; about a minute, 0.5 GB)",
         locks=[environment.lock_path(repository_root)],
     )
 
@@ -124,7 +124,7 @@ def _locked(path: str) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         if not try_lock(descriptor):
-            report("another process is making the environment; waiting for it")
+            report("waiting for another process that is building the environment")
             while not try_lock(descriptor):
                 time.sleep(0.2)
         yield descriptor
@@ -159,7 +159,7 @@ def _explained(home_root: str) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             message = (
                 f"memkit's environment needs 0.6 GB in {home_root}, where the disk is full: "
-                "make room, or set MEMKIT_HOME to another disk."
+                "free some space; or move that directory to another disk, and set MEMKIT_HOME to it."
             )
         else:
             message = (

@@ -117,8 +117,8 @@ def _install_packages(
         return
     if locks:
         report(
-            "there are no locked packages for this Python or platform: installing the versions that "
-            "pyproject.toml allows, unverified; index settings in environment variables are ignored"
+            "no locked packages for this Python or platform: installing the versions that pyproject.toml "
+            "allows, without checking hashes; index addresses in environment variables are ignored"
         )
     for step in steps:
         runner.run([*pip_install, *step], without_index_variables=bool(locks))
@@ -133,7 +133,7 @@ def _install_extra(
 ) -> None:
     """Install `names` with the versions of `lock`, else of `versions`. Only report a failure."""
     wanted = ", ".join(f"{name}=={versions[name]}" for name in names)
-    report(f"installing again what was added to the environment before: {wanted}")
+    report(f"reinstalling packages that you had added to the environment: {wanted}")
     locked = locked_versions(lock)
     lines = list(locked.values())
     lines += [f"{name}=={version}" for name, version in versions.items() if name not in locked]
@@ -144,7 +144,7 @@ def _install_extra(
     try:
         runner.run(command, without_index_variables=True)
     except EnvironmentBuildError as error:
-        report(f"{wanted} could not be installed again; features that need it print the command. {error}")
+        report(f"could not reinstall {wanted}; features that need it print the command. {error}")
 
 
 def locked_versions(lock: str) -> dict[str, str]:

@@ -87,8 +87,8 @@ def find_interpreter(may_be_managed: bool = False) -> Interpreter | None:
     if may_be_managed:
         return None
     raise EnvironmentBuildError(
-        "memkit needs Python {}.{} or newer; found {}. Install one, or name one that has memkit's "
-        "dependencies in MEMKIT_PYTHON.".format(*MINIMUM, ", ".join(too_old) or "none")
+        "memkit needs Python {}.{} or newer; found {}. Install one, or set MEMKIT_PYTHON to "
+        "one that has memkit's dependencies.".format(*MINIMUM, ", ".join(too_old) or "none")
     )
 
 

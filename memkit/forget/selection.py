@@ -136,7 +136,7 @@ class SelectionFinder:
         for memory in self._memories:
             with contextlib.suppress(NotFoundError):
                 return memory.chunk(name, selection)
-        raise NotFoundError(f"nothing in {self._memories[0].project.root} has the id {name!r}")
+        raise NotFoundError(f"nothing in {self._memories[0].project.root} has the ID {name!r}")
 
 
 class _Memory:
@@ -170,7 +170,7 @@ class _Memory:
         Raise `NotFoundError`, `AmbiguousIdError`, `MemkitError`.
         """
         if self._chunks is None:
-            raise NotFoundError(f"{self.project.root} is not indexed")
+            raise NotFoundError(f"{self.project.root} has no index; run `memkit index`")
         chunk = self._chunks.chunk(self._chunks.find(name))
         if chunk.kind == "turn":
             return Forgotten(turns=frozenset(chunk.turns))
@@ -206,8 +206,8 @@ class _Memory:
         path = Path(self.project.root, chunk.source)
         if not path.resolve().is_relative_to(self._directory.resolve()):
             raise MemkitError(
-                f"{path}:{chunk.start_line}-{chunk.end_line} is a file of your own, which memkit does not "
-                "change; edit it, and the next search finds the new text"
+                f"{path}:{chunk.start_line}-{chunk.end_line} is in a file of your own, which memkit does not "
+                "change; edit the file, and the next search finds the new text"
             )
         found = Passage(
             self.project, path, chunk.start_line, chunk.end_line, chunk.source_hash, chunk.breadcrumb

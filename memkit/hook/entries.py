@@ -37,8 +37,8 @@ _HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
 
 _FOREIGN = (
-    " Entries that this memory home did not write, or that were changed since, are files of the repository: "
-    "they are not quoted here."
+    " Entries that memkit did not write on this machine, or that were changed since, may come from the "
+    "repository: they are not quoted here."
 )
 _BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
 _END = "</memory>"

@@ -164,7 +164,7 @@ def _answer_start(
         answer = _context("SessionStart", session_facts(project, limit, own))
     lines = notices.take(home, project.root)
     if problem is not None:
-        lines.insert(0, "memkit: this session is not remembered: " + unwritable(problem, home.root))
+        lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
     try:
         first = [notices.environment_notice(home), notices.import_notice(home, transcript)]
         lines = [*filter(None, first), *lines]

@@ -78,7 +78,7 @@ def off_notice(home: Home, project: Project) -> str | None:
         return None
     return (
         f"memkit is off in this project because of the file {os.path.join(project.root, OFF_MARKER)}; "
-        "nothing is remembered here. `memkit on` turns it on."
+        "it remembers nothing here. Run `memkit on` to turn it on."
     )
 
 
@@ -99,7 +99,7 @@ def import_notice(home: Home, transcript: str) -> str | None:
         return None
     earlier = "1 earlier session" if count == 1 else f"{count} earlier sessions"
     verb, them = ("is", "it") if count == 1 else ("are", "them")
-    return f"memkit: {earlier} of this project {verb} not in its memory; `memkit import` adds {them}."
+    return f"memkit: {earlier} of this project {verb} not in its memory; run `memkit import` to add {them}."
 
 
 def environment_notice(home: Home) -> str | None:
@@ -117,12 +117,12 @@ def environment_notice(home: Home) -> str | None:
     if failure is None:
         notice = (
             "memkit is building its Python environment in the background (about a minute, once); "
-            "this session is kept and becomes searchable then."
+            "it records this session and makes it searchable then."
         )
     else:
         notice = f"memkit could not build its Python environment: {failure.message}"
         if is_ready:
-            notice += " It uses the one from before the update."
+            notice += " It uses the environment from before the update."
     try:
         with open(marker, encoding="utf-8") as file:
             if file.read() == notice:

@@ -61,8 +61,8 @@ class Registry:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = " ".join(str(error).split())
             registry.problem = (
-                f"{path} cannot be read ({reason}); restore it from a backup, or move it away: "
-                "links and names of projects are then lost, no memory is"
+                f"{path} cannot be read ({reason}); restore it from a backup, or move it away, which "
+                "loses links and names of projects, but no memory"
             )
         else:
             registry.__dict__.update(tables)

@@ -234,12 +234,12 @@ class ChunkReader:
             starts = range(0, len(self._ids), ID_BYTES)
             found = [n for n, start in enumerate(starts) if self._ids.startswith(wanted, start)]
         if not found:
-            raise NotFoundError(f"no chunk of this project has the id {prefix!r}")
+            raise NotFoundError(f"nothing in this project has the ID {prefix!r}; `memkit search` prints IDs")
         if len(found) > 1:
             shown = ", ".join(
                 self.id(n)[: max(SHOWN_ID_CHARACTERS, len(prefix) + 2)] for n in found[:5]
             )
-            raise AmbiguousIdError(f"the id {prefix!r} fits {len(found)} chunks: {shown}")
+            raise AmbiguousIdError(f"the ID {prefix!r} matches {len(found)} entries: {shown}")
         return found[0]
 
 

@@ -34,8 +34,8 @@ from memkit.state import read_state, write_state
 logger = logging.getLogger(__name__)
 
 RESTORE = (
-    "restore that file from a backup; or remove it, which removes the text of the added paths from the index "
-    "until `memkit index PATH` adds them again"
+    "restore that file from a backup; or move it away, and add the paths again with `memkit index PATH`: "
+    "until then searches do not find their text"
 )
 """The advice for a damaged file of added paths."""
 

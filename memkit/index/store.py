@@ -232,11 +232,11 @@ def owner_of(home: Home) -> str:
         except OSError as error:
             raise IndexStoreError(f"cannot write {path}: {error.strerror or error}") from error
     except (OSError, ValueError) as error:
-        raise IndexStoreError(f"cannot read the id of this memory home in {path}: {error}") from error
+        raise IndexStoreError(f"cannot read the ID of this memory home in {path}: {error}") from error
     if not _OWNER.fullmatch(found):
         raise IndexStoreError(
-            f"{path} does not hold the id of this memory home (32 hex characters); restore that file, or "
-            "remove it to start with new rows on the Chroma server"
+            f"{path} does not hold the ID of this memory home (32 hex characters); restore it from a backup, "
+            "or move it away: memkit then adds new rows to the Chroma server and leaves the old ones there"
         )
     return found
 

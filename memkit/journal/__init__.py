@@ -220,7 +220,9 @@ class Journal:
         Refuse a day that git tracks while the memory is not shared: bullets cannot go elsewhere.
         """
         if self.is_public(day):
-            raise JournalError(f"git tracks {self.path(day)}, and memory.shared is off: it gets no bullets")
+            raise JournalError(
+                f"git tracks {self.path(day)} and memory.shared is off, so memkit writes no bullets into it"
+            )
         return self._change_day(
             self.path(day),
             lambda content: content.summarize(turns, bullets),

@@ -128,8 +128,8 @@ def make_note(
     """Return a note of `text`, redacted. Raise `MemkitError` if the text is empty or too long."""
     if len(text) > NOTE_CHARACTERS:
         raise MemkitError(
-            f"a note has at most {NOTE_CHARACTERS:,} characters; put this into a markdown file of its own "
-            "and `memkit index` that"
+            f"a note has at most {NOTE_CHARACTERS:,} characters; put the text into a Markdown file, and add "
+            "that with `memkit index FILE`"
         )
     block = _safe(redact(text), redact)
     title = redact(one_line(block, TITLE_CHARACTERS))

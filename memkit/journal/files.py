@@ -100,7 +100,8 @@ class MemoryDirectory:
         """Raise `JournalError` if git would commit private text in the file."""
         if self.is_tracked(path):
             raise JournalError(
-                f"nothing private is written to {path}, because git tracks it; run `git rm --cached` on it"
+                f"git tracks {path}, so memkit writes nothing private to it; to keep it out of git, run "
+                "`git rm --cached` on it"
             )
 
     @contextmanager
@@ -115,7 +116,7 @@ class MemoryDirectory:
             self.prepare()
             lock = self.path.parent / "journal.lock"
             if os.path.lexists(lock) and not stat.S_ISREG(lock.lstat().st_mode):
-                raise RefusedFileError(str(lock), "journal.lock is no regular file")
+                raise RefusedFileError(str(lock), "journal.lock is not a regular file")
             with FileLock(lock, LOCK_SECONDS, mode=PRIVATE_FILE):
                 for left in stale_temporary_files(str(self.path), time.time() - LEFTOVER_SECONDS):
                     Path(left).unlink(missing_ok=True)
@@ -175,7 +176,7 @@ class MemoryDirectory:
                 return True
             except _ChangedMeanwhile:
                 logger.info("%s was changed meanwhile; the change is applied again", real)
-        raise JournalError(f"{real} changes all the time; nothing was written, try again later")
+        raise JournalError(f"{real} keeps changing; nothing was written; try again later")
 
     def remove(self, path: Path) -> None:
         """Remove a file, durably. Raise `JournalError`."""
@@ -252,7 +253,7 @@ class MemoryDirectory:
             return
         if not str(real).startswith(os.path.join(os.path.realpath(root), MEMORY_DIRECTORY, "")):
             raise RefusedFileError(
-                str(self.path), "it is a link to files that git takes, and memory.shared is off"
+                str(self.path), "it is a link to files that git does not ignore, and memory.shared is off"
             )
         ignore = self.real(self.path / ".gitignore")
         present = read_file(ignore)  # the user's patterns stay; the last match decides
@@ -295,7 +296,9 @@ def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) 
         make_private_directory(str(directory))
         write_durably(str(path), data)
     except OSError as error:
-        raise ArchiveError(f"cannot keep the old text as {path}: {error.strerror}") from error
+        raise ArchiveError(
+            f"cannot keep the old text as {path}: {error.strerror}; nothing was changed"
+        ) from error
     return path
 
 

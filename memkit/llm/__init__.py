@@ -124,7 +124,7 @@ def find_key(environ: Mapping[str, str], *variables: str) -> str:
         if key := environ.get(variable, "").strip():
             if not (key.isascii() and key.isprintable()) or " " in key:
                 raise NotConfiguredError(
-                    f"{variable} holds more than a key (a blank, a line end, …); set it to the key alone"
+                    f"{variable} holds more than a key (a space, a newline, …); set it to the key alone"
                 )
             return key
     return ""
@@ -216,16 +216,18 @@ def http_error(
     `retry_after`. `advice` tells the user how to fix the key.
     """
     if _NO_CREDIT.search(reason) or status == 402:
-        return NotConfiguredError(f"the account at {name} has no credit left ({status}); add some")
+        return NotConfiguredError(f"the account at {name} has no credit left ({status}); add credit")
     if is_bad_key(status, reason):
-        return NotConfiguredError(f"{name} refuses the key ({status}); {advice}")
+        return NotConfiguredError(f"{name} rejects the key ({status}); {advice}")
     if status == 404:
         return NotConfiguredError(
             f"{name} has no model {model} (404); set summarize.model, or summarize.base_url if the "
             "service runs elsewhere"
         )
     if status == 429:
-        return RateLimitedError(f"{name} wants fewer calls for now (429): {reason}", retry_after=wait)
+        return RateLimitedError(
+            f"{name} limits the rate of calls (429): {reason}; memkit tries again later", retry_after=wait
+        )
     if status in (408, 409) or status >= 500:
         return UnavailableError(
             f"{name} is unavailable ({status}): {reason}; memkit tries again later", retry_after=wait

@@ -174,5 +174,5 @@ def calls_lock(home: Home, wait_seconds: float = 0.0) -> Iterator[None]:
             lock = FileLock(f"{home.summaries}/calls.lock", wait_seconds, mode=PRIVATE_FILE)
             stack.enter_context(lock)
         except Timeout as error:
-            raise BusyError("another memkit is making model calls; try again in a minute") from error
+            raise BusyError("another memkit process is making model calls; try again in a minute") from error
         yield

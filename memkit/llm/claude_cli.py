@@ -219,8 +219,8 @@ def _error(
             f"claude cannot be used ({reason}); {_LOGIN_ADVICE}, or set summarize.model"
         )
     if _LIMIT.match(text):
-        return llm.RateLimitedError(f"{NAME} wants fewer calls for now: {reason}")
-    if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or attempts at the structure
+        return llm.RateLimitedError(f"{NAME} limits the rate of calls: {reason}; memkit tries again later")
+    if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
         return llm.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
         return llm.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")

@@ -143,7 +143,7 @@ def uninstall(home: Home, plugins: Sequence[str], own: OwnedFiles) -> UninstallR
     is removed.
     """
     if is_locked(environment.lock_file(home.root)):
-        raise MemkitError("memkit is building its environment; try again when that has ended")
+        raise MemkitError("memkit is building its environment; try again when it is done")
     stop(home)
     report = UninstallReport(problems=_uninstall_plugins(plugins))
     stop(home)  # a hook may have started it again

@@ -210,8 +210,9 @@ def _read(path: Path) -> _Content:
         return read_state(path, VERSION, _content) or _Content()
     except (OSError, DamagedFileError) as error:
         raise DamagedFileError(
-            f"cannot read what was forgotten from {path} ({type(error.__cause__ or error).__name__}), and "
-            "without it might come back; restore that file from a backup, or remove it"
+            f"cannot read the record of what you have forgotten, {path} "
+            f"({type(error.__cause__ or error).__name__}); restore it from a backup; if there is none, the "
+            "user may move it away, but forgotten turns can then come back with an import or a restore"
         ) from error
 
 

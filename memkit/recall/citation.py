@@ -128,10 +128,12 @@ def _find_bullet(journal: Journal, prefix: str) -> tuple[str, DayFile, int, dict
             if pairs.get("grip", "").startswith(prefix):
                 found[pairs["grip"]] = day, content, number, pairs
     if not found:
-        raise NotFoundError(f"no bullet in {journal.directory} has the citation {prefix!r}")
+        raise NotFoundError(
+            f"no bullet in {journal.directory} has the citation {prefix!r}; `memkit expand` prints citations"
+        )
     if len(found) > 1:
         shown = ", ".join(sorted(found)[:5])
-        raise AmbiguousIdError(f"the citation {prefix!r} fits several: {shown}")
+        raise AmbiguousIdError(f"{prefix!r} matches several citations: {shown}")
     return next(iter(found.values()))
 
 

@@ -39,7 +39,7 @@ def expand_known(
 
     Without `other_projects` that is the project itself and the user's memory. See `expand`.
     """
-    problem = f"{project.root} has no index yet; `memkit index` or a search builds it"
+    problem = f"{project.root} has no index yet; run `memkit index`"
     own = settings_of(project)
     others = also_searched(project, home, own.search, all_projects=other_projects)
     for candidate in (project, *others):

@@ -262,7 +262,7 @@ def combine(
             raise
         except (MemkitError, OSError) as error:
             logger.warning("%s", error)
-            notes.append(f"without {other.root}: {error}")
+            notes.append(f"{other.root} was not searched: {error}")
     found = [snapshot for snapshot in snapshots if snapshot is not None]
     if not found:
         return Searcher([], search, None)
@@ -271,7 +271,7 @@ def combine(
     if problem:
         notes.append(f"searched by words alone: {problem}")
     elif missing and embedder is not None:
-        notes.append(f"searched {missing} chunks by words alone: not embedded yet")
+        notes.append(f"searched {missing} chunks by words alone, because they have no vectors yet")
     names = project_names(home, (snapshot.root for snapshot in found))
     return Searcher(make_corpus(found), search, embedder, notes, names)
 
@@ -288,7 +288,7 @@ def _open_updated(
     files = read_files(project, home, settings)
     snapshot = open_snapshot(project, home, settings)
     if files.problems and snapshot is not None:
-        notes += [f"{line}; searched as it was" for line in files.problems]
+        notes += [f"{line}; searched its old text" for line in files.problems]
     if snapshot is None and not files:
         return None
     embedder, _ = find_model()

@@ -60,7 +60,7 @@ class Original:
             if any(one.startswith(name) for one in names if one):
                 found.setdefault(turn.id, turn)
         if len(found) > 1:
-            raise AmbiguousIdError(f"the turn {name!r} fits several: {', '.join(list(found)[:5])}")
+            raise AmbiguousIdError(f"{name!r} matches several turns: {', '.join(list(found)[:5])}")
         if not found:
             damaged = self.damaged_bytes
             rest = f"; {damaged:,} bytes of it cannot be read" if damaged else ""
@@ -143,7 +143,7 @@ def find_transcript(home: Home, session: str) -> Path | None:
     found = {path for path in found if path.stem == session} or found
     if len({path.stem for path in found}) > 1:
         shown = ", ".join(sorted(path.stem for path in found)[:5])
-        raise AmbiguousIdError(f"the session {session!r} fits several: {shown}")
+        raise AmbiguousIdError(f"{session!r} matches several sessions: {shown}")
     return min(found) if found else None
 
 
@@ -209,7 +209,7 @@ def _session_of(turn: str, project: Project, chunks: Iterable[Chunk]) -> str:
     for chunk in chunks:
         if chunk.session and any(name.startswith(turn) for name in chunk.turns):
             return chunk.session
-    raise NotFoundError(f"no turn {turn!r} in the memory of {project.root}; name its session")
+    raise NotFoundError(f"no turn {turn!r} in the memory of {project.root}; give its session, too")
 
 
 def _latest(home: Home, project: Project, chunks: Callable[[], Sequence[Chunk]]) -> Original:
@@ -224,7 +224,9 @@ def _latest(home: Home, project: Project, chunks: Callable[[], Sequence[Chunk]])
     for session in dict.fromkeys(chunk.session for chunk in reversed(chunks())):
         if found := find_original(home, session):
             return found
-    raise NotFoundError(f"no session of {project.root} is known; name one, or a path")
+    raise NotFoundError(
+        f"no session of {project.root} is known; give a session ID or the path of a transcript"
+    )
 
 
 def is_recorded(home: Home, project: Project, session: str) -> bool:

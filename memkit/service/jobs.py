@@ -164,7 +164,7 @@ def _remove_old_files(directory: str, pattern: str, seconds: float) -> int:
 JOBS = (
     Job("reconcile", "capture what crashed sessions left in transcripts", 10 * MINUTE, _reconcile),
     Job("retry", "try failed events again", 6 * HOUR, _retry),
-    Job("health", "look for problems that the user should know", HOUR, _health),
+    Job("health", "look for problems to report to the user", HOUR, _health),
     Job("index", "update the index of every project", DAY, _index),
     Job("tidy", "remove what has expired, and free disk space", DAY, _tidy),
 )

@@ -206,7 +206,7 @@ class OpenProjects:
                 raise NotHereError(f"{project.root} is being indexed for the first time") from error
             waited = time.monotonic() - started
             notes.append(
-                f"the newest entries may be missing: indexing has not ended in {waited:.0f} s"
+                f"the newest entries may be missing: indexing has not finished after {waited:.0f} s"
             )
         except (MemkitError, OSError) as error:
             if not has_older:
@@ -214,7 +214,7 @@ class OpenProjects:
             notes.append(f"the newest entries may be missing: {error}")
         else:
             notes += filter(None, [report.degraded])
-            notes += [f"{line}; searched as it was" for line in report.unreadable]
+            notes += [f"{line}; searched its old text" for line in report.unreadable]
 
     def _read(self, project: Project, settings: Settings) -> Snapshot | None:
         snapshot = open_snapshot(project, self._home, settings)

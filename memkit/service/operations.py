@@ -240,7 +240,7 @@ class Operations:
         settings = self.settings_of(project)
         asked = arguments.get("index")
         if asked is not None and asked != index_key(project, self._home, settings):
-            raise NotHereError("the service has other settings of embedding or index")
+            raise NotHereError("the service has different settings for embedding or index")
         return project, settings
 
     def _after_work(self, future: Future[Any]) -> None:

@@ -40,11 +40,14 @@ class MemorySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = (Path(MEMORY_DIRECTORY).as_posix(),)
     exclude: Annotated[tuple[str, ...], Meta(description="patterns of files not to index")] = ()
     shared: Annotated[
-        bool, Meta(description="let git see the memory; otherwise .memkit/.gitignore hides it")
+        bool, Meta(description="let git see the memory of every project; else .memkit/.gitignore hides it")
     ] = False
     keep_days: Annotated[
         int,
-        Meta(ge=0, le=36_500, description="delete days after this time, with your notes in them; 0: never"),
+        Meta(
+            ge=0, le=36_500,
+            description="delete days older than this many days, with your notes in them; 0: never",
+        ),
     ] = 0
 
 
@@ -52,7 +55,7 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Redaction and exclusion while sessions are captured."""
 
     redact: Annotated[
-        tuple[str, ...], Meta(description="your own regular expressions; text that matches is redacted")
+        tuple[str, ...], Meta(description="your own regular expressions; memkit redacts text that matches")
     ] = ()
     redact_financial: Annotated[
         bool, Meta(description="also redact card numbers and IBANs with valid check digits")
@@ -60,8 +63,8 @@ class CaptureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     exclude: Annotated[
         tuple[str, ...],
         Meta(
-            description="paths and patterns (absolute, with ~, or relative to the project): sessions there "
-            "are not kept, and neither are tool calls on such files"
+            description="paths and patterns (absolute, with ~, or relative to the project): memkit skips "
+            "sessions there and tool calls on such files"
         ),
     ] = ()
 
@@ -86,18 +89,21 @@ class ArchiveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     enabled: Annotated[bool, Meta(description="keep the original exchanges, redacted")] = True
     keep_days: Annotated[
-        int, Meta(ge=0, le=36_500, description="delete a session this long after its last turn; 0: never")
+        int,
+        Meta(ge=0, le=36_500, description="delete a session this many days after its last turn; 0: never"),
     ] = 0
 
 
 class ChunkingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Splitting Markdown into chunks."""
 
-    max_characters: Annotated[int, Meta(ge=200, le=100_000, description="longest chunk")] = 1500
+    max_characters: Annotated[
+        int, Meta(ge=200, le=100_000, description="longest chunk, in characters")
+    ] = 1500
     min_characters: Annotated[
-        int, Meta(ge=0, le=10_000, description="shorter chunks are joined with a neighbor")
+        int, Meta(ge=0, le=10_000, description="join shorter chunks, in characters, with a neighbor")
     ] = 100
-    overlap_lines: Annotated[int, Meta(ge=0, le=20, description="lines repeated after a split")] = 2
+    overlap_lines: Annotated[int, Meta(ge=0, le=20, description="lines to repeat after a split")] = 2
 
     def __post_init__(self) -> None:
         # Else a fragment and half a full chunk might not fit into one.
@@ -165,9 +171,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     mode: Annotated[
         Literal["context", "rrf", "weighted", "lexical", "dense"],
-        Meta(description="context, rrf, weighted, lexical or dense"),
+        Meta(description="context, rrf, weighted, lexical, or dense"),
     ] = "context"
-    k: Annotated[int, Meta(ge=1, le=1000, description="how many results")] = 5
+    k: Annotated[int, Meta(ge=1, le=1000, description="number of results")] = 5
     user_memory: Annotated[
         bool,
         Meta(description="also search MEMKIT_HOME/memory, which holds what is true across projects"),
@@ -179,17 +185,17 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0.32
     recency_boost: Annotated[
         float,
-        Meta(ge=0, le=10, description="raise today's entries by this share; 0: ignore their age"),
+        Meta(ge=0, le=10, description="raise the score of today's entries by this share; 0: ignore age"),
     ] = 0
     half_life_days: Annotated[
         float,
-        Meta(ge=0.1, le=36_500, description="age at which an entry's recency is one half"),
+        Meta(ge=0.1, le=36_500, description="days after which an entry's recency has halved"),
     ] = 30
     domains: Annotated[
         tuple[str, ...],
         Meta(
-            description="directories of code with their directory of the memory: "
-            '"src/billing=docs/billing"; the default is directories of the same name'
+            description="which directory of the memory is about which directory of code: "
+            '"src/billing=docs/billing"; by default, directories of the same name match'
         ),
     ] = ()
 
@@ -211,10 +217,14 @@ class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Text that Claude gets from the memory."""
 
     budget_tokens: Annotated[
-        int, Meta(ge=100, le=100_000, description="most tokens of the skill's first search")
+        int, Meta(ge=100, le=100_000, description="most tokens that the skill's first search returns")
     ] = 2000
     session_characters: Annotated[
-        int, Meta(ge=0, le=10_000, description="most characters at the start of a session; 0: nothing")
+        int,
+        Meta(
+            ge=0, le=10_000,
+            description="most characters to show Claude at the start of a session; 0: nothing",
+        ),
     ] = 2000
     other_projects: Annotated[
         bool,
@@ -239,7 +249,7 @@ class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         bool, Meta(description="run the background service; without it, each command works alone")
     ] = True
     idle_minutes: Annotated[
-        float, Meta(ge=0, le=1440, description="stop this long after the last session or request")
+        float, Meta(ge=0, le=1440, description="stop this many minutes after the last session or request")
     ] = 10
 
 
@@ -258,7 +268,7 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = ""
     base_url: Annotated[
         str,
-        Meta(description="another address of the service, as for LM Studio; empty: the provider's own"),
+        Meta(description="another address, as for LM Studio; empty: the provider's own"),
     ] = ""
     prompt_file: Annotated[
         str, Meta(description="a file with your own instructions, which replace memkit's")
@@ -268,32 +278,32 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(description="segment (a stretch of work), turn (each turn by itself), or off"),
     ] = "segment"
     silence_minutes: Annotated[
-        float, Meta(ge=1, le=1440, description="a pause that ends a segment")
+        float, Meta(ge=1, le=1440, description="minutes of silence that end a segment")
     ] = 30
     segment_tokens: Annotated[
-        int, Meta(ge=500, le=100_000, description="a segment ends before it is longer")
+        int, Meta(ge=500, le=100_000, description="longest segment, in tokens")
     ] = 4000
     overlap_minutes: Annotated[
-        float, Meta(ge=0, le=1440, description="the time before a segment that the model sees as context")
+        float, Meta(ge=0, le=1440, description="minutes before a segment that the model sees as context")
     ] = 5
     overlap_tokens: Annotated[
-        int, Meta(ge=0, le=10_000, description="the most tokens of that context")
+        int, Meta(ge=0, le=10_000, description="most tokens of that context")
     ] = 500
     wait_minutes: Annotated[
         float,
-        Meta(ge=0, le=1440, description="how long a segment waits for others to share a call with"),
+        Meta(ge=0, le=1440, description="minutes that a segment waits for others to share a call"),
     ] = 60
     daily_tokens: Annotated[
-        int, Meta(ge=0, description="the most tokens per day, read and written; then segments wait")
+        int, Meta(ge=0, description="most tokens per day, input and output; the rest waits for the next day")
     ] = 200_000
     daily_usd: Annotated[
-        float, Meta(ge=0, description="the most dollars per day, where prices are known; 0: no limit")
+        float, Meta(ge=0, description="most dollars per day, where prices are known; 0: no limit")
     ] = 0
     timeout_seconds: Annotated[
-        float, Meta(ge=1, le=3600, description="the longest time for one call")
+        float, Meta(ge=1, le=3600, description="most seconds for one call")
     ] = 120
     compact_days: Annotated[
-        int, Meta(ge=0, le=3660, description="days between compactions of the memory into facts; 0: never")
+        int, Meta(ge=0, le=3660, description="days between automatic compactions into facts; 0: never")
     ] = 0
 
     @property

@@ -224,7 +224,7 @@ def save(home: Home, key: Key, text: str) -> Any:
     path = Path(home.config_file)
     before = _file_values(path)
     if (section, "") in before:
-        raise ConfigError(f"{path}: {section} is no table of settings")
+        raise ConfigError(f"{path}: {section} is not a table of settings; write [{section}]")
     known = set(every_key()) - {key}
     others, _ = _fitting(
         section, {k: v for k, v in before.items() if k[0] == section and k in known}

@@ -17,7 +17,7 @@ from memkit.text import shorten
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
 
-_TUNED = "it is now a constant, tuned on both development sets; remove the line"
+_TUNED = "it is a measured constant now; remove it"
 
 REMOVED: dict[str, str] = {
     **dict.fromkeys(
@@ -30,7 +30,7 @@ REMOVED: dict[str, str] = {
         ),
         _TUNED,
     ),
-    "search.domain_boost": "it is now a constant; search.domains still maps code to memory; remove the line",
+    "search.domain_boost": "it is a constant now, and search.domains still maps code to memory; remove it",
 }  # fmt: skip
 """Settings of earlier versions, each with what to do about a line that still sets it. They are ignored."""
 
@@ -187,7 +187,7 @@ def _allowed(kind: inspect.Type) -> str:
             *others, last = map(str, kind.values)
             return f"{', '.join(others)} or {last}"
         case inspect.VarTupleType():
-            return "a list of texts"
+            return "a list of strings"
         case inspect.StrType(max_length=int(most)):
             return f"text of at most {most} characters"
     return "text"

@@ -199,8 +199,8 @@ class Compaction:
         """Raise `BudgetReachedError` if `plan` exceeds today's budget: a part of it is useless."""
         if plan.tokens > plan.left:
             raise BudgetReachedError(
-                f"condensing takes about {plan.tokens:,} tokens, today's budget has {plan.left:,} left, "
-                "and a part is no use: take less with --since or --path, or raise summarize.daily_tokens"
+                f"compacting needs about {plan.tokens:,} tokens, but today's budget has {plan.left:,} left; "
+                "select less with --since or --path, or raise summarize.daily_tokens"
             )
 
     def condense(self) -> FactChange:
@@ -214,7 +214,7 @@ class Compaction:
             facts = self._condense()
         except MemkitError as error:
             raise CompactionError(
-                f"{error}; nothing is changed (calls answered before: {self.asked})"
+                f"{error}; nothing was changed (calls that succeeded before: {self.asked})"
             ) from error
         after = {one.fact.id for one in facts}
         before = {one.fact.id for one in self.known}

@@ -30,10 +30,10 @@ def test_findings_with_meaning_and_fix(run: Run, fresh: Memory) -> None:
     found = run(fresh, "doctor")
     assert found.status == 0  # a warning is no error
     assert "warning: other users may read or change" in found.output
-    assert "means: other users can read your conversations with Claude" in found.output
+    assert "means: they can read or change your conversations with Claude" in found.output
     assert "fix:   `memkit doctor --fix`" in found.output
     fixed = run(fresh, "doctor", "--fix")
-    assert "fixed: 1 file closed to other users" in fixed.output
+    assert "fixed: closed 1 file to other users" in fixed.output
     assert "fixed: 6 chunks of" in fixed.output
     assert fixed.output.endswith("No problems found.\n")
     assert run(fresh, "doctor", "--fix").output == "No problems found.\n"

@@ -86,7 +86,7 @@ class TestExpand:
     @pytest.mark.parametrize("identifier", ["zz", "", "0" * 64, "é"])
     def test_not_there(self, run: Run, read_only: Memory, identifier: str) -> None:
         complaint = run(read_only, "expand", identifier).complaint
-        assert complaint == f"memkit: no chunk of this project has the id {identifier!r}"
+        assert complaint == f"memkit: nothing in this project has the ID {identifier!r}; `memkit search` prints IDs"
 
     def test_one_of_several_not_there(self, run: Run, read_only: Memory) -> None:
         identifier = run(read_only, "search", "--json", "port").json["results"][0]["id"]
@@ -97,7 +97,7 @@ class TestExpand:
         fresh.sync()
         starts = [fresh.snapshot.id(n)[0] for n in range(len(fresh.snapshot))]
         complaint = run(fresh, "expand", max(starts, key=starts.count)).complaint
-        assert f"fits {max(map(starts.count, starts))} chunks: " in complaint
+        assert f"matches {max(map(starts.count, starts))} entries: " in complaint
 
     def test_no_index(self, run: Run, fresh: Memory) -> None:
         assert "has no index yet" in run(fresh, "expand", "0").complaint
@@ -162,7 +162,7 @@ class TestTranscript:
             (["no.jsonl"], "no such transcript: no.jsonl"),
             (["--turn", "ffffffff"], "no turn 'ffffffff' in the memory"),
             ([SESSION, "--turn", "ffffffff"], "has no turn 'ffffffff'"),
-            ([SESSION, "--turn", "0000000"], "fits several"),
+            ([SESSION, "--turn", "0000000"], "matches several turns"),
             ([""], "no transcript of session"),
         ],
     )
@@ -312,7 +312,7 @@ class TestConfig:
         monkeypatch.setenv("MEMKIT_SEARCH_MODE", "dense")
         found = run(fresh, "config")
         assert found.output == run(fresh, "config", "list").output
-        assert f"search.k = 9  [{fresh.home.config_file}]\n    how many results\n" in found.output
+        assert f"search.k = 9  [{fresh.home.config_file}]\n    number of results\n" in found.output
         assert "\nsearch.mode = dense  [MEMKIT_SEARCH_MODE]\n" in found.output
         assert '\nindex.uri = ""\n' in found.output
         value = run(fresh, "config", "--json").json["settings"]

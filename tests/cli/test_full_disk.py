@@ -97,5 +97,5 @@ def test_the_session_start_says_so(small: Memory, state: str) -> None:
         answer = json.loads(done.stdout)
         assert "memkit" in answer["hookSpecificOutput"]["additionalContext"]
         (line,) = answer["systemMessage"].splitlines()
-        assert line.startswith(f"memkit: this session is not remembered: {root}")
+        assert line.startswith(f"memkit: cannot remember this session: {root}")
         assert "make room" in line if state == "full" else "make it writable" in line

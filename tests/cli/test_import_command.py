@@ -208,8 +208,8 @@ class TestSetup:
         assert steps["import"]["said"] == "7 turns, 7 new, in 2 projects"
         before = asked.read_text()
         again = run(fresh, "setup", "--yes").output
-        assert "plugin    ok       memkit@memkit was installed already" in again
-        assert "memkit knows every session" in again
+        assert "plugin    ok       memkit@memkit is already installed" in again
+        assert "no sessions left to import" in again
         assert asked.read_text() == before + "--version\nplugin list --json\n"
 
     def test_each_step_can_be_left_out(
@@ -226,7 +226,7 @@ class TestSetup:
     ) -> None:
         found = run(fresh, "setup")
         assert found.status == 0
-        assert "no terminal to ask in" in found.output
+        assert "no terminal to ask on" in found.output
         assert "2 sessions" in found.output
         assert "install" not in asked.read_text()
 
@@ -245,7 +245,7 @@ class TestSetup:
         os.close(theirs)
         os.close(ours)
         assert "Install the plugin memkit@memkit from" in done.stdout
-        assert "plugin    skipped  as you said" in done.stdout
+        assert "plugin    skipped  you declined" in done.stdout
         assert "launcher  ok" in done.stdout
         assert launcher_path().exists()
 
@@ -261,7 +261,7 @@ class TestSetup:
         )
         assert "import    ok" in found.output
         assert (
-            found.errors == "memkit: not everything is ready (plugin); run `memkit setup` again\n"
+            found.errors == "memkit: these steps failed: plugin; fix what they report, and run `memkit setup` again\n"
         )
 
     def test_without_claude_code(

@@ -32,7 +32,7 @@ def test_invalid_utf8_is_reported(run: Run, fresh: Memory) -> None:
     found = run(fresh, "index")
     assert found.status == 0
     assert found.errors == (
-        "memkit: .memkit/memory/latin.md: 1 byte not UTF-8, read as \ufffd\n"
+        "memkit: .memkit/memory/latin.md: 1 byte not valid UTF-8, read as \ufffd\n"
     )
 
 

@@ -109,7 +109,7 @@ class TestLink:
         assert f"shared by {bank.project.root}" in run(shop, "projects").output
         assert run(bank, "projects", "unlink", "--json").json == {"root": bank.project.root, "shares": None}
         assert {name for name, _ in search(run, bank, "gateway")} == {"bank"}
-        assert "shares no other" in run(bank, "projects", "unlink").complaint
+        assert "does not share another" in run(bank, "projects", "unlink").complaint
 
     def test_a_project_cannot_link_to_itself(self, run: Run, shop: Memory, bank: Memory) -> None:
         run(bank, "projects", "link", shop.project.root)
@@ -208,7 +208,7 @@ class TestUserMemory:
             answer = run(shop, "search", words, "--all", "--all-projects", "--json", "-k", "1").json
             (section,) = run(shop, "expand", answer["results"][0]["id"], "--json").json["sections"]
             assert Path(section["path"]).name == path
-        assert "of this project" in run(shop, "expand", "0123456789ab").complaint
+        assert "in this project" in run(shop, "expand", "0123456789ab").complaint
 
     def test_an_edit_is_found_at_once(self, run: Run, shop: Memory, home: Home) -> None:
         search(run, shop, "gateway")

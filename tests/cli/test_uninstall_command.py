@@ -141,7 +141,7 @@ def test_a_directory_that_is_no_home_is_refused(run: Run, memory: Memory, tmp_pa
 
 def test_it_asks_first(run: Run, memory: Memory) -> None:
     asked = run(memory, "uninstall")
-    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, and there is no terminal to ask on; run it in a terminal\n")
+    assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal\n")
     assert memory.home.index in asked.output
     assert run(memory, "uninstall", "--keep-memory", "--everything").status == 2
     assert Path(memory.home.root, "env", "0123456789abcdef").is_dir()

@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from memkit.capture.sessions import LiveSessions
-from memkit.doctor import Finding, Subject, checks, finding_texts, installation, open_subject
+from memkit.doctor import (
+    Finding,
+    Subject,
+    checks,
+    finding_texts,
+    installation,
+    make_finding,
+    open_subject,
+)
 from memkit.doctor.checks import CHECKS, Check, apply_fixes, examine, notify_next_session
 from memkit.hook import notices
 from memkit.hook.notices import MOST_AT_ONCE, Notice
@@ -72,7 +80,7 @@ def test_a_session_reports_findings_of_its_project(bare: Patient, tmp_path: Path
     assert notify_next_session(bare.home) == 1
     (tmp_path / "other").mkdir()
     assert "systemMessage" not in session_start(bare, str(tmp_path / "other"))
-    assert "no hook of memkit has ever run" in str(session_start(bare)["systemMessage"])
+    assert "memkit's hooks have never run" in str(session_start(bare)["systemMessage"])
 
 
 def test_notices_are_limited_and_plain_text(bare: Patient) -> None:
@@ -114,7 +122,7 @@ def test_the_order_of_fixes(bare: Patient) -> None:
     failed = Finding("event-failed", "error", "what", "meaning")
     other = Finding("open-to-others", "error", "what", "meaning", "by hand")
     assert [step.message for step in apply_fixes(subject, [waiting, other, failed, failed])] == [
-        "0 events handled",
+        "0 events processed",
     ]
     assert list(apply_fixes(subject, [Finding("disk-full", "error", "what", "meaning")])) == []
 
@@ -127,6 +135,15 @@ def test_a_missing_home_is_only_a_note(bare: Patient, tmp_path: Path) -> None:
     assert (finding.code, finding.level) == ("no-home", "note")
     assert not Path(home.root).exists()
     assert checks.CHECKS
+
+
+def test_a_path_in_a_command_is_quoted() -> None:
+    path = "/shop/.memkit/memory/$(touch evil) it's.md"
+    found = make_finding("memory-refused", path=path, reason="it is a link")
+    command = found.fix.split("`")[1]
+    done = subprocess.run(["sh", "-c", command.replace("ls -l", "echo")], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{path}\n"
+    assert found.what.startswith(f"memkit does not use {path}")
 
 
 def test_each_finding_has_the_values_that_its_texts_name() -> None:

@@ -48,7 +48,7 @@ def test_a_failed_event(bare: Patient) -> None:
     finding = bare.finding("event-failed")
     assert finding.level == "error"
     assert finding.what == "1 event failed for good: the disk was full"
-    assert bare.fix(finding)[-1] == "1 event handled"
+    assert bare.fix(finding)[-1] == "1 event processed"
     assert "7443" in bare.search()
     assert bare.findings() == []
 
@@ -82,7 +82,7 @@ def test_events_without_a_worker(bare: Patient) -> None:
     assert bare.findings() == []
     put(bare, time=time.time() - 3600)
     finding = bare.finding("events-waiting")
-    assert bare.fix(finding) == ["2 events handled"]
+    assert bare.fix(finding) == ["2 events processed"]
     assert "7443" in bare.search()
     assert bare.findings() == []
 

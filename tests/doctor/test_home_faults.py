@@ -66,7 +66,7 @@ def test_a_wrong_owner(bare: Patient) -> None:
     os.chown(session, 12345, 12345)
     finding = bare.finding("wrong-owner")
     assert str(session) in finding.what
-    assert bare.fix(finding) == ["1 file given to the user 0"]
+    assert bare.fix(finding) == ["gave 1 file to user 0"]
     assert session.stat().st_uid == 0
     assert bare.findings() == []
 
@@ -76,14 +76,14 @@ def test_a_wrong_owner(bare: Patient) -> None:
 )
 def test_the_home_of_another_user(bare: Patient) -> None:
     os.chown(bare.home.root, 12345, 12345)
-    assert "belongs to the user 12345" in bare.finding("home-of-another").what
+    assert "belongs to user 12345" in bare.finding("home-of-another").what
 
 
 def test_a_home_that_others_can_read(bare: Patient) -> None:
     Path(bare.home.sessions).chmod(0o755)
     finding = bare.finding("open-to-others")
     assert bare.home.sessions in finding.what
-    assert bare.fix(finding) == ["1 file closed to other users"]
+    assert bare.fix(finding) == ["closed 1 file to other users"]
     assert Path(bare.home.sessions).stat().st_mode & 0o777 == 0o700
     assert bare.findings() == []
 
@@ -94,7 +94,7 @@ def test_an_index_that_others_can_read(indexed: Patient) -> None:
     database.chmod(0o644)
     finding = indexed.finding("open-to-others")
     assert str(database) in finding.what
-    assert indexed.fix(finding) == ["1 file closed to other users"]
+    assert indexed.fix(finding) == ["closed 1 file to other users"]
     assert database.stat().st_mode & 0o777 == 0o600
     assert indexed.findings() == []
 
@@ -117,7 +117,7 @@ def test_an_event_from_the_future(bare: Patient) -> None:
     ("text", "said", "fix"),
     [
         ('{"version": 2}', "written by a newer memkit", "update memkit"),
-        ("{", "cannot be read", "restore it from a backup, or move it away: links and names of projects are then lost, no memory is"),
+        ("{", "cannot be read", "restore it from a backup, or move it away, which loses links and names of projects, but no memory"),
     ],
 )
 def test_a_registry_of_projects_that_cannot_be_read(bare: Patient, text: str, said: str, fix: str) -> None:
@@ -132,7 +132,7 @@ def test_a_registry_of_projects_that_cannot_be_read(bare: Patient, text: str, sa
     assert "registry-unreadable" not in bare.codes()
 
 
-@pytest.mark.parametrize(("text", "fix"), [('{"version": 2}', "update memkit"), ("[]", "restore that file")])
+@pytest.mark.parametrize(("text", "fix"), [('{"version": 2}', "update memkit"), ("[]", "restore it from a backup")])
 def test_what_was_forgotten_cannot_be_read(bare: Patient, text: str, fix: str) -> None:
     Path(bare.home.forgotten).write_text(text)
     finding = bare.finding("forgotten-unreadable")

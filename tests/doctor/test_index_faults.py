@@ -79,7 +79,7 @@ def test_rows_of_another_version(indexed: Patient) -> None:
         connection.execute("UPDATE embedding_metadata SET key = 'part' WHERE key = 'window'")
     connection.close()
     finding = indexed.finding("index-foreign")
-    assert finding.what.startswith("2 rows of the index")
+    assert "wrote 2 rows of the index" in finding.what
     expect_fixed(indexed, finding)
 
 
@@ -94,7 +94,7 @@ def test_a_half_written_snapshot(indexed: Patient) -> None:
 def test_a_snapshot_that_never_became_current(indexed: Patient) -> None:
     (snapshot(indexed).parent / "current").unlink()
     finding = indexed.finding("snapshot-damaged")
-    assert "half-written" in finding.what
+    assert "incomplete" in finding.what
     expect_fixed(indexed, finding)
 
 
@@ -103,7 +103,7 @@ def test_a_collection_of_other_dimensions(bare: Patient) -> None:
     bare.memory.embedder = FakeEmbedder(8)
     bare.memory.sync()
     finding = bare.finding("index-dimensions")
-    assert "8 dimensions, the model's have 384" in finding.what
+    assert "8 dimensions, but the model makes 384" in finding.what
     expect_fixed(bare, finding)
 
 

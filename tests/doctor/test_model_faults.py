@@ -106,7 +106,7 @@ def test_a_provider_that_never_answers(bare: Patient, monkeypatch: pytest.Monkey
     monkeypatch.setattr(model, "ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         monkeypatch.setenv("OLLAMA_HOST", f"http://127.0.0.1:{listening.getsockname()[1]}")
-        assert "no answer" in bare.finding("provider-unreachable").what
+        assert "did not answer" in bare.finding("provider-unreachable").what
 
 
 def test_a_missing_key(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,5 +120,5 @@ def test_a_refused_key(bare: Patient, service: Service) -> None:
     bare.configure('[embedding]\nprovider = "openai"\n')
     service.refuse(401)
     finding = bare.finding("provider-unreachable")
-    assert "refuses the key" in finding.what
+    assert "rejects the key" in finding.what
     assert KEY not in finding.what + finding.fix

@@ -56,7 +56,7 @@ def test_a_service_of_another_version(
 ) -> None:
     monkeypatch.setattr("memkit.__version__", "0.0.1")
     newer = bare.finding("service-version")
-    assert "this is 0.0.1" in newer.what
+    assert "this command is 0.0.1" in newer.what
     assert not newer.fixable  # the two would end each other's service in turn
     monkeypatch.setattr("memkit.__version__", "99.0")
     assert bare.finding("service-version").fixable
@@ -66,10 +66,10 @@ def test_a_stale_socket(bare: Patient, service: RunningService) -> None:
     assert service.process is not None
     service.process.kill()
     service.process.wait()
-    found = {one.what.split()[0] for one in bare.findings() if one.code == "service-left-behind"}
+    found = {one.what.split()[-2] for one in bare.findings() if one.code == "service-left-behind"}
     assert found == {address.socket_path(bare.home), bare.home.service_process}
     finding = next(one for one in bare.findings() if one.code == "service-left-behind")
-    assert bare.fix(finding) == ["2 files of a killed service removed"]
+    assert bare.fix(finding) == ["removed 2 files of a killed service"]
     assert bare.findings() == []
 
 
@@ -165,7 +165,7 @@ def test_a_lock_that_outlives_its_holder(bare: Patient, monkeypatch: pytest.Monk
         parent.kill()
         parent.wait()
         finding = bare.finding("lock-orphaned")
-        assert f"process {parent.pid}, which locked {path}, is dead" in finding.what
+        assert f"process {parent.pid} locked {path} and has ended" in finding.what
         assert f"`kill {child}`" in finding.fix
         with monkeypatch.context() as patch:  # the system may hide the processes of others
             patch.setattr(processes, "_processes_with_open", lambda path: [])

@@ -168,10 +168,10 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
 @pytest.mark.parametrize(
     ("load", "status", "said"),
     [
-        (openai, 401, "openai refuses the key (401); set OPENAI_API_KEY to a valid one"),
-        (openai, 403, "openai refuses the key (403); set OPENAI_API_KEY to a valid one"),
+        (openai, 401, "openai rejects the key (401); set OPENAI_API_KEY to a valid one"),
+        (openai, 403, "openai rejects the key (403); set OPENAI_API_KEY to a valid one"),
         (openai, 404, "openai has no model text-embedding-3-small (404); set embedding.model"),
-        (openai, 429, "openai reports that the account's limit is reached (429); try again later"),
+        (openai, 429, "openai reports that your account's limit is reached (429); try again later"),
         (openai, 503, "openai cannot embed at the moment (503); try again later"),
         (ollama, 404, "ollama has no model nomic-embed-text (404); run `ollama pull "
                       "nomic-embed-text` or set embedding.model"),
@@ -275,7 +275,7 @@ def test_a_key_with_more_after_it(
     home: Home, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY has more in it than a key") as caught:
+    with pytest.raises(EmbeddingError, match="OPENAI_API_KEY holds more than a key") as caught:
         openai(home)
     assert KEY not in str(caught.value)
 

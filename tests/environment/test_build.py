@@ -17,7 +17,7 @@ from tests.ci import only_in_ci
 def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stand_in):
     first = stand_in.run("import", "memkit_stand_in_dependency")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines()[0].startswith("memkit: making its own Python environment in")
+    assert first.stderr.splitlines()[0].startswith("memkit: building its Python environment in")
     assert len(first.stderr.splitlines()) == 2
     (name,) = stand_in.environments
     assert json.loads(first.stdout)["prefix"] == str(stand_in.home / "env" / name)

@@ -114,7 +114,7 @@ def test_added_packages_are_installed_again(stand_in, tmp_path):
     stand_in.depend_on(stand_in.wheel("memkit_newer_dependency"))
     done = stand_in.run("import", "openai", **mine)
     assert done.returncode == 0, done.stderr
-    assert "installing again what was added to the environment before: openai==1" in done.stderr
+    assert "reinstalling packages that you had added to the environment: openai==1" in done.stderr
     prefix = json.loads(done.stdout)["prefix"]
     assert not list(Path(prefix).glob("lib/python3.*/site-packages/foreign*"))
 

@@ -231,7 +231,7 @@ def test_files_of_the_user_are_refused(remembered: Remembered) -> None:
     chunks = open_chunks(remembered.stage.project, remembered.stage.home, remembered.settings)
     assert chunks is not None
     (place,) = (n for n in range(len(chunks)) if chunks.chunk(n).source == "README.md")
-    with pytest.raises(MemkitError, match=r"README\.md:1-3 is a file of your own"):
+    with pytest.raises(MemkitError, match=r"README\.md:1-3 is in a file of your own"):
         remembered.select(chunks.id(place)[:12])
 
 
@@ -310,5 +310,5 @@ def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembere
     with pytest.raises(NewerFileError, match="newer memkit"):
         remembered.take_in()
     path.write_text("{")
-    with pytest.raises(DamagedFileError, match="restore that file"):
+    with pytest.raises(DamagedFileError, match="restore it from a backup"):
         remembered.take_in()

@@ -158,7 +158,7 @@ def test_a_strangers_memory_is_not_quoted(stage: Stage) -> None:
     text = stage.run("session_start", stage.event("SessionStart")).context
     assert "my own answer" in text
     assert "stranger's answer" not in text
-    assert "files of the repository" in text
+    assert "come from the repository" in text
 
 
 def test_being_off_is_reported_once_per_project(stage: Stage) -> None:

@@ -28,7 +28,7 @@ def folder(stage: Stage) -> Path:
 
 
 def test_it_is_said_once(stage: Stage, folder: Path) -> None:
-    said = "memkit: 3 earlier sessions of this project are not in its memory; `memkit import` adds them."
+    said = "memkit: 3 earlier sessions of this project are not in its memory; run `memkit import` to add them."
     assert start(stage, folder)["systemMessage"] == said
     (folder / "d.jsonl").write_text("{}\n")
     assert "systemMessage" not in start(stage, folder)
@@ -70,5 +70,5 @@ def test_an_unwritable_home_costs_nothing_but_the_offer(stage: Stage, folder: Pa
     stage.home.write_text("a file")
     answer = start(stage, folder)
     assert "memkit" in answer["hookSpecificOutput"]["additionalContext"]
-    assert answer["systemMessage"].startswith("memkit: this session is not remembered: ")
+    assert answer["systemMessage"].startswith("memkit: cannot remember this session: ")
     assert "import" not in answer["systemMessage"]

@@ -126,8 +126,8 @@ def test_an_ambiguous_prefix_names_candidates(tmp_path: Path) -> None:
     common = max(letters, key=letters.count)
     with pytest.raises(AmbiguousIdError) as caught:
         snapshot.find(common)
-    assert f"fits {letters.count(common)} chunks" in str(caught.value)
-    shown = str(caught.value).partition("chunks: ")[2].split(", ")
+    assert f"matches {letters.count(common)} entries" in str(caught.value)
+    shown = str(caught.value).partition("entries: ")[2].split(", ")
     assert all(snapshot.find(one) >= 0 for one in shown)
 
 

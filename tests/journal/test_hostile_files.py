@@ -142,7 +142,7 @@ def test_a_pipe_blocks_nothing(stage: Stage, name: str) -> None:
     if name == "../off-times":
         capture_one(stage)
     else:
-        with pytest.raises(JournalError, match="no regular file"):
+        with pytest.raises(JournalError, match="not a regular file"):
             capture_one(stage)
     assert list(newest_entries(stage.project, [DAY]))[1:] == []
     session_facts(stage.project, 4000)
@@ -225,7 +225,7 @@ def test_the_doctor_names_what_is_refused(stage: Stage) -> None:
     (memory / "2026-03-08.md").symlink_to("2026-03-04.md")
     told = [finding.what for finding in check_memory(open_subject(stage.home, stage.project))]
     assert [line.split(": ")[1].split(" /")[0] for line in told] == [
-        "it is no regular file",
+        "it is not a regular file",
         "it leads out of",
         "it is larger than 67,108,864 bytes",
     ]
@@ -317,7 +317,7 @@ def test_a_file_that_keeps_changing_is_left_and_reported(
 
     monkeypatch.setattr(MemoryDirectory, "_put", save_first)
     stage.write(Lines().prompt("Q2", prompt_id(2)).answer("yes."))
-    with pytest.raises(JournalError, match="changes all the time"):
+    with pytest.raises(JournalError, match="keeps changing"):
         stage.handle("Stop", prompt_id=prompt_id(2), message="yes.", late=True)
     assert day.read_text().count("by hand\n") == MOST_TRIES
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Only what this memory home wrote is quoted unasked; a stranger's memory is files of the repository."""
+"""Only what this memory home wrote is quoted unasked; a stranger's memory is come from the repository."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def own_day(stage: Stage) -> Path:
 
 def test_what_was_captured_here_is_quoted(stage: Stage) -> None:
     assert "What port? -> It is 7443." in brief(stage)
-    assert "files of the repository" not in brief(stage)
+    assert "come from the repository" not in brief(stage)
 
 
 def test_a_fresh_clone_is_not_quoted(stage: Stage) -> None:
@@ -51,7 +51,7 @@ def test_a_fresh_clone_is_not_quoted(stage: Stage) -> None:
     text = brief(stage, clone)
     assert "What port?" not in text
     assert "7443" not in text
-    assert "are files of the repository" in text
+    assert "may come from the repository" in text
     assert "1 day" in text
 
 

@@ -126,7 +126,7 @@ def test_a_turn_by_any_of_its_names(transcript: Path, name: str) -> None:
 def test_a_turn_that_is_not_there(transcript: Path) -> None:
     with pytest.raises(NotFoundError, match="no turn 'ffff'"):
         find_turn(transcript, "ffff")
-    with pytest.raises(AmbiguousIdError, match="fits several"):
+    with pytest.raises(AmbiguousIdError, match="matches several"):
         find_turn(transcript, "0000000")
 
 
@@ -207,7 +207,7 @@ class TestFinding:
 
     def test_ambiguous(self, home: Home, transcript: Path) -> None:
         write(transcript.with_name("fd0affff.jsonl"), conversation())
-        with pytest.raises(AmbiguousIdError, match="fits several"):
+        with pytest.raises(AmbiguousIdError, match="matches several"):
             find_transcript(home, "fd0a")
         assert find_transcript(home, SESSION) == transcript
 

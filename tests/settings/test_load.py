@@ -158,8 +158,8 @@ def test_a_bad_variable_is_named(home: Home, name: str, value: str, said: str) -
         ("search.half_life_days = 0", "= 0: must be a number from 0.1 to 36500"),
         ("search.best_relevance = nan", "= nan: must be a number from 0 to 1"),
         ("memory.shared = 'perhaps'", "= 'perhaps': must be true or false"),
-        ("memory.paths = 'notes'", "= 'notes': must be a list of texts"),
-        ("memory.paths = ['notes', 1]", "= ['notes', 1]: must be a list of texts"),
+        ("memory.paths = 'notes'", "= 'notes': must be a list of strings"),
+        ("memory.paths = ['notes', 1]", "= ['notes', 1]: must be a list of strings"),
         ("search.language = 1", "= 1: must be text"),
         ("embedding.query_prefix = 1", "= 1: must be text of at most 200 characters"),
         ("search.mode = 'best'", "must be context, dense, lexical, rrf or weighted"),
@@ -381,7 +381,7 @@ class TestFileOfAProject:
         assert "it leads out of" in load(home, project).refused[0]
         path.unlink()
         os.mkfifo(path)
-        assert "no regular file" in load(home, project).refused[0]
+        assert "not a regular file" in load(home, project).refused[0]
         path.unlink()
         path.write_text("# " + "x" * 2_000_000)
         assert "larger than" in load(home, project).refused[0]
@@ -442,8 +442,8 @@ class TestSave:
             ("", ("search", "k"), "0", "search.k"),
             ("", ("search", "kk"), "1", "unknown setting search.kk"),
             ("[search\n", ("search", "k"), "7", ": not valid TOML"),
-            ("search = 5\n", ("search", "k"), "7", ": search is no table"),
-            ("[[search]]\nk = 5\n", ("search", "k"), "7", ": search is no table"),
+            ("search = 5\n", ("search", "k"), "7", ": search is not a table"),
+            ("[[search]]\nk = 5\n", ("search", "k"), "7", ": search is not a table"),
             ("chunking.min_characters = 300\n", ("chunking", "max_characters"), "1000", "a quarter of max_characters"),
         ],
     )

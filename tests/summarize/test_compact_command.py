@@ -77,7 +77,7 @@ def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage
     path = Path(stage.project.memory, "MEMORY.md")
     declined = run(typed="y\nn\n")
     assert "+- Decided: The port is 7443. (2026-11-20) <!-- fact:" in declined.output
-    assert declined.output.endswith("Nothing is changed.\n")
+    assert declined.output.endswith("Nothing was changed.\n")
     assert not path.exists()
     assert run(typed="n\n").status == 1
     assert len(stage.provider.tasks) == 1

@@ -350,7 +350,7 @@ def test_an_unusable_answer_changes_nothing(stage: SummaryStage, answer: Any) ->
     if answer == {"facts": []}:
         assert not compact(stage)
     else:
-        with pytest.raises(CompactionError, match="nothing is changed"):
+        with pytest.raises(CompactionError, match="nothing was changed"):
             compact(stage)
     assert snapshot(stage) == before
     outcomes = {"RefusedError": "refused", "UnavailableError": "unavailable", "dict": "unusable"}
@@ -417,7 +417,7 @@ def test_a_failure_in_the_middle_changes_nothing(stage: SummaryStage, fails_at: 
         return answers(fact("Something is so.", [1]))
 
     stage.provider.answer = answer
-    with pytest.raises(CompactionError, match=f"cut short; nothing is changed .*: {fails_at - 1}"):
+    with pytest.raises(CompactionError, match=f"cut short; nothing was changed .*: {fails_at - 1}"):
         compact(stage)
     assert snapshot(stage) == before
 
@@ -427,10 +427,10 @@ def test_a_compaction_over_budget_writes_nothing(stage: SummaryStage) -> None:
     stage.change(daily_tokens=30_000)
     stage.provider.answer = lambda task: answers(fact("Something is so.", [1]))
     one = compaction(stage)
-    with pytest.raises(BudgetReachedError, match="a part is no use"):
+    with pytest.raises(BudgetReachedError, match="today's budget has"):
         one.check_budget(one.plan())
     before = snapshot(stage)
-    with pytest.raises(CompactionError, match=r"daily budget of 30,000 tokens.*nothing is changed .*: [12]\)"):
+    with pytest.raises(CompactionError, match=r"daily budget of 30,000 tokens.*nothing was changed .*: [12]\)"):
         compact(stage)
     assert snapshot(stage) == before
     assert Ledger(stage.home).today(stage.now.timestamp()).tokens <= 30_000
@@ -563,7 +563,7 @@ def test_automatic_compaction_only_with_compact_days(stage: SummaryStage, monkey
     stage.change(compact_days=7)
     stage.provider.answer = RefusedError("no")
     assert compact_all(stage, monkeypatch).failures == [
-        f"{stage.project.root}: no; nothing is changed (calls answered before: 0)"
+        f"{stage.project.root}: no; nothing was changed (calls that succeeded before: 0)"
     ]
     stage.provider.answer = said("7443", "The port is 7443.")
     assert compact_all(stage, monkeypatch).calls == 0  # not again on the same day
@@ -615,5 +615,5 @@ def test_automatic_compaction_stays_within_the_budget(
 ) -> None:
     long_memory(stage)
     stage.change(compact_days=7, daily_tokens=30_000)
-    assert "a part is no use" in compact_all(stage, monkeypatch).failures[0]
+    assert "today's budget has" in compact_all(stage, monkeypatch).failures[0]
     assert stage.provider.tasks == []

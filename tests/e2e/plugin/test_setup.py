@@ -24,8 +24,8 @@ def test_setup_installs_the_plugin_and_imports(api: MessagesApi, user: MemkitUse
     assert FACT in user.search("staging gateway")[0]["content"]
 
     again = json.loads(user.run("setup", "--yes", "--json"))["steps"]
-    assert "installed already" in again["plugin"]["said"]
-    assert "knows every session" in again["import"]["said"]
+    assert "already installed" in again["plugin"]["said"]
+    assert "no sessions left to import" in again["import"]["said"]
 
     user.home.run_prompt("Do you remember?")
     user.wait_until_remembered()
