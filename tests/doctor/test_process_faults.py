@@ -170,7 +170,7 @@ def test_a_lock_that_outlives_its_holder(bare: Patient, monkeypatch: pytest.Monk
         with monkeypatch.context() as patch:  # the system may hide the processes of others
             patch.setattr(processes, "_processes_with_open", lambda path: [])
             finding = bare.finding("lock-orphaned")
-        assert "a child of it still holds it" in finding.what
+        assert "a child process still holds the lock" in finding.what
         assert finding.fix == "end memkit's processes"
     finally:
         os.kill(child, signal.SIGKILL)
