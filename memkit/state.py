@@ -8,7 +8,7 @@ Standard library only, Python 3.9 syntax: hooks import this module.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -26,6 +26,25 @@ def parse_json(data: str | bytes, **options: Any) -> Any:
         return json.loads(data, **options)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
+
+
+def read_json_lines(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a file of lines, or nothing if there is no file. Raise `OSError`.
+
+    Skip all other lines: a full disk cuts lines off.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.readlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            value = parse_json(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
 
 
 def read_state(

@@ -33,7 +33,7 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.settings import load
-from memkit.state import parse_json
+from memkit.state import read_json_lines
 from memkit.text import one_line, plural
 
 RECENT_SECONDS = 7 * 86_400.0
@@ -101,14 +101,8 @@ def check_hook_log(subject: Subject) -> Iterator[Finding]:
 
 
 def _recent_errors(subject: Subject) -> Iterator[str]:
-    try:
-        with open(subject.home.hook_log, encoding="utf-8", errors="replace") as file:
-            lines = file.readlines()
-    except FileNotFoundError:
-        return
-    for line in lines:
+    for value in read_json_lines(subject.home.hook_log):
         try:
-            value = parse_json(line)
             when = datetime.strptime(value["time"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
             error = f"{value['event']}: {value['error']}"
         except (ValueError, KeyError, TypeError):  # cut off by a full disk

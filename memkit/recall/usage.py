@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memkit.files import PRIVATE_FILE, make_private_directory
 from memkit.paths import Home
-from memkit.state import parse_json
+from memkit.state import read_json_lines
 
 MOST_BYTES = 1024 * 1024
 """A longer log becomes `events.jsonl.1` and replaces the previous one."""
@@ -80,15 +80,4 @@ def _share_id(some: list[str], others: list[str]) -> bool:
 
 def _read(home: Home) -> Iterator[dict[str, Any]]:
     for path in (home.events_file + ".1", home.events_file):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines = file.readlines()
-        except FileNotFoundError:
-            continue
-        for line in lines:
-            try:
-                value = parse_json(line)
-            except ValueError:  # cut off by a full disk
-                continue
-            if isinstance(value, dict):
-                yield value
+        yield from read_json_lines(path)
