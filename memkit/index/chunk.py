@@ -182,6 +182,9 @@ class ChunkReader:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
+    def __bool__(self) -> bool:
+        return True  # an empty snapshot is still one: only None means that there is none
+
     def is_current(self) -> bool:
         """Return whether no newer snapshot has replaced this one."""
         return _current(self.path.parent) == self.path.name

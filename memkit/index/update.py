@@ -71,9 +71,7 @@ class Update:
         self.donor = last if reuse else None  # of vectors
         ids = fingerprint(store.tidy_ids())
         # None: killed between the two writes, or the store is lost, replaced, or emptied.
-        self.snapshot: Snapshot | None = None
-        if self.donor is not None and self.donor.fingerprint == ids:  # an empty snapshot is false
-            self.snapshot = self.donor
+        self.snapshot = self.donor if self.donor and self.donor.fingerprint == ids else None
         self.report = SyncReport(indexer.project.root, unreadable=files.problems)
         self.state = state_of(files, self.settings)
         self.kept: frozenset[str] = frozenset()  # sources that the next snapshot takes over as they are

@@ -312,7 +312,7 @@ def _open_updated(
         logger.warning("%s", error)
         notes.append(f"the newest entries may be missing: {error}")
     newest = open_snapshot(project, home, settings)
-    return snapshot if newest is None else newest  # an empty snapshot is false
+    return newest or snapshot
 
 
 def _is_current(

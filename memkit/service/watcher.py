@@ -123,8 +123,9 @@ class Watcher:
         """Return the projects whose files are not those of the last report."""
         with self._lock:
             memories = dict(self._memories)
-        if self._has_moved or _find_directories(memories) != self._directories:
-            self._observe(memories)
+        directories = _find_directories(memories)
+        if self._has_moved or directories != self._directories:
+            self._observe(directories)
         found = {root: _list_files(root, memory) for root, memory in memories.items()}
         with self._lock:
             changed = [
@@ -136,10 +137,10 @@ class Watcher:
                 memories[root].files = found[root]
         return changed
 
-    def _observe(self, memories: dict[str, _Memory]) -> None:
-        """Observe the directories of `memories` as they are now."""
+    def _observe(self, directories: dict[str, tuple[bool, int]]) -> None:
+        """Observe `directories` in place of the earlier ones."""
         self._stop_observer()
-        self._directories = _find_directories(memories)
+        self._directories = directories
         self._has_moved = False
         try:
             if self._directories and not self._closed:
