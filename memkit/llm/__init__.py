@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from memkit.paths import Home
     from memkit.settings import SummarizeSettings
 
-PATIENCE_SECONDS = 10.0
-"""The longest wait within a call. If a provider asks for more, the call fails and is made again later."""
-
 _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.IGNORECASE)
+_NOT_BEGUN = frozenset({409, 503, 529})
+"""Statuses that a provider returns before it starts work. With any other, it may charge for the tokens."""
+
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 
@@ -71,13 +71,16 @@ class Reply:
 
 
 class Provider(Protocol):
-    """A way to reach a model: `name` as in `summarize.provider`, never `auto`, and the requested model."""
+    """A way to reach a model: `name` as in `summarize.provider`, never `auto`, and the requested model.
+
+    It never repeats a request, because the budget counts each one. The queue tries again later.
+    """
 
     name: str
     model: str
 
     def ask(self, task: Task) -> Reply:
-        """Make one call. Raise `ModelError`."""
+        """Make one call with one request. Raise `ModelError`."""
         ...
 
 
@@ -88,46 +91,34 @@ def find_provider(
 ) -> Provider:
     """Return the provider that the settings name, with its key and model. Send nothing yet.
 
-    The provider must not be `none`. Keys come from the providers' own variables in `environ`. A program
-    runs under `home`, by default the home of the environment. Raise `NotConfiguredError` without a key
-    or program.
+    The provider must not be `none`. Keys come from the providers' own variables in `environ`, then from the
+    settings of `home`, by default the home of the environment. `auto` uses none of them, only the login of
+    Claude Code. A program runs under `home`, and gets none of those keys. Raise `NotConfiguredError` without
+    a key, program, or login.
     """
-    from memkit.llm.anthropic import AnthropicProvider, has_anthropic_key
+    from memkit.hook import login
+    from memkit.llm.anthropic import AnthropicProvider
     from memkit.llm.chat_completions import SERVICES, ChatCompletionsProvider
-    from memkit.llm.claude_cli import ClaudeCliProvider, find_claude
+    from memkit.llm.claude_cli import ClaudeCliProvider
     from memkit.paths import Home
+    from memkit.settings.load import with_keys
 
+    home = home or Home.from_environment()
     name = settings.provider
     if name in SERVICES:
-        return ChatCompletionsProvider(SERVICES[name], settings, environ)
-    if name == "anthropic" or (name == "auto" and has_anthropic_key(environ)):
-        return AnthropicProvider(settings, environ)
-    program = find_claude(environ)
-    if program is not None:
-        return ClaudeCliProvider(program, settings, environ, home or Home.from_environment())
-    if name == "auto":
+        return ChatCompletionsProvider(SERVICES[name], settings, with_keys(environ, home))
+    if name == "anthropic":
+        return AnthropicProvider(settings, with_keys(environ, home))
+    reason = login.why_unusable(environ) if name == "auto" else ""
+    program = login.find_claude(environ)
+    if reason or program is None:
         raise NotConfiguredError(
-            "no provider for summaries is available: set ANTHROPIC_API_KEY, install Claude Code, or "
-            "choose another summarize.provider"
+            f"{reason or 'the program `claude` is not found'}; install Claude Code and log in, or choose "
+            "another summarize.provider"
         )
-    raise NotConfiguredError(
-        "the program claude is not found; put it on the PATH or choose another summarize.provider"
-    )
-
-
-def find_key(environ: Mapping[str, str], *variables: str) -> str:
-    """Return the value of the first of these variables that is set, or "".
-
-    Raise `NotConfiguredError` if the value cannot be a key.
-    """
-    for variable in variables:
-        if key := environ.get(variable, "").strip():
-            if not (key.isascii() and key.isprintable()) or " " in key:
-                raise NotConfiguredError(
-                    f"{variable} holds more than a key (a space, a newline, …); set it to the key alone"
-                )
-            return key
-    return ""
+    if name == "auto":
+        environ = login.without_shell_keys(environ)
+    return ClaudeCliProvider(program, settings, environ, home)
 
 
 def as_structure(value: object, schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -155,8 +146,9 @@ def token_count(value: object) -> int:
 class ModelError(MemkitError):
     """A call without an answer. The message is one line for users.
 
-    `usage` counts its tokens, None if unknown. `retry_after` is the wait in seconds that the provider asks
-    for, if any. If a class `concerns_all`, other calls of the provider would fail in the same way.
+    `usage` counts its tokens. It is None if the request was sent but not counted. `retry_after`
+    is the wait in seconds that the provider asks for, if any. If a class `concerns_all`, other calls of the
+    provider would fail in the same way.
     """
 
     message: str
@@ -230,7 +222,9 @@ def http_error(
         )
     if status in (408, 409) or status >= 500:
         return UnavailableError(
-            f"{name} is unavailable ({status}): {reason}; memkit tries again later", retry_after=wait
+            f"{name} is unavailable ({status}): {reason}; memkit tries again later",
+            TokenUsage() if status in _NOT_BEGUN else None,
+            wait,
         )
     if status < 400:
         return NotConfiguredError(
@@ -239,17 +233,35 @@ def http_error(
     return ModelError(f"{name} rejects the request ({status}): {reason}")
 
 
-def timeout_error(name: str, seconds: float, *, was_sent: bool = True) -> UnavailableError:
-    """Return the error for an answer that came too late. A request that `was_sent` is paid for."""
+def timeout_error(name: str, seconds: float, usage: TokenUsage | None = None) -> UnavailableError:
+    """Return the error for a timeout. `usage` is None if the request was sent."""
     return UnavailableError(
-        f"{name} did not answer within {seconds:g} s; raise summarize.timeout_seconds if it needs more",
-        None if was_sent else TokenUsage(),
+        f"{name} did not answer within {seconds:g} s; raise summarize.timeout_seconds if it needs more", usage
     )
+
+
+def usage_after(error: BaseException | None) -> TokenUsage | None:
+    """Return the tokens of a request that failed with an error of httpx: 0 if it was not sent, else None.
+
+    The names count: the Anthropic SDK brings its own copy of httpx, with other classes.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return TokenUsage() if names & {"ConnectError", "ConnectTimeout"} else None
 
 
 def unusable(name: str, model: str, why: str, usage: TokenUsage) -> UnusableReplyError:
     """Return the error for an answer of the wrong form. `why` must not quote the model."""
-    return UnusableReplyError(f"{model} at {name} gave no usable answer: {why}", usage)
+    return UnusableReplyError(f"{model} at {name} gave no usable answer: {why}", _reported(usage))
+
+
+def refused(name: str, model: str, usage: TokenUsage) -> RefusedError:
+    """Return the error for a model that declines to answer."""
+    return RefusedError(f"{model} at {name} declined to answer", _reported(usage))
+
+
+def _reported(usage: TokenUsage) -> TokenUsage | None:
+    """Return the tokens of an answer, or None if the provider did not count them."""
+    return usage if usage.tokens_in else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API through its SDK, which handles retries and timeouts."""
+"""Anthropic's Messages API through its SDK."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from memkit import llm
 from memkit.embedding import excerpt
-from memkit.llm import Reply, Task, TokenUsage, as_structure, find_key, token_count
+from memkit.llm import Reply, Task, TokenUsage, as_structure, token_count
 from memkit.settings import SummarizeSettings
+from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set
 from memkit.text import encodable
 
 if TYPE_CHECKING:
@@ -17,45 +18,32 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "claude-haiku-4-5"
 
-_KEY = "ANTHROPIC_API_KEY"
-_TOKEN = "ANTHROPIC_AUTH_TOKEN"
-
-
-def has_anthropic_key(environ: Mapping[str, str]) -> bool:
-    """Whether there is a key or token for the API."""
-    return bool(find_key(environ, _KEY, _TOKEN))
+_KEY, _TOKEN = KEY_VARIABLES["anthropic"]
 
 
 class AnthropicProvider:
-    """The Messages API. A forced tool call makes the answer an object.
-
-    The SDK makes up to `retries` more tries after the first.
-    """
+    """The Messages API. A forced tool call makes the answer an object."""
 
     name = "anthropic"
 
-    def __init__(
-        self, settings: SummarizeSettings, environ: Mapping[str, str], retries: int = 2
-    ) -> None:
+    def __init__(self, settings: SummarizeSettings, environ: Mapping[str, str]) -> None:
         """Raise `NotConfiguredError` if there is no key."""
         self.model = settings.model or DEFAULT_MODEL
-        self._key = find_key(environ, _KEY)
-        self._token = "" if self._key else find_key(environ, _TOKEN)
+        self._key = find_key(environ, (_KEY,), llm.NotConfiguredError)
+        self._token = "" if self._key else find_key(environ, (_TOKEN,), llm.NotConfiguredError)
         if not (self._key or self._token):
             raise llm.NotConfiguredError(
-                f"the provider anthropic needs a key; set the environment variable {_KEY}"
+                f"the provider anthropic needs a key; {how_to_set('anthropic')}"
             )
         self._base_url = settings.base_url or environ.get("ANTHROPIC_BASE_URL", "")
         self._timeout = settings.timeout_seconds
-        self._retries = retries
 
     def ask(self, task: Task) -> Reply:
         """Make one call; see `Provider.ask`."""
         import anthropic  # takes up to two seconds
-        import httpx
 
         unreadable = llm.UnusableReplyError(
-            f"{self.name} gave an unreadable answer; check summarize.base_url"
+            f"{self.name} gave an unreadable answer; check summarize.base_url", usage=None
         )
         # An exception of the SDK may hold the request or the key: only one line of it goes on.
         try:
@@ -64,12 +52,12 @@ class AnthropicProvider:
         except anthropic.APIStatusError as error:
             raise self._status_error(error) from None
         except anthropic.APITimeoutError as error:
-            was_sent = not isinstance(error.__cause__, httpx.ConnectTimeout)
-            raise llm.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
+            raise llm.timeout_error(self.name, self._timeout, llm.usage_after(error.__cause__)) from None
         except anthropic.APIConnectionError as error:
             reason = excerpt(str(error.__cause__ or error), self._key, self._token)
             raise llm.UnavailableError(
-                f"{self.name} cannot be reached ({reason}); memkit tries again later"
+                f"{self.name} cannot be reached ({reason}); memkit tries again later",
+                llm.usage_after(error.__cause__),
             ) from None
         except (anthropic.AnthropicError, ValueError):
             raise unreadable from None
@@ -83,8 +71,7 @@ class AnthropicProvider:
             auth_token=self._token or None,
             base_url=self._base_url or None,
             timeout=self._timeout,
-            max_retries=self._retries,
-            http_client=sdk.DefaultHttpxClient(event_hooks={"response": [_limit_patience]}),
+            max_retries=0,
         )
         return client
 
@@ -109,7 +96,7 @@ class AnthropicProvider:
     def _reply(self, task: Task, message: Message) -> Reply:
         usage = _usage(message)
         if message.stop_reason == "refusal":
-            raise llm.RefusedError(f"{message.model} at {self.name} declined to answer", usage)
+            raise llm.refused(self.name, message.model, usage)
         if message.stop_reason in ("max_tokens", "model_context_window_exceeded"):
             raise llm.unusable(self.name, self.model, "it was cut short", usage)
         for block in message.content or ():
@@ -129,16 +116,9 @@ class AnthropicProvider:
             self.model,
             error.status_code,
             excerpt(reason, self._key, self._token),
-            f"set {_KEY} to a valid one",
+            how_to_set("anthropic"),
             llm.retry_after(error.response.headers),
         )
-
-
-def _limit_patience(response: Any) -> None:
-    """Stop the SDK from sleeping as long as the answer asks: that may be hours."""
-    wait = llm.retry_after(response.headers)
-    if wait is not None and wait > llm.PATIENCE_SECONDS:
-        response.headers["x-should-retry"] = "false"
 
 
 def _usage(message: Message) -> TokenUsage:

@@ -9,26 +9,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from memkit.errors import MemkitError
+from memkit.errors import MemkitError, NewerFileError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm import ModelError, Provider, Reply, Task, TokenUsage
-from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total, price
+from memkit.llm import ModelError, Provider, Reply, Task, TokenUsage, UnusableReplyError
+from memkit.llm.ledger import OK, UNFINISHED, Call, Ledger, Total
+from memkit.llm.models import price
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.text import estimate_tokens
 
-CALL_TOKENS = 12_000
-"""The most material for one call: calls share the instructions, but small models lose track of more."""
+CALL_TOKENS = 13_000
+"""The most material for one call, three full segments: small models lose track of more."""
 
 ANSWER_SHARE = 0.12
 """Estimated tokens written per token of material: six bullets of 60 for a segment of 4,000, plus JSON."""
 
-SMALLEST_CALL = 5_000
+SMALLEST_CALL = 5_500
 """Tokens that a call may need in addition to its material: the instructions and the longest answer."""
+
+
+LEAST_SHARE = 0.5
+"""A model that read less than this share of the estimated tokens did not get everything."""
+
+PROVIDER_TOKENS = 500
+"""Tokens that a provider adds to each call: the structure of the answer, and instructions of its own."""
 
 
 class BudgetReachedError(MemkitError):
     """A call may need more than today's budget has left."""
+
+
+class LedgerError(BudgetReachedError):
+    """The ledger cannot be read or written, so the remaining budget is unknown."""
 
 
 class BusyError(MemkitError):
@@ -52,7 +64,10 @@ class Plan:
 
 
 class Calls:
-    """All model calls of memkit go through here. The caller of `ask` holds `calls_lock`."""
+    """All model calls of memkit go through here. The caller of `ask` holds `calls_lock`.
+
+    `made` counts the calls, also those that failed.
+    """
 
     def __init__(
         self,
@@ -63,6 +78,7 @@ class Calls:
         self.ledger = Ledger(home)
         self._find_provider = find_provider
         self.now = clock
+        self.made = 0
 
     def plan(
         self, calls: int, material: int, instructions: str, settings: SummarizeSettings
@@ -74,13 +90,14 @@ class Calls:
         provider = self._find_provider(settings)
         read = material + calls * estimate_tokens(instructions)
         usage = TokenUsage(read, round(material * ANSWER_SHARE))
+        today = self.ledger.today(self.now())
         return Plan(
             calls,
             usage.tokens_in + usage.tokens_out,
             price(provider.name, provider.model, usage, settings.base_url),
             provider.name,
             provider.model,
-            max(0, settings.daily_tokens - self.ledger.today(self.now()).tokens),
+            0 if today.unreadable else max(0, settings.daily_tokens - today.tokens),
         )
 
     @contextmanager
@@ -93,9 +110,8 @@ class Calls:
         """
         provider = self._find_provider(settings)
         now = self.now()
-        estimate = TokenUsage(
-            estimate_tokens(task.instructions) + estimate_tokens(task.material), task.max_tokens
-        )
+        read = estimate_tokens(task.instructions) + estimate_tokens(task.material)
+        estimate = TokenUsage(read + PROVIDER_TOKENS, task.max_tokens)
         call = Call(
             id=uuid.uuid4().hex[:16],
             time=now,
@@ -107,14 +123,20 @@ class Calls:
             tokens_out=estimate.tokens_out,
             usd=price(provider.name, provider.model, estimate, settings.base_url),
         )
-        _check_budget(self.ledger.today(now), settings, call)
-        self.ledger.record(call)
+        try:
+            _check_budget(self.ledger.today(now), settings, call)
+            self.ledger.record(call)
+        except (NewerFileError, OSError) as error:
+            raise LedgerError(f"memkit makes no model calls: {error}") from error
+        self.made += 1
         began = time.monotonic()
         usage: TokenUsage | None = None
         model, outcome = provider.model, UNFINISHED
         try:
             reply = provider.ask(task)
-            usage, model = reply.usage, reply.model or model
+            usage = reply.usage if reply.usage.tokens_in else estimate
+            model = reply.model or model
+            _check_was_read(reply, read, provider)
             yield reply
             outcome = OK
         except ModelError as error:
@@ -141,7 +163,7 @@ class Calls:
 
 def is_budget_reached(spent: Total, settings: SummarizeSettings, material: int = 0) -> bool:
     """Whether today's budget is too small for another call with `material` tokens of material."""
-    if spent.tokens + SMALLEST_CALL + material > settings.daily_tokens:
+    if spent.unreadable or spent.tokens + SMALLEST_CALL + material > settings.daily_tokens:
         return True
     return bool(settings.daily_usd) and spent.usd >= settings.daily_usd
 
@@ -149,6 +171,11 @@ def is_budget_reached(spent: Total, settings: SummarizeSettings, material: int =
 def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None:
     """Raise `BudgetReachedError` if `call`, as estimated, needs more than today's budget has left."""
     usd = call.usd or 0.0
+    if spent.unreadable:
+        raise LedgerError(
+            "memkit makes no model calls today: the ledger cannot be read, or only in part, so it does not "
+            "know what is left of the budget; `memkit doctor` names the damage"
+        )
     if spent.tokens + call.tokens > settings.daily_tokens:
         advice = "" if call.tokens > settings.daily_tokens else "wait for tomorrow, or "
         raise BudgetReachedError(
@@ -160,6 +187,17 @@ def _check_budget(spent: Total, settings: SummarizeSettings, call: Call) -> None
         raise BudgetReachedError(
             f"the daily budget of ${settings.daily_usd:g} is reached: ${spent.usd:.2f} are used, and a call "
             f"may cost ${usd:.4f}; {advice}raise summarize.daily_usd"
+        )
+
+
+def _check_was_read(reply: Reply, estimated: int, provider: Provider) -> None:
+    """Raise `UnusableReplyError` if the model read far less than it was sent: a part was cut off."""
+    read = reply.usage.tokens_in  # 0 if it is not known
+    if read and read < estimated * LEAST_SHARE:
+        raise UnusableReplyError(
+            f"{reply.model} at {provider.name} read only {read:,} of about {estimated:,} tokens, so its "
+            "answer is unusable; give the server a longer context, or choose another summarize.model",
+            reply.usage,
         )
 
 

@@ -1,8 +1,8 @@
-"""Any endpoint for chat completions over HTTP: OpenAI, Google, Ollama, LM Studio, and others."""
+"""Chat over HTTP: chat completions (OpenAI, Google, LM Studio, and others), and Ollama's own endpoint."""
 
 from __future__ import annotations
 
-import time
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,20 @@ from urllib.parse import urlsplit
 
 from memkit import llm
 from memkit.embedding import excerpt
-from memkit.llm import Reply, Task, TokenUsage, as_structure, find_key, token_count
+from memkit.llm import Reply, Task, TokenUsage, as_structure, token_count
 from memkit.settings import SummarizeSettings
+from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set
 from memkit.state import parse_json
-from memkit.text import encodable
+from memkit.text import encodable, estimate_tokens
 
 if TYPE_CHECKING:
     import httpx
 
-_RETRIED = frozenset({408, 409, 429})  # and every status from 500 on
+_OLLAMA_STEP = 8_192
+"""The context for Ollama is a multiple of this, because Ollama reloads the model for each new length."""
+
+_OLLAMA_SPARE = 1.5
+"""The factor between estimated tokens and the context: some tokenizers need more tokens than estimated."""
 
 
 @dataclass(frozen=True)
@@ -44,62 +49,56 @@ class Service:
 
 
 # https://platform.openai.com/docs/api-reference/chat, https://ai.google.dev/gemini-api/docs/openai,
-# https://docs.ollama.com/api/openai-compatibility
+# https://docs.ollama.com/api/chat
 SERVICES: Mapping[str, Service] = {
     "openai": Service(
         "openai",
         "https://api.openai.com/v1",
-        "gpt-5-mini",
-        ("OPENAI_API_KEY",),
+        "gpt-5.4-mini",
+        KEY_VARIABLES["openai"],
         limit="max_completion_tokens",
-        extra={"reasoning_effort": "low"},
+        extra={"reasoning_effort": "none"},  # with another effort OpenAI refuses functions here
     ),
     "google": Service(
         "google",
         "https://generativelanguage.googleapis.com/v1beta/openai",
-        "gemini-2.5-flash",
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        extra={"reasoning_effort": "none"},
+        "gemini-3.5-flash-lite",
+        KEY_VARIABLES["google"],
+        extra={"reasoning_effort": "minimal"},
     ),
-    "ollama": Service("ollama", "http://127.0.0.1:11434/v1", "llama3.2"),
+    "ollama": Service("ollama", "http://127.0.0.1:11434", "llama3.2"),
 }
 
 
 class ChatCompletionsProvider:
     """A chat-completions endpoint. A forced function call makes the answer an object.
 
-    A server without function calls may answer with the JSON of that object. After a failure there are
-    up to `retries` more tries. The first waits `pause` seconds and each next one twice as long, or as
-    long as the server asks for, up to `PATIENCE_SECONDS`.
+    A server without function calls may answer with the JSON of that object. Ollama has an endpoint of its
+    own, where the answer follows the schema and the length of the context can be set: at its endpoint for
+    chat completions it cuts the material to a few thousand tokens without a word.
     """
 
     def __init__(
-        self,
-        service: Service,
-        settings: SummarizeSettings,
-        environ: Mapping[str, str],
-        retries: int = 2,
-        pause: float = 0.5,
+        self, service: Service, settings: SummarizeSettings, environ: Mapping[str, str]
     ) -> None:
         """Raise `NotConfiguredError` without a key, unless the user set another address (LM Studio, …)."""
         self.name = service.name
         self.model = settings.model or service.model
-        self._key = find_key(environ, *service.keys)
+        self._key = find_key(environ, service.keys, llm.NotConfiguredError)
         if service.keys and not self._key and not settings.base_url:
             raise llm.NotConfiguredError(
-                f"the provider {service.name} needs a key; set the environment variable "
-                f"{' or '.join(service.keys)}"
+                f"the provider {service.name} needs a key; {how_to_set(service.name)}"
             )
         url = settings.base_url or service.url
-        if service.name == "ollama" and not settings.base_url and environ.get("OLLAMA_HOST"):
-            host = environ["OLLAMA_HOST"].rstrip("/")
-            url = f"{host if '://' in host else f'http://{host}'}/v1"
+        self._is_ollama = service.name == "ollama"
+        if self._is_ollama:
+            url = url if settings.base_url else _ollama_address(environ.get("OLLAMA_HOST", "")) or url
+            url = url.rstrip("/").removesuffix("/v1")
+        path = "api/chat" if self._is_ollama else "chat/completions"
         self._service = service
-        self._url = f"{url.rstrip('/')}/chat/completions"
+        self._url = f"{url.rstrip('/')}/{path}"
         self._is_default_url = url == service.url
         self._timeout = settings.timeout_seconds
-        self._retries = retries
-        self._pause = pause
 
     def ask(self, task: Task) -> Reply:
         """Make one call; see `Provider.ask`."""
@@ -109,10 +108,9 @@ class ChatCompletionsProvider:
         # An exception of httpx may hold the request: only one line of it goes on.
         try:
             with httpx.Client(timeout=self._timeout, headers=headers) as client:
-                response = self._post(client, self._request(task))
+                response = client.post(self._url, json=self._request(task))
         except httpx.TimeoutException as error:
-            was_sent = not isinstance(error, httpx.ConnectTimeout)
-            raise llm.timeout_error(self.name, self._timeout, was_sent=was_sent) from None
+            raise llm.timeout_error(self.name, self._timeout, llm.usage_after(error)) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL, ValueError) as error:
             raise llm.NotConfiguredError(
                 f"{self.name} has no usable address ({self._reason(error)}); set summarize.base_url"
@@ -120,13 +118,19 @@ class ChatCompletionsProvider:
         except httpx.RequestError as error:
             host = urlsplit(self._url).netloc.rpartition("@")[2]  # without a name and password
             advice = "memkit tries again later"
-            if self.name == "ollama" and self._is_default_url:
+            if self._is_ollama and self._is_default_url:
                 advice = "start it with `ollama serve`"
             raise llm.UnavailableError(
-                f"{self.name} at {host} cannot be reached ({self._reason(error)}); {advice}"
+                f"{self.name} at {host} cannot be reached ({self._reason(error)}); {advice}",
+                llm.usage_after(error),
             ) from None
+        if self._is_ollama and response.status_code == 404:
+            raise llm.NotConfiguredError(
+                f"ollama has no model {self.model} (404); run `ollama pull {shlex.quote(self.model)}` or set "
+                "summarize.model"
+            )
         if not response.is_success:
-            advice = f"set {' or '.join(self._service.keys) or 'summarize.base_url'} to a valid one"
+            advice = how_to_set(self.name) if self._service.keys else "set summarize.base_url to a valid one"
             reason = excerpt(_error_message(response), self._key)
             wait = llm.retry_after(response.headers)
             raise llm.http_error(self.name, self.model, response.status_code, reason, advice, wait)
@@ -136,60 +140,74 @@ class ChatCompletionsProvider:
     def _reason(self, error: Exception) -> str:
         return excerpt(str(error) or type(error).__name__, self._key)
 
-    def _post(self, client: httpx.Client, request: dict[str, Any]) -> httpx.Response:
-        import httpx
-
-        for number in range(self._retries + 1):
-            is_last = number == self._retries
-            pause = self._pause * 2**number
-            try:
-                response = client.post(self._url, json=request)
-            except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError):
-                if is_last:
-                    raise
-            else:
-                is_temporary = response.status_code in _RETRIED or response.status_code >= 500
-                wait = llm.retry_after(response.headers)
-                if is_last or not is_temporary or (wait or 0) > llm.PATIENCE_SECONDS:
-                    return response
-                pause = pause if wait is None else wait
-            time.sleep(pause)
-        raise AssertionError("the last try returns or raises")
-
     def _request(self, task: Task) -> dict[str, Any]:
-        function = {"name": task.tool, "description": "The answer.", "parameters": task.schema}
-        limit = self._service.limit if self._is_default_url else "max_tokens"
         request: dict[str, Any] = {
             "model": self.model,
-            limit: task.max_tokens,
             "messages": [
                 {"role": "system", "content": encodable(task.instructions)},
                 {"role": "user", "content": encodable(task.material)},
             ],
-            "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": task.tool}},
         }
+        if self._is_ollama:
+            return request | _ollama_options(task)
+        function = {"name": task.tool, "description": "The answer.", "parameters": task.schema}
+        request["tools"] = [{"type": "function", "function": function}]
+        request["tool_choice"] = {"type": "function", "function": {"name": task.tool}}
+        request[self._service.limit if self._is_default_url else "max_tokens"] = task.max_tokens
         if self.model == self._service.model and self._is_default_url:
             request |= self._service.extra
         return request
 
     def _reply(self, task: Task, body: Mapping[str, Any]) -> Reply:
-        usage = _usage(body.get("usage"))
-        choice = _first(body.get("choices"))
-        message = choice.get("message")
+        if self._is_ollama:  # it has its own field names
+            message, end = body.get("message"), body.get("done_reason")
+            usage = TokenUsage(
+                token_count(body.get("prompt_eval_count")), token_count(body.get("eval_count"))
+            )
+        else:
+            choice = _first(body.get("choices"))
+            message, end = choice.get("message"), choice.get("finish_reason")
+            usage = _usage(body.get("usage"))
         if not isinstance(message, dict):
             raise llm.unusable(self.name, self.model, "it is empty or unreadable", usage)
-        if message.get("refusal") or choice.get("finish_reason") == "content_filter":
-            raise llm.RefusedError(f"{self.model} at {self.name} declined to answer", usage)
-        if choice.get("finish_reason") == "length":
+        if message.get("refusal") or end == "content_filter":
+            raise llm.refused(self.name, self.model, usage)
+        if end == "length":
             raise llm.unusable(self.name, self.model, "it was cut short", usage)
         call = _first(message.get("tool_calls")).get("function")
         answer = call.get("arguments") if isinstance(call, dict) else message.get("content")
         value = as_structure(answer, task.schema)  # some servers send an object, not its JSON
         if value is None:
-            why = "it has the wrong structure" if call else "it does not call the function"
+            has_form = call or self._is_ollama
+            why = "it has the wrong structure" if has_form else "it does not call the function"
             raise llm.unusable(self.name, self.model, why, usage)
         return Reply(value, usage, str(body.get("model") or self.model))
+
+
+def _ollama_address(host: str) -> str:
+    """Return the address in `OLLAMA_HOST`, which may lack the scheme and the port."""
+    if not host or "://" in host:
+        return host
+    has_port = host.rpartition(":")[2].isdigit() and not host.endswith("]")
+    return f"http://{host}" if has_port else f"http://{host}:11434"
+
+
+def _ollama_options(task: Task) -> dict[str, Any]:
+    """Return the part of a request to Ollama that makes room for all the material and the answer."""
+    read = estimate_tokens(task.instructions) + estimate_tokens(task.material)
+    needed = int(read * _OLLAMA_SPARE) + task.max_tokens
+    return {
+        "stream": False,
+        "format": task.schema,
+        "think": False,
+        # Newer servers refuse material that is too long for the model, instead of cutting it silently.
+        "truncate": False,
+        "shift": False,
+        "options": {
+            "num_ctx": -(-needed // _OLLAMA_STEP) * _OLLAMA_STEP,
+            "num_predict": task.max_tokens,
+        },
+    }
 
 
 def _json(response: httpx.Response) -> Any:
@@ -223,6 +241,8 @@ def _usage(usage: object) -> TokenUsage:
     read, total = token_count(usage.get("prompt_tokens")), token_count(usage.get("total_tokens"))
     details = usage.get("prompt_tokens_details")
     cached = token_count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    if cached > read:  # some servers do not count cached tokens as read
+        read += cached
     # Google bills the model's thoughts but does not count them as tokens of the answer.
     written = max(token_count(usage.get("completion_tokens")), total - read)
-    return TokenUsage(tokens_in=read, tokens_out=written, cache_read=min(cached, read))
+    return TokenUsage(tokens_in=read, tokens_out=written, cache_read=cached)

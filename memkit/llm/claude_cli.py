@@ -10,7 +10,7 @@ sign. memkit must never take that text for the model's answer.
 from __future__ import annotations
 
 import json
-import os
+import math
 import re
 import subprocess
 from collections.abc import Mapping
@@ -31,23 +31,22 @@ NAME = "claude-cli"
 
 DEFAULT_MODEL = "haiku"
 
-_USER_PROGRAMS = (".claude/local/claude", ".local/bin/claude")
-_SYSTEM_PROGRAMS = ("/usr/local/bin/claude", "/opt/homebrew/bin/claude")
-
 _OPTIONS = (
     ("--safe-mode",),
     ("--setting-sources", "user"),
-    ("--settings", '{"disableAllHooks": true}'),
     ("--strict-mcp-config",),
     ("--disable-slash-commands",),
-    ("--max-turns", "2"),
+    ("--max-turns", "1"),
 )
 """Options that older versions lack. memkit repeats a call without the option that Claude Code refuses.
 
 The user's settings stay, because they may hold the login: `--setting-sources ""` and `--bare` would
-lose it. `--safe-mode` disables the rest of the settings. The turns are the answer, and another try if
-its structure is wrong: a model that keeps calling tools it does not have would never end.
+lose it. `--safe-mode` disables the rest of the settings, but not their variables, so `--settings` repeats
+those of memkit. One turn is one request; each further one would read all the material again.
 """
+
+_ONLY_TOOL = "Answer with one call of the tool StructuredOutput and without any other text."
+"""Claude Code offers the model this tool for the answer, but does not force it to call a tool."""
 
 _UNKNOWN = re.compile(r"unknown option '(--[a-z-]+)")
 
@@ -57,9 +56,13 @@ _MAX_INSTRUCTIONS_BYTES = 100_000
 _ENVIRONMENT = {
     CHILD_VARIABLE: "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "CLAUDE_CODE_MAX_RETRIES": "2",
+    # Claude Code must not repeat the request. It still continues an answer that was cut short or empty.
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
+    "CLAUDE_CODE_EFFORT_LEVEL": "low",  # thinking costs as much as the answer, and can cut it short
+    "CLAUDE_CODE_MAX_RETRIES": "0",
     "DISABLE_AUTOUPDATER": "1",
-    "MAX_THINKING_TOKENS": "0",  # thoughts cost as much as the answer
+    "MAX_THINKING_TOKENS": "0",  # for models without effort levels
 }
 
 _LOGIN_ADVICE = "run `claude` and log in with /login"
@@ -77,16 +80,9 @@ _REFUSAL = re.compile(r"API Error: .{0,40}unable to respond to this request")
 _TOO_LONG = re.compile(r"(API Error: )?Prompt is too long")
 _CUT_SHORT = re.compile(r"API Error: Claude's response exceeded the \d+ output token maximum")
 _ERROR = re.compile(r"API Error\b|Request timed out|Execution error")
-
-
-def find_claude(environ: Mapping[str, str]) -> str | None:
-    """Return the path of `claude`, from the PATH or where its installers put it, or None."""
-    found = processes.find_program("claude", path=environ.get("PATH", os.defpath))
-    if found:
-        return found
-    home = environ.get("HOME", "")
-    own = [os.path.join(home, name) for name in _USER_PROGRAMS] if home else []
-    return next((path for path in (*own, *_SYSTEM_PROGRAMS) if os.access(path, os.X_OK)), None)
+_NOT_SENT = re.compile(
+    r"ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH"
+)
 
 
 class ClaudeCliProvider:
@@ -101,9 +97,9 @@ class ClaudeCliProvider:
         self._program = program
         self._timeout = settings.timeout_seconds
         self._directory = home.nowhere
-        self._environ = outside_session(environ) | _ENVIRONMENT
-        self._environ["API_TIMEOUT_MS"] = str(int(settings.timeout_seconds * 1000))
-        if settings.base_url:
+        self._environ = outside_session(environ)
+        self._variables = {**_ENVIRONMENT, "API_TIMEOUT_MS": str(int(settings.timeout_seconds * 1000))}
+        if settings.base_url:  # not on the command line, because it may hold a password
             self._environ["ANTHROPIC_BASE_URL"] = settings.base_url
 
     def ask(self, task: Task) -> Reply:
@@ -124,8 +120,10 @@ class ClaudeCliProvider:
 
     def _run(self, task: Task) -> subprocess.CompletedProcess[str]:
         make_private_directory(self._directory)
-        environ = {**self._environ, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(task.max_tokens)}
-        options = list(_OPTIONS)
+        variables = {**self._variables, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(task.max_tokens)}
+        environ = {**self._environ, **variables}
+        settings = json.dumps({"disableAllHooks": True, "env": variables})
+        options = [*_OPTIONS, ("--settings", settings)]
         while True:
             # The material goes through stdin: no process list shows it.
             command = [*self._command(task), *(word for option in options for word in option)]
@@ -150,7 +148,7 @@ class ClaudeCliProvider:
         Without these options the transcript could make the model act, or leave a session that memkit
         remembers.
         """
-        instructions = encodable(task.instructions)
+        instructions = f"{encodable(task.instructions)}\n\n{_ONLY_TOOL}"
         if len(instructions.encode()) > _MAX_INSTRUCTIONS_BYTES:
             raise llm.NotConfiguredError(
                 f"the instructions are too long for {self._program}; shorten summarize.prompt_file to "
@@ -171,12 +169,15 @@ def read_result(
     result = _result(ended.stdout)
     if result is None:
         reason = excerpt(ended.stderr or f"status {ended.returncode}")
-        raise llm.UnavailableError(f"claude ended without a result ({reason}); try `claude -p hello`")
+        raise llm.UnavailableError(
+            f"claude ended without a result ({reason}); try `claude -p hello`", usage=None
+        )
     usage = _usage(result)
     text = result.get("result")
     error = _error(result, text if isinstance(text, str) else "", model, usage)
     if error is not None:
-        error.usage = usage
+        # Claude Code reports no tokens of a request that got no answer.
+        error.usage = usage if usage.tokens_in else error.usage
         raise error
     value = as_structure(result.get("structured_output"), schema)
     if value is None:
@@ -207,7 +208,7 @@ def _error(
     reason = excerpt(text)
     status = result.get("api_error_status")
     if result.get("stop_reason") == "refusal" or _REFUSAL.match(text):
-        return llm.RefusedError(f"{model} at {NAME} declined to answer")
+        return llm.refused(NAME, model, usage)
     if _CUT_SHORT.match(text):
         return llm.unusable(NAME, model, "it was cut short", usage)
     if _TOO_LONG.match(text):
@@ -223,7 +224,10 @@ def _error(
     if str(result.get("subtype", "")).startswith("error_max_"):  # turns, or tries at the structure
         return llm.unusable(NAME, model, "it has the wrong structure", usage)
     if result.get("is_error") or _ERROR.match(text):
-        return llm.UnavailableError(f"{NAME} is unavailable: {reason or result.get('subtype')}")
+        return llm.UnavailableError(
+            f"{NAME} is unavailable: {reason or result.get('subtype')}",
+            TokenUsage() if _NOT_SENT.search(text) else None,
+        )
     return None
 
 
@@ -239,5 +243,5 @@ def _usage(result: Mapping[str, Any]) -> TokenUsage:
         tokens_out=token_count(usage.get("output_tokens")),
         cache_read=read,
         cache_written=written,
-        usd=float(cost) if isinstance(cost, (int, float)) else None,
+        usd=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < math.inf else None,
     )

@@ -1,4 +1,4 @@
-"""The cost of model calls: the prices, and one line per call in `MEMKIT_HOME/ledger.jsonl`.
+"""The cost of model calls: one line per call in `MEMKIT_HOME/ledger.jsonl`.
 
 A call is recorded before it is made, with the most it may use, and again when it has ended. A call with
 only the first line (its process was killed) counts as estimated.
@@ -9,20 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
-from functools import cache
+from datetime import datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Annotated
 
 import msgspec
 
+from memkit.errors import DamagedFileError
 from memkit.files import PRIVATE_FILE, make_private_directory
-from memkit.llm import TokenUsage
 from memkit.paths import Home
 from memkit.state import FIELD, check_version, parse_json
 
@@ -37,9 +34,8 @@ UNFINISHED = "unfinished"
 OK = "ok"
 """The outcome of a call that was answered."""
 
-_MILLION = 1_000_000
-_RELEASE = r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)?"
-"""A suffix that vendors append to the name of a model without changing its price."""
+_Amount = Annotated[int, msgspec.Meta(ge=0)]
+_Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +52,16 @@ class Call:
     provider: str
     model: str
     project: str
-    tokens_in: int = 0
-    tokens_out: int = 0
-    usd: float | None = None
+    tokens_in: _Amount = 0
+    tokens_out: _Amount = 0
+    usd: _Dollars | None = None
     outcome: str = UNFINISHED
     seconds: float = 0.0
 
     @property
     def day(self) -> str:
         """The local date (ISO) of its start."""
-        return datetime.fromtimestamp(self.time).date().isoformat()
+        return _day(self.time)
 
     @property
     def tokens(self) -> int:
@@ -75,7 +71,10 @@ class Call:
 
 @dataclass(slots=True)
 class Total:
-    """A sum of calls. `usd` covers the calls with a known price, `unpriced` counts the others."""
+    """A sum of calls. `usd` covers the calls with a known price, `unpriced` counts the others.
+
+    `unreadable` counts the lines of the ledger that may hold more of these calls.
+    """
 
     calls: int = 0
     failed: int = 0
@@ -83,6 +82,7 @@ class Total:
     tokens_out: int = 0
     usd: float = 0.0
     unpriced: int = 0
+    unreadable: int = 0
 
     def add(self, call: Call) -> None:
         """Count `call`."""
@@ -105,6 +105,10 @@ def total(calls: Iterable[Call]) -> Total:
     for call in calls:
         result.add(call)
     return result
+
+
+_Line = tuple[int, Call | None]
+"""A line of the ledger: its number, and its call, which is None if the line cannot be read."""
 
 
 class Ledger:
@@ -130,85 +134,82 @@ class Ledger:
     def calls(self, since: str = "") -> list[Call]:
         """Return the calls from the day `since` (ISO) on, in order, each in its last recorded state.
 
-        Raise `NewerFileError` rather than skip a line: it may hold most of a budget.
+        Raise `NewerFileError`, because a line may hold most of a budget, and `DamagedFileError` if the file
+        cannot be read.
         """
-        found: dict[str, Call] = {}
-        for value in self._lines():
-            check_version(self.path, value, VERSION)
-            try:
-                call = msgspec.convert(value, Call)
-            except msgspec.ValidationError as error:
-                logger.warning("%s: skipped a line that is not a call: %s", self.path, error)
-                continue
-            found[call.id] = call
-        return [call for call in found.values() if call.day >= since]
+        return [call for call in _last_states(self._lines()) if call.day >= since]
 
     def today(self, now: float | None = None) -> Total:
-        """Return the sum of today's calls."""
-        day = datetime.fromtimestamp(time.time() if now is None else now).date().isoformat()
-        return total(call for call in self.calls(day) if call.day == day)
+        """Return the sum of today's calls. If the file cannot be read, it is all `unreadable`.
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
+        Raise `NewerFileError`.
+        """
+        day = _day(time.time() if now is None else now)
+        try:
+            lines = list(self._lines())
+        except DamagedFileError:
+            return Total(unreadable=1)
+        result = total(call for call in _last_states(lines) if call.day == day)
+        result.unreadable = len(self._unreadable(lines, day)[0])
+        return result
+
+    def unreadable(self, now: float) -> tuple[list[int], list[int]]:
+        """Return the numbers of the unreadable lines: those that may hold today's calls, and the others.
+
+        A line is not of today if a call of an earlier day follows it, or if the file did not change today.
+        Raise the errors of `calls`.
+        """
+        return self._unreadable(self._lines(), _day(now))
+
+    def _unreadable(self, lines: Iterable[_Line], today: str) -> tuple[list[int], list[int]]:
+        recent: list[int] = []
+        older: list[int] = []
+        for number, call in lines:
+            if call is None:
+                recent.append(number)
+            elif call.day < today:
+                older += recent
+                recent = []
+        if recent and _day(self.path.stat().st_mtime) < today:
+            return [], older + recent
+        return recent, older
+
+    def _lines(self) -> Iterator[_Line]:
+        """Yield all lines but blank ones. Raise `DamagedFileError` if the file cannot be read."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return
-        for line in data.splitlines():
-            try:
-                value = parse_json(line)
-            except ValueError:
-                logger.warning("%s: skipped an unreadable line", self.path)
-                continue
+        except OSError as error:
+            raise DamagedFileError(
+                f"the ledger {self.path} cannot be read ({error.strerror}); make it a file that you can read "
+                "and write"
+            ) from error
+        if not data.strip():  # memkit never leaves it empty
+            yield 1, None
+        for number, line in enumerate(data.splitlines(), 1):
+            if line.strip():
+                yield number, self._call(line)
+
+    def _call(self, line: bytes) -> Call | None:
+        """Return the call that a line holds, or None if it cannot be read. Raise `NewerFileError`."""
+        try:
+            value = parse_json(line)
             if isinstance(value, dict):
-                yield value
+                check_version(self.path, value, VERSION)
+            call = msgspec.convert(value, Call)
+            call.day  # noqa: B018 - raises for an impossible time
+        except (ValueError, OverflowError, OSError) as error:
+            logger.warning("%s: a line cannot be read: %s", self.path, error)
+            return None
+        return call
 
 
-def price(provider: str, model: str, usage: TokenUsage, base_url: str = "") -> float | None:
-    """Return the price of a call in dollars, or None if it is unknown, which is not the same as 0.
-
-    A price in `usage` takes precedence. `base_url` is the setting of this name: a service on this machine
-    costs nothing, the price at any other address is unknown.
-    """
-    if usage.usd is not None:
-        return usage.usd
-    if base_url:
-        return 0.0 if _is_loopback(base_url) else None
-    if provider == "ollama":
-        return 0.0
-    table = _prices().get("anthropic" if provider == "claude-cli" else provider, {})
-    for name, prices in table.get("models", {}).items():
-        if re.fullmatch(re.escape(name) + _RELEASE, model.removeprefix("models/")):
-            return _dollars({**table, **prices}, usage)
-    return None
+def _last_states(lines: Iterable[_Line]) -> Iterable[Call]:
+    """Return each call once, in its last recorded state."""
+    return {call.id: call for _, call in lines if call is not None}.values()
 
 
-def prices_as_of() -> date:
-    """The day on which `prices.toml` was last checked against the vendors' price lists."""
-    day: date = _prices()["as_of"]
-    return day
-
-
-def _dollars(prices: dict[str, Any], usage: TokenUsage) -> float:
-    uncached = usage.tokens_in - usage.cache_read - usage.cache_written
-    read = (
-        uncached
-        + usage.cache_read * prices["cache_read"]
-        + usage.cache_written * prices["cache_written"]
-    )
-    return float(read * prices["in"] + usage.tokens_out * prices["out"]) / _MILLION
-
-
-def _is_loopback(url: str) -> bool:
-    import ipaddress
-
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-@cache
-def _prices() -> dict[str, Any]:
-    data = Path(__file__).with_name("prices.toml").read_bytes()
-    return msgspec.toml.decode(data, type=dict[str, Any])
+def _day(seconds: float) -> str:
+    """Return the local date (ISO) of a time in seconds since the epoch."""
+    return datetime.fromtimestamp(seconds).date().isoformat()

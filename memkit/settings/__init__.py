@@ -15,13 +15,15 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from memkit.errors import SettingError
+from memkit.hook.notices import DEFAULT_TOKENS
 from memkit.paths import MEMORY_DIRECTORY
 
 CLOUD = "cloud"
 """The value of `index.uri` for Chroma Cloud."""
 
 AUTO = "auto"
-"""The value of `embedding.query_prefix` and `passage_prefix` for the prefix that the model expects."""
+"""The value of `embedding.query_prefix` and `passage_prefix` for the prefix that the model expects, and of
+`summarize.provider` for the user's own Claude Code."""
 
 _LOCAL_MODEL = "all-MiniLM-L6-v2"
 _DEFAULT_MODELS = {
@@ -254,15 +256,15 @@ class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Bullets above the digests, written by a model. Without a provider, memkit makes no call."""
+    """Bullets above the digests, written by a model. By default, the one of your own Claude Code."""
 
     provider: Annotated[
         Literal["none", "auto", "anthropic", "claude-cli", "openai", "google", "ollama"],
         Meta(
-            description="none, auto (anthropic with a key, else claude-cli), anthropic, claude-cli, "
-            "openai, google, or ollama"
+            description="none, auto (claude-cli where Claude Code is logged in, else none), anthropic, "
+            "claude-cli, openai, google, or ollama"
         ),
-    ] = "none"
+    ] = "auto"
     model: Annotated[
         str, Meta(description="the model's name; empty: the provider's default small model")
     ] = ""
@@ -271,11 +273,11 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(description="another address, as for LM Studio; empty: the provider's own"),
     ] = ""
     prompt_file: Annotated[
-        str, Meta(description="a file with your own instructions, which replace memkit's")
+        str, Meta(description="a file that says what to write and how, for bullets and facts alike")
     ] = ""
     mode: Annotated[
         Literal["segment", "turn", "off"],
-        Meta(description="segment (a stretch of work), turn (each turn by itself), or off"),
+        Meta(description="segment (a stretch of work), turn (each turn by itself), or off (no extracts)"),
     ] = "segment"
     silence_minutes: Annotated[
         float, Meta(ge=1, le=1440, description="minutes of silence that end a segment")
@@ -291,11 +293,11 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 500
     wait_minutes: Annotated[
         float,
-        Meta(ge=0, le=1440, description="minutes that a segment waits for others to share a call"),
-    ] = 60
+        Meta(ge=0, le=1440, description="most minutes that a segment waits on its day for a full call"),
+    ] = 240
     daily_tokens: Annotated[
         int, Meta(ge=0, description="most tokens per day, input and output; the rest waits for the next day")
-    ] = 200_000
+    ] = DEFAULT_TOKENS
     daily_usd: Annotated[
         float, Meta(ge=0, description="most dollars per day, where prices are known; 0: no limit")
     ] = 0
@@ -307,9 +309,53 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = 0
 
     @property
+    def why_off(self) -> str:
+        """Why no model writes summaries, or "" if one does."""
+        if self.provider == "none":
+            return "summarize.provider is none"
+        if self.mode == "off":
+            return "summarize.mode is off"
+        if self.provider != AUTO:
+            return ""
+        from memkit.hook import login
+
+        return login.why_unusable()
+
+    @property
     def is_on(self) -> bool:
         """Whether anything is to be summarized."""
-        return self.provider != "none" and self.mode != "off"
+        return not self.why_off
+
+    @property
+    def wants_extracts(self) -> bool:
+        """Whether segments get lines made without a model, since no model will summarize them."""
+        return not self.is_on and self.mode != "off"
+
+
+class KeySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Your keys at providers. `memkit config` shows none of them."""
+
+    anthropic: Annotated[str, Meta(description="your key at Anthropic, for summaries")] = ""
+    openai: Annotated[str, Meta(description="your key at OpenAI, for summaries and vectors")] = ""
+    google: Annotated[str, Meta(description="your key at Google, for summaries and vectors")] = ""
+    voyage: Annotated[str, Meta(description="your key at Voyage, for vectors")] = ""
+    chroma: Annotated[str, Meta(description="your key at Chroma Cloud, for index.uri = cloud")] = ""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if not is_key(getattr(self, name)):
+                raise SettingError(NO_KEY, name)
+
+    def __repr__(self) -> str:
+        return "KeySettings(…)"
+
+
+NO_KEY = "holds more than a key (a space, a newline, …); set it to the key alone"
+
+
+def is_key(text: str) -> bool:
+    """Return whether `text` can be a key: it goes into a header of a request."""
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -325,3 +371,4 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     recall: RecallSettings = RecallSettings()
     service: ServiceSettings = ServiceSettings()
     summarize: SummarizeSettings = SummarizeSettings()
+    keys: KeySettings = KeySettings()

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memkit.errors import ConfigError, SettingError
+from memkit.errors import ConfigError, MemkitError, SettingError
 from memkit.files import (
     RefusedFileError,
     inside,
@@ -25,12 +25,13 @@ from memkit.files import (
 )
 from memkit.hook.project import Project
 from memkit.paths import Home
-from memkit.settings import SearchSettings, Settings
+from memkit.settings import AUTO, NO_KEY, SearchSettings, Settings, is_key
 from memkit.settings.validate import (
     Key,
     Value,
     check_known,
     every_key,
+    masked,
     name_of,
     parse_text,
     removed,
@@ -44,6 +45,21 @@ PROJECT_FILE = ".memkit.toml"
 
 MOST_BYTES = 1_000_000
 """A larger settings file is refused."""
+
+PROVIDER = ("summarize", "provider")
+"""The setting that turns summaries on or off."""
+
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "openai": ("OPENAI_API_KEY",),
+    "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "voyage": ("VOYAGE_API_KEY",),
+    "chroma": ("CHROMA_API_KEY",),
+}
+"""The variables of each setting in `keys`. The first one that is set counts.
+
+A session, and what it starts in the background, have none: `memkit.hook.trust` removes them.
+"""
 
 _HARMLESS = frozenset({("memory", "exclude")})
 _HARMLESS_SECTIONS = frozenset({"chunking", "search"})
@@ -208,7 +224,8 @@ def decisive_changes(home: Home, path: Path) -> list[str]:
         is_decisive = section not in _COSMETIC_SECTIONS and not is_harmless(key)
         old, other = (getattr(getattr(one, section), name) for one in (now, new))
         if is_decisive and old != other:
-            lines.append(f"{name_of(key)} = {json.dumps(other)}, now {json.dumps(old)}")
+            new_value, old_value = (json.dumps(masked(key, one)) for one in (other, old))
+            lines.append(f"{name_of(key)} = {new_value}, now {old_value}")
     return lines
 
 
@@ -240,16 +257,30 @@ def save(home: Home, key: Key, text: str) -> Any:
     return new
 
 
+def may_summarize(home: Home, settings: Settings) -> bool:
+    """Return whether rounds may start on their own.
+
+    They may if the user chose a provider, a session has announced them, or no model is used.
+    """
+    chosen = settings.summarize
+    if chosen.provider != AUTO or not chosen.is_on or os.path.exists(home.announced):
+        return True
+    return PROVIDER in load(home).origins
+
+
 def publish_hook_settings(home: Home) -> None:
     """Write the few settings that hooks need as JSON: their Python may be too old to read TOML.
 
     Only the user's file counts here, not the variables of this process. Raise `ConfigError`, `OSError`.
     """
-    settings = load(home, environ={}).settings
+    loaded = load(home, environ={})
+    settings = loaded.settings
+    is_decided = PROVIDER in loaded.origins or settings.summarize.mode == "off"
     wanted = {
         "session_characters": settings.recall.session_characters,
         "inject": settings.recall.inject,
         "service": settings.service.enabled,
+        "summary_tokens": 0 if is_decided else settings.summarize.daily_tokens,
     }
     path = Path(home.hook_settings)
     try:
@@ -259,3 +290,37 @@ def publish_hook_settings(home: Home) -> None:
         pass
     make_private_directory(home.run)
     write_durably(str(path), json.dumps(wanted).encode("ascii"))
+
+
+def with_keys(environ: Mapping[str, str], home: Home) -> dict[str, str]:
+    """Return `environ` with the user's keys from the settings, each in its provider's first variable.
+
+    A provider that has a variable in `environ` keeps it. Raise `ConfigError`.
+    """
+    keys = load(home, environ=environ).settings.keys
+    found = dict(environ)
+    for name, variables in KEY_VARIABLES.items():
+        if not any(environ.get(variable, "").strip() for variable in variables):
+            found[variables[0]] = getattr(keys, name)
+    return found
+
+
+def find_key(
+    environ: Mapping[str, str], variables: Sequence[str], failure: type[MemkitError]
+) -> str:
+    """Return the value of the first of these variables that is set, or "".
+
+    Raise a `failure` if the value cannot be a key.
+    """
+    for variable in variables:
+        if key := environ.get(variable, "").strip():
+            if not is_key(key):
+                raise failure(f"{variable} {NO_KEY}")
+            return key
+    return ""
+
+
+def how_to_set(name: str) -> str:
+    """Return advice on how the user sets a key. An agent that follows it sees no key."""
+    variables = " or ".join(KEY_VARIABLES[name])
+    return f"run `memkit config set keys.{name}` in your own terminal, or set {variables} there"

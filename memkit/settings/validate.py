@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -39,6 +40,11 @@ Key = tuple[str, str]
 
 _SECTIONS = {section.name: section.type for section in msgspec.structs.fields(Settings)}
 
+_MASK = "********"
+
+_PLAIN_NAME = re.compile("[a-z_]{0,20}")
+"""Any other name in `keys` may be a key itself, as in `sk-123 = "openai"`."""
+
 _WORDS = {
     **dict.fromkeys(("true", "yes", "on", "t", "y", "1"), True),
     **dict.fromkeys(("false", "no", "off", "f", "n", "0"), False),
@@ -73,7 +79,9 @@ def check_known(key: Key, origin: str = "") -> None:
     if _is_known(key):
         return
     name = name_of(key)
-    problem = removed(key) or f"unknown setting {name}; `memkit config list` shows all settings"
+    if is_secret(key) and not _PLAIN_NAME.fullmatch(key[1]):
+        name = f"{key[0]}.…"
+    problem = removed(key) or f"unknown setting {name}; `memkit config list --all` shows all"
     raise UnknownSettingError(f"{origin}: {problem}" if origin else problem)
 
 
@@ -86,6 +94,16 @@ def removed(key: Key) -> str:
 def describe(key: Key) -> str:
     """Return the one-line description of a setting."""
     return str((_type_info(key).extra_json_schema or {}).get("description", ""))
+
+
+def is_secret(key: Key) -> bool:
+    """Return whether a setting's value must not be shown."""
+    return key[0] == "keys"
+
+
+def masked(key: Key, value: Any) -> Any:
+    """Return a setting's value as it may be shown."""
+    return _MASK if value and is_secret(key) else value
 
 
 def allowed(key: Key) -> str:
@@ -198,5 +216,5 @@ def _range(kind: inspect.IntType | inspect.FloatType) -> str:
 
 
 def _bad_value(key: Key, value: Value, reason: str) -> SettingError:
-    what = f"{name_of(key)} = {_shown(repr(value.value))}"
+    what = f"{name_of(key)} = {_shown(repr(masked(key, value.value)))}"
     return SettingError(f"{value.origin}: {what}: {reason}", key[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from memkit.llm import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
 )
 from memkit.llm.claude_cli import ClaudeCliProvider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
-from tests.e2e.client import ClaudeHome
+from tests.e2e.client import LOGIN, ClaudeHome
 from tests.e2e.waiting import wait_until
 from tests.llm.tasks import BULLETS, PROSE, TASK
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
@@ -39,22 +41,24 @@ def provider(home: ClaudeHome, timeout: float = 60.0) -> ClaudeCliProvider:
     )
 
 
-def failed(api: MessagesApi, home: ClaudeHome, *replies: Reply) -> ModelError:
-    """The error of a call that is answered with `replies`, the last one for ever."""
-    rest = list(replies)
-    api.script = lambda request: rest.pop(0) if len(rest) > 1 else rest[0]
+def failed(api: MessagesApi, home: ClaudeHome, reply: Reply, most: int) -> ModelError:
+    """The error of a call whose requests, `most` at most, are answered with `reply`."""
+    api.script = lambda request: reply
     with pytest.raises(ModelError) as raised:
         provider(home).ask(TASK)
     assert "\n" not in str(raised.value) and PROSE not in str(raised.value)
     # Every request is counted, whatever came of it.
-    counted = [] if isinstance(replies[0], Failure) else api.model_calls
-    used = (sum(len(request.text) // 4 for request in counted), 5 * len(counted))
+    requests = api.model_calls
+    assert len(requests) <= most
     usage = raised.value.usage
-    assert usage is not None
-    if isinstance(replies[0], Truncated):  # what had begun to come is counted or not, as the client likes
-        assert (0, 0) <= (usage.tokens_in, usage.tokens_out) <= used
+    if isinstance(reply, Truncated) or (isinstance(reply, Failure) and reply.status == 500):
+        assert usage is None  # it counts as estimated
+    elif isinstance(reply, Failure):
+        assert usage == TokenUsage()
     else:
-        assert (usage.tokens_in, usage.tokens_out) == used
+        assert usage is not None
+        read = sum(len(request.text) // 4 for request in requests)
+        assert (usage.tokens_in, usage.tokens_out) == (read, 5 * len(requests))
     return raised.value
 
 
@@ -104,6 +108,24 @@ def test_nothing_of_the_user_takes_part(api: MessagesApi, claude_home: ClaudeHom
     wait_until(lambda: not claude_home.processes())
 
 
+def test_variables_in_the_settings_of_the_user(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    """They may hold the login, but change neither the number of requests nor the length of the answer."""
+    variables = {
+        "CLAUDE_CODE_MAX_RETRIES": "3",
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
+        "CLAUDE_CODE_EFFORT_LEVEL": "high",
+        "MAX_THINKING_TOKENS": "31999",
+        "ANTHROPIC_API_KEY": "sk-of-the-settings",
+    }
+    claude_home.write_settings({"env": variables})
+    failed(api, claude_home, Failure(529, "overloaded_error", "Overloaded"), most=1)
+    (request,) = api.model_calls
+    assert request.headers["x-api-key"] == "sk-of-the-settings"
+    assert request.body["max_tokens"] == TASK.max_tokens
+    assert request.body["thinking"]["type"] in ("disabled", "adaptive")
+    assert request.body.get("output_config", {}).get("effort") in ("low", None)
+
+
 def test_inside_a_session(api: MessagesApi, claude_home: ClaudeHome) -> None:
     """As when Claude itself runs memkit: the client would refuse to start in its own session."""
     api.script = lambda request: CALL
@@ -114,16 +136,9 @@ def test_inside_a_session(api: MessagesApi, claude_home: ClaudeHome) -> None:
 def test_log_in_of_a_subscription(api: MessagesApi, claude_home: ClaudeHome) -> None:
     api.script = lambda request: CALL
     del claude_home.environment["ANTHROPIC_API_KEY"]
-    login = {
-        "accessToken": "sk-ant-oat01-test",
-        "refreshToken": "sk-ant-ort01-test",
-        "expiresAt": 9_999_999_999_999,
-        "scopes": ["user:inference", "user:profile"],
-        "subscriptionType": "max",
-    }
     file = claude_home.directory / ".claude" / ".credentials.json"
     file.parent.mkdir()
-    file.write_text(json.dumps({"claudeAiOauth": login}))
+    file.write_text(json.dumps({"claudeAiOauth": LOGIN}))
     assert provider(claude_home).ask(TASK).value == BULLETS
     assert api.model_calls[0].headers["authorization"] == "Bearer sk-ant-oat01-test"
 
@@ -181,13 +196,32 @@ def test_not_logged_in(api: MessagesApi, claude_home: ClaudeHome) -> None:
     ],
 )
 def test_no_answer(
-    api: MessagesApi, claude_home: ClaudeHome, reply: Reply, kind: type[ModelError], said: str
+    api: MessagesApi,
+    claude_home: ClaudeHome,
+    reply: Reply,
+    kind: type[ModelError],
+    said: str,
+    request: pytest.FixtureRequest,
 ) -> None:
-    error = failed(api, claude_home, reply)
+    """The client makes one request, and on its own goes on with an answer that was cut short or empty."""
+    most = {"404": 2, "cut short": 4, "empty text": 2}.get(request.node.callspec.id, 1)
+    error = failed(api, claude_home, reply, most)
     assert type(error) is kind
     assert said in str(error)
-    assert len(api.model_calls) <= 4  # the client's own tries; a loop would be hundreds
     assert not (claude_home.directory / "ran").exists()
+
+
+def test_an_empty_list_is_an_answer(api: MessagesApi, claude_home: ClaudeHome) -> None:
+    api.script = lambda request: [tool(TOOL, bullets=[])]
+    assert provider(claude_home).ask(TASK).value == {"bullets": []}
+
+
+def test_no_connection_costs_nothing(claude_home: ClaudeHome) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        claude_home.environment["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{server.getsockname()[1]}"
+    with pytest.raises(UnavailableError) as raised:
+        provider(claude_home).ask(TASK)
+    assert raised.value.usage == TokenUsage()
 
 
 def test_no_answer_in_time(api: MessagesApi, claude_home: ClaudeHome) -> None:
@@ -200,8 +234,9 @@ def test_no_answer_in_time(api: MessagesApi, claude_home: ClaudeHome) -> None:
 
     api.script = wait
     try:
-        with pytest.raises(UnavailableError, match="within 3 s"):
+        with pytest.raises(UnavailableError, match="within 3 s") as raised:
             provider(claude_home, timeout=3).ask(TASK)
+        assert raised.value.usage is None
         wait_until(lambda: not claude_home.processes())
     finally:
         is_over.set()

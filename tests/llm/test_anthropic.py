@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,16 +15,18 @@ from memkit.llm import (
     NotConfiguredError,
     RateLimitedError,
     RefusedError,
+    TokenUsage,
     UnavailableError,
     UnusableReplyError,
+    usage_after,
 )
 from memkit.llm.anthropic import AnthropicProvider
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import BULLETS, PROSE, TASK, TOOL
+from tests.llm.unanswered import unanswered_address
 from tests.messages_api import Failure, MessagesApi, Reply, Request, Stopped, Truncated, text, tool
 
 KEY = "sk-ant-test-5e8d"
-SOON = {"retry-after": "0.01"}
 CALL = [tool(TOOL, **BULLETS)]
 
 
@@ -40,15 +43,16 @@ def provider(api: MessagesApi, **options: Any) -> AnthropicProvider:
     return AnthropicProvider(settings, {"ANTHROPIC_API_KEY": KEY}, **options)
 
 
-def failed(api: MessagesApi, *replies: Reply, **options: Any) -> ModelError:
-    """The error of a call that is answered with `replies`, the last one for ever."""
-    rest = list(replies)
-    api.script = lambda request: rest.pop(0) if len(rest) > 1 else rest[0]
+def failed(api: MessagesApi, reply: Reply, **options: Any) -> ModelError:
+    """The error of a call that is answered with `reply`, and only once."""
+    before = len(api.requests)
+    api.script = lambda request: reply
     with pytest.raises(ModelError) as raised:
         provider(api, **options).ask(TASK)
     line = str(raised.value)
     assert "\n" not in line and KEY not in line and PROSE not in line
     assert raised.value.__cause__ is None  # it would carry the request into a log
+    assert len(api.requests) == before + 1  # a repeated request would be missing in the ledger
     return raised.value
 
 
@@ -79,30 +83,26 @@ def test_answer(api: MessagesApi) -> None:
 
 
 def test_rate_limit(api: MessagesApi) -> None:
-    """The SDK retries after a short wait; a long wait is left to the caller."""
-    error = failed(api, Failure(429, "rate_limit_error", "Slow down.", SOON))
-    assert isinstance(error, RateLimitedError)
-    assert error.retry_after == 0.01
-    assert len(api.requests) == 3
-
     error = failed(api, Failure(429, "rate_limit_error", "Slow down.", {"retry-after": "3000"}))
     assert isinstance(error, RateLimitedError)
     assert error.retry_after == 3000
-    assert len(api.requests) == 4
+    assert error.usage == TokenUsage()
 
 
-@pytest.mark.parametrize("status", [500, 529])
-def test_server_error(api: MessagesApi, status: int) -> None:
-    error = failed(api, Failure(status, "api_error", "Overloaded", SOON))
+@pytest.mark.parametrize(("status", "usage"), [(500, None), (504, None), (529, TokenUsage())])
+def test_server_error(api: MessagesApi, status: int, usage: TokenUsage | None) -> None:
+    """A server that began to work may count the tokens."""
+    error = failed(api, Failure(status, "api_error", "Overloaded"))
     assert type(error) is UnavailableError
     assert "Overloaded" in str(error)
-    assert len(api.requests) == 3
+    assert error.usage == usage
 
 
-def test_another_try_succeeds(api: MessagesApi) -> None:
-    replies: list[Reply] = [Failure(529, "overloaded_error", "Overloaded", SOON), CALL]
-    api.script = lambda request: replies.pop(0)
-    assert provider(api).ask(TASK).value == BULLETS
+@pytest.mark.parametrize("name", ["segments", "facts", "bullets"])
+def test_an_empty_list_is_an_answer(api: MessagesApi, name: str) -> None:
+    api.script = lambda request: [tool(TOOL, **{name: []})]
+    task = replace(TASK, schema={"type": "object", "required": [name]})
+    assert provider(api).ask(task).value == {name: []}
 
 
 def test_timeout(api: MessagesApi) -> None:
@@ -115,8 +115,9 @@ def test_timeout(api: MessagesApi) -> None:
     api.script = wait
     try:
         with pytest.raises(UnavailableError, match=r"within 0\.2 s") as raised:
-            provider(api, timeout=0.2, retries=0).ask(TASK)
+            provider(api, timeout=0.2).ask(TASK)
         assert raised.value.usage is None
+        assert len(api.requests) == 1
     finally:
         is_over.set()
 
@@ -124,12 +125,34 @@ def test_timeout(api: MessagesApi) -> None:
 def test_unreachable(api: MessagesApi) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-    with pytest.raises(UnavailableError, match="cannot be reached"):
-        provider(api, base_url=url, retries=0).ask(TASK)
+    with pytest.raises(UnavailableError, match="cannot be reached") as raised:
+        provider(api, base_url=url).ask(TASK)
+    assert raised.value.usage == TokenUsage()
+
+
+def test_connect_timeout_costs_nothing(api: MessagesApi) -> None:
+    """The SDK brings its own copy of httpx, whose errors are of other classes."""
+    with (
+        unanswered_address() as address,
+        pytest.raises(UnavailableError, match=r"within 0\.2 s") as raised,
+    ):
+        provider(api, base_url=f"http://{address}", timeout=0.2).ask(TASK)
+    assert raised.value.usage == TokenUsage()
+
+
+@pytest.mark.parametrize("package", ["httpx", "httpx2"])
+def test_errors_of_both_copies_of_httpx(package: str) -> None:
+    errors = pytest.importorskip(package)
+    for name in ("ConnectTimeout", "ConnectError"):
+        assert usage_after(getattr(errors, name)("no")) == TokenUsage()
+    for name in ("ReadTimeout", "WriteTimeout", "ReadError", "WriteError", "RemoteProtocolError"):
+        assert usage_after(getattr(errors, name)("no")) is None
 
 
 def test_truncated(api: MessagesApi) -> None:
-    assert type(failed(api, Truncated(CALL), retries=0)) is UnavailableError
+    error = failed(api, Truncated(CALL))
+    assert type(error) is UnavailableError
+    assert error.usage is None
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -137,7 +160,6 @@ def test_key_is_refused(api: MessagesApi, status: int) -> None:
     error = failed(api, Failure(status, "authentication_error", f"bad key {KEY}"))
     assert isinstance(error, NotConfiguredError)
     assert "set ANTHROPIC_API_KEY" in str(error)
-    assert len(api.requests) == 1
 
 
 def test_no_such_model(api: MessagesApi) -> None:
@@ -194,7 +216,6 @@ def test_unusable_answer(api: MessagesApi, reply: Reply, kind: type[ModelError])
     assert type(error) is kind
     assert not error.concerns_all
     assert error.usage.tokens_in > 0 and error.usage.tokens_out == 5
-    assert len(api.requests) == 1
 
 
 def test_settings(api: MessagesApi) -> None:

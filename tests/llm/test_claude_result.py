@@ -39,6 +39,36 @@ def read(**result: Any) -> Reply:
     return read_result(ended(json.dumps(printed)), SCHEMA, "haiku")
 
 
+def test_an_empty_list_is_an_answer() -> None:
+    assert read(structured_output={"bullets": []}, result="").value == {"bullets": []}
+
+
+@pytest.mark.parametrize(
+    ("result", "usage"),
+    [
+        ({"result": "API Error: 529 Overloaded", "api_error_status": 529}, TokenUsage()),
+        ({"result": "API Error: 429 Slow", "api_error_status": 429}, TokenUsage()),
+        ({"result": "API Error: Connection refused (ECONNREFUSED)"}, TokenUsage()),
+        ({"result": "API Error: Unable to connect to API (FailedToOpenSocket)"}, TokenUsage()),
+        ({"result": "API Error: Can't reach the API server (ENOTFOUND)"}, TokenUsage()),
+        ({"result": "API Error: 500 Internal", "api_error_status": 500}, None),
+        ({"result": "API Error: Connection to the API was lost (ECONNRESET)."}, None),
+        ({"result": "Request timed out"}, None),
+        ({"result": PROSE}, None),
+    ],
+)
+def test_requests_that_were_not_counted(result: dict[str, Any], usage: TokenUsage | None) -> None:
+    """Claude Code counts no tokens of a request without an answer, but the provider may."""
+    with pytest.raises(ModelError) as raised:
+        read(usage={"input_tokens": 0, "output_tokens": 0}, is_error=True, **result)
+    assert raised.value.usage == usage
+
+
+@pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf"), "1"])
+def test_a_cost_that_is_none(cost: object) -> None:
+    assert read(structured_output=BULLETS, total_cost_usd=cost).usage.usd is None
+
+
 def failed(**result: Any) -> ModelError:
     with pytest.raises(ModelError) as raised:
         read(**result)

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from memkit.llm import ModelError, NotConfiguredError, Provider, claude_cli, find_provider
+from memkit.hook import login
+from memkit.llm import ModelError, NotConfiguredError, Provider, find_provider
+from memkit.llm.anthropic import AnthropicProvider
+from memkit.llm.chat_completions import ChatCompletionsProvider
+from memkit.llm.claude_cli import ClaudeCliProvider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from tests.llm.tasks import TASK
@@ -16,7 +20,7 @@ from tests.llm.tasks import TASK
 @pytest.fixture(autouse=True)
 def no_program_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide a Claude Code that is installed on this machine."""
-    monkeypatch.setattr(claude_cli, "_SYSTEM_PROGRAMS", ())
+    monkeypatch.setattr(login, "_SYSTEM_PROGRAMS", ())
 
 
 def find(name: str, home: Path, model: str = "", **environ: str) -> Provider:
@@ -25,24 +29,53 @@ def find(name: str, home: Path, model: str = "", **environ: str) -> Provider:
     return find_provider(settings, environ, Home(str(home / "memkit")))
 
 
+def log_in(home: Path) -> None:
+    file = home / ".claude" / ".credentials.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('{"claudeAiOauth": {"accessToken": "t", "scopes": ["user:inference"]}}')
+
+
 def put_program(path: Path, text: str = "#!/bin/sh\n") -> None:
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
 
 
-def test_auto(tmp_path: Path) -> None:
-    with pytest.raises(NotConfiguredError, match="set ANTHROPIC_API_KEY, install Claude Code"):
-        find("auto", tmp_path, OPENAI_API_KEY="sk-1")
+def test_auto_is_the_logged_in_claude_or_nothing(tmp_path: Path) -> None:
+    keys = {"ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_AUTH_TOKEN": "t", "CLAUDE_CODE_USE_BEDROCK": "1"}
+    with pytest.raises(NotConfiguredError, match="`claude` is not found; install Claude Code and log in"):
+        find("auto", tmp_path, **keys)
     put_program(tmp_path / ".claude" / "local" / "claude")
+    with pytest.raises(NotConfiguredError, match="Claude Code is not logged in"):
+        find("auto", tmp_path, **keys)
+    log_in(tmp_path)
     assert find("auto", tmp_path).name == "claude-cli"
-    assert find("auto", tmp_path, ANTHROPIC_API_KEY="sk-1").name == "anthropic"
-    assert find("auto", tmp_path, ANTHROPIC_AUTH_TOKEN="t").name == "anthropic"
+
+
+def test_auto_hands_no_key_of_a_shell_to_claude(tmp_path: Path) -> None:
+    """It would be used instead of the login."""
+    log_in(tmp_path)
+    put_program(
+        tmp_path / ".local" / "bin" / "claude",
+        f"#!/bin/sh\n/usr/bin/env > {tmp_path}/seen\n/bin/cat > {tmp_path}/stdin\n"
+        'echo \'{"type":"result","structured_output":{"bullets":[]}}\'\n',
+    )
+    shell = {
+        "ANTHROPIC_API_KEY": "sk-1",
+        "ANTHROPIC_AUTH_TOKEN": "t",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "CLAUDE_CODE_OAUTH_TOKEN": "o",
+        "CLAUDE_CODE_USE_BEDROCK": "1",
+        "CLAUDE_CONFIG_DIR": str(tmp_path / ".claude"),
+    }
+    find("auto", tmp_path, **shell).ask(TASK)
+    seen = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
+    assert seen & shell.keys() == {"CLAUDE_CONFIG_DIR"}
 
 
 def test_by_name(tmp_path: Path) -> None:
     found = find("openai", tmp_path, OPENAI_API_KEY="sk-1")
-    assert (found.name, found.model) == ("openai", "gpt-5-mini")
+    assert (found.name, found.model) == ("openai", "gpt-5.4-mini")
     found = find("google", tmp_path, model="gemini-2.5-pro", GOOGLE_API_KEY="sk-1")
     assert (found.name, found.model) == ("google", "gemini-2.5-pro")
     found = find("ollama", tmp_path)
@@ -52,13 +85,31 @@ def test_by_name(tmp_path: Path) -> None:
     assert (found.name, found.model) == ("claude-cli", "haiku")
 
 
+def test_keys_in_the_settings(tmp_path: Path) -> None:
+    """A variable wins, under any of its names; a program gets no key of the settings."""
+    (tmp_path / "memkit").mkdir()
+    keys = "".join(f'{name} = "own"\n' for name in ("anthropic", "openai", "google"))
+    (tmp_path / "memkit" / "config.toml").write_text(f"[keys]\n{keys}")
+    for name, variable in (("openai", "OPENAI_API_KEY"), ("google", "GOOGLE_API_KEY")):
+        for given, key in (("", "own"), (" ", "own"), ("shell", "shell")):
+            found = find(name, tmp_path, **{variable: given})
+            assert isinstance(found, ChatCompletionsProvider) and found._key == key
+    found = find("anthropic", tmp_path)
+    assert isinstance(found, AnthropicProvider) and (found._key, found._token) == ("own", "")
+    found = find("anthropic", tmp_path, ANTHROPIC_AUTH_TOKEN="shell")
+    assert isinstance(found, AnthropicProvider) and (found._key, found._token) == ("", "shell")
+    put_program(tmp_path / "bin" / "claude")
+    found = find("claude-cli", tmp_path)
+    assert isinstance(found, ClaudeCliProvider) and "own" not in found._environ.values()
+
+
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
         ("anthropic", "ANTHROPIC_API_KEY"),
         ("openai", "OPENAI_API_KEY"),
         ("google", "GEMINI_API_KEY or GOOGLE_API_KEY"),
-        ("claude-cli", "the program claude is not found"),
+        ("claude-cli", "the program `claude` is not found"),
     ],
 )
 def test_missing_key_or_program(tmp_path: Path, name: str, missing: str) -> None:

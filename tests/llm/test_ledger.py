@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,20 @@ def test_a_damaged_line_loses_only_that_line(ledger: Ledger, damage: bytes) -> N
         file.write(damage)
     ledger.record(replace(CALL, id="c2"))
     assert [call.id for call in ledger.calls()] == ["c1", "c2"]
+
+
+def test_unreadable_lines_by_day(ledger: Ledger) -> None:
+    """Lines before a call of an earlier day are older than today; others are not, if the file changed today."""
+    for name, days in (("c1", -2), ("c2", -1), ("c3", 0)):
+        ledger.record(replace(CALL, id=name, time=NOW + days * 86_400))
+        with ledger.path.open("ab") as file:
+            file.write(b"damage\n")
+    os.utime(ledger.path, (NOW, NOW))
+    assert ledger.unreadable(NOW) == ([4, 6], [2])
+    assert ledger.today(NOW).unreadable == 2
+    os.utime(ledger.path, (NOW - 86_400, NOW - 86_400))
+    assert ledger.unreadable(NOW) == ([], [2, 4, 6])
+    assert ledger.today(NOW).unreadable == 0
 
 
 def test_calls_since_a_day(ledger: Ledger) -> None:

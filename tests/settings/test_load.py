@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.errors import ConfigError
+from memkit.hook.notices import note_announced
 from memkit.hook.project import Project
 from memkit.index import read_files
 from memkit.paths import Home
@@ -273,6 +274,35 @@ class TestRemovedSettings:
         settings_file.publish_hook_settings(home)
 
 
+class TestKeys:
+    """Keys are secrets: no message and no object shows one."""
+
+    @pytest.mark.parametrize("value", ["'sk-1 x'", "'sk-1\u2019'", "['sk-1']", '"sk-1\\n"'])
+    def test_an_error_does_not_show_it(self, home: Home, value: str) -> None:
+        write_own(home, f"keys.openai = {value}\n")
+        with pytest.raises(ConfigError, match=r"keys\.openai = '\*+': ") as raised:
+            load(home)
+        assert "sk-1" not in str(raised.value)
+
+    @pytest.mark.parametrize("name", ["sk-1", "AIzaSy", '"sk 1"', "abcdefghijklmnopqrstuvwxyz"])
+    def test_an_error_does_not_show_it_as_a_name(self, home: Home, name: str) -> None:
+        write_own(home, f"[keys]\n{name} = 'openai'\n")
+        with pytest.raises(ConfigError, match=r"unknown setting keys\.…; ") as raised:
+            load(home)
+        assert name.strip('"') not in str(raised.value)
+
+    def test_nothing_shows_it(self, home: Home, project: Project) -> None:
+        write_own(home, "keys.openai = 'sk-1'\n")
+        write_theirs(project, "keys.openai = 'sk-2'\nkeys.other = 'sk-3'\n")
+        loaded = load(home, project)
+        assert loaded.settings.keys.openai == "sk-1"
+        other = Path(home.root, "other.toml")
+        other.write_text("keys.openai = 'sk-2'\n")
+        changes = settings_file.decisive_changes(home, other)
+        assert changes == ['keys.openai = "********", now "********"']
+        assert "sk-" not in f"{loaded} {changes}"
+
+
 class TestFileOfAProject:
     """`.memkit.toml` may come from strangers."""
 
@@ -297,6 +327,7 @@ class TestFileOfAProject:
         ]
         assert {section for section, _ in harmful} == {
             "memory", "capture", "archive", "embedding", "index", "recall", "service", "summarize",
+            "keys",
         }  # fmt: skip
         write_theirs(project, "".join(f"{section}.{name} = 1\n" for section, name in harmful))
         loaded = load(home, project)
@@ -488,12 +519,47 @@ def test_hook_settings_are_published_as_json(home: Home) -> None:
     write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
     settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
-    wanted = {"session_characters": 10, "inject": "off", "service": True}
+    wanted = {"session_characters": 10, "inject": "off", "service": True, "summary_tokens": 60_000}
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
     settings_file.publish_hook_settings(home)
     assert json.loads(path.read_bytes())["session_characters"] == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 60_000),
+        ("daily_tokens = 9000", 9000),
+        ('provider = "none"', 0),
+        ('provider = "auto"', 0),
+        ('provider = "ollama"', 0),
+        ('mode = "off"', 0),
+    ],
+)
+def test_a_budget_is_published_until_the_user_decides(home: Home, text: str, tokens: int) -> None:
+    write_own(home, f"[summarize]\n{text}\n")
+    settings_file.publish_hook_settings(home)
+    assert json.loads(Path(home.hook_settings).read_bytes())["summary_tokens"] == tokens
+
+
+def test_summaries_start_on_their_own_after_a_choice_or_the_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def may() -> bool:
+        return settings_file.may_summarize(home, load(home).settings)
+
+    write_own(home, "[search]\nk = 7\n")
+    assert may()  # without a login no model is asked
+    monkeypatch.setattr("memkit.hook.login.why_unusable", lambda: "")
+    assert not may()
+    settings_file.save(home, settings_file.PROVIDER, "auto")
+    assert may()
+    write_own(home, "")
+    assert not may()
+    note_announced(home)
+    assert may()
 
 
 def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

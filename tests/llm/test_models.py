@@ -1,8 +1,8 @@
-"""Prices of calls."""
+"""Prices and ends of models."""
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import get_args, get_type_hints
 
 import pytest
@@ -10,8 +10,8 @@ import pytest
 from memkit.llm import TokenUsage
 from memkit.llm.anthropic import DEFAULT_MODEL
 from memkit.llm.chat_completions import SERVICES
-from memkit.llm.ledger import _prices, price, prices_as_of
-from memkit.settings import SummarizeSettings
+from memkit.llm.models import _table, end_of, price
+from memkit.settings import EmbeddingSettings, SummarizeSettings
 
 MILLION = 1_000_000
 BOTH = TokenUsage(tokens_in=MILLION, tokens_out=MILLION)
@@ -32,7 +32,7 @@ BOTH = TokenUsage(tokens_in=MILLION, tokens_out=MILLION)
         ("anthropic", "claude-opus-4-99", None),
         ("openai", "gpt-5-pro", None),
         ("openai", "gpt-5x1", None),
-        ("claude-cli", "haiku", None),
+        ("claude-cli", "haiku", 6.0),
     ],
 )
 def test_price(provider: str, model: str, dollars: float | None) -> None:
@@ -68,20 +68,53 @@ def test_other_addresses(url: str, dollars: float | None) -> None:
     assert price("openai", "gpt-5-mini", BOTH, url) == dollars
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "day"),
+    [
+        ("openai", "gpt-5-mini", date(2026, 12, 11)),
+        ("openai", "gpt-5-mini-2025-08-07", date(2026, 12, 11)),
+        ("google", "models/gemini-2.5-flash", date(2026, 12, 1)),
+        ("claude-cli", "claude-sonnet-4-5", date(2026, 11, 30)),
+        ("google", "text-embedding-004", date(2026, 1, 14)),
+        ("openai", "gpt-5.4-mini", None),
+        ("openai", "unknown", None),
+        ("ollama", "gpt-5-mini", None),
+    ],
+)
+def test_end(provider: str, model: str, day: date | None) -> None:
+    assert end_of(provider, model) == day
+    assert end_of(provider, model, "https://proxy.example/v1") is None
+
+
+def test_a_model_may_have_an_end_and_no_price() -> None:
+    assert price("google", "text-embedding-004", BOTH) is None
+
+
+def test_default_models_do_not_end_soon() -> None:
+    """Within a year after the last look at the vendors' lists."""
+    chosen = [("anthropic", DEFAULT_MODEL)] + [(one.name, one.model) for one in SERVICES.values()]
+    for name in get_args(get_type_hints(EmbeddingSettings, include_extras=True)["provider"])[0].__args__:
+        chosen.append((name, EmbeddingSettings(provider=name).model))
+    for provider, model in chosen:
+        day = end_of(provider, model)
+        assert day is None or day > _table()["as_of"] + timedelta(days=365)
+
+
 def test_default_models_have_a_price() -> None:
     assert price("anthropic", DEFAULT_MODEL, BOTH) is not None
     for service in SERVICES.values():
         assert price(service.name, service.model, BOTH) is not None
 
 
-def test_prices() -> None:
-    """Every entry is complete, names a known provider, and costs at least as much to write as to read."""
-    assert prices_as_of() > date(2026, 1, 1)
+def test_table() -> None:
+    """Every entry names a known provider, and costs at least as much to write as to read."""
+    assert _table()["as_of"] > date(2026, 1, 1)
     (names, _) = get_args(get_type_hints(SummarizeSettings, include_extras=True)["provider"])
-    for provider, table in _prices().items():
+    for provider, table in _table().items():
         if provider == "as_of":
             continue
         assert provider in get_args(names)
-        for prices in table["models"].values():
-            assert 0 < prices["in"] <= prices["out"]
-            assert prices.keys() <= {"in", "out", "cache_read", "cache_written"}
+        for entry in table["models"].values():
+            assert 0 < entry.get("in", 1) <= entry.get("out", 1)
+            assert entry.keys() <= {"in", "out", "cache_read", "cache_written", "ends"}
+            assert type(entry.get("ends", date.max)) is date
