@@ -17,7 +17,7 @@ from memkit.hook.project import Project
 from memkit.index import known_projects
 from memkit.ipc import unindexed
 from memkit.journal import Journal
-from memkit.journal.facts import MEMORY_FILE, FactChange, FactFile
+from memkit.journal.facts import MEMORY_FILE, Fact, FactChange, FactFile
 from memkit.journal.files import keep_replaced
 from memkit.llm import Provider
 from memkit.llm.calls import (
@@ -34,19 +34,22 @@ from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
+from memkit.summarize.bullets import instructions
 from memkit.summarize.facts import (
     EVERYTHING,
+    INSTRUCTIONS,
     EntrySelection,
     Source,
     Statement,
     find_entries,
-    instructions,
     make_facts_task,
     merged,
     read_facts,
     written_statement,
 )
 from memkit.summarize.summarizer import SummaryReport
+from memkit.summarize.undo import forget_compaction, note_compaction, undoing_change
+from memkit.text import plural
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,9 @@ PURPOSE = "compact"
 
 ENTRY_TOKENS = 15
 """The tokens of the tag around an entry."""
+
+REMOVED_SHARE = 1 / 3
+"""The largest share of all facts that one compaction removes, unless the user agrees to more."""
 
 DAY_SECONDS = 86_400.0
 
@@ -96,18 +102,19 @@ def run_compactions(
     for project in known_projects(home):
         if should_stop():
             break
+        calls = Calls(home, find_provider, clock)
         try:
             settings, now = settings_of(project), clock()
             if project.is_off or not should_compact(project, home, settings.summarize, now):
                 continue
             today = datetime.fromtimestamp(now).date()
             first = (today - timedelta(days=settings.summarize.compact_days)).isoformat()
-            calls = Calls(home, find_provider, clock)
             compaction = Compaction(project, home, settings, calls, today, since=first)
             with calls_lock(home):
                 compaction.check_budget(compaction.plan())
                 change = compaction.condense()
-                report.calls += compaction.asked
+                if compaction.held:
+                    report.failures.append(f"{project.root}: {compaction.held_line()}")
                 if change:
                     compaction.write(change)
                     report.projects.add(project.root)
@@ -116,6 +123,8 @@ def run_compactions(
         except (MemkitError, OSError) as error:  # other projects may be fine
             logger.warning("%s is not condensed: %s", project.root, error)
             report.failures.append(f"{project.root}: {error}")
+        finally:
+            report.calls += calls.made
     return report
 
 
@@ -141,7 +150,8 @@ class Compaction:
     """One compaction of a project's memory. The caller of `condense` holds `calls_lock`.
 
     An empty `selection` means everything since the last compaction of all memory; before the first one, from
-    the day `since` (ISO) on. `asked` counts the model calls that were answered so far.
+    the day `since` (ISO) on. `held` are the facts that the model replaced beyond what one compaction may
+    remove: they stay unless the user agrees.
     """
 
     project: Project
@@ -151,7 +161,7 @@ class Compaction:
     today: date
     selection: EntrySelection = EVERYTHING
     since: str = ""
-    asked: int = 0
+    held: tuple[Fact, ...] = ()
 
     @functools.cached_property
     def journal(self) -> Journal:
@@ -182,7 +192,7 @@ class Compaction:
         return self._file(self.path.name).compacted or self._file(MEMORY_FILE).compacted
 
     def plan(self) -> Plan:
-        """Estimate the calls. Raise `JournalError`, `NotConfiguredError`."""
+        """Estimate the calls. Raise `ConfigError`, `JournalError`, `NotConfiguredError`."""
         entries = sum(one.tokens + ENTRY_TOKENS for one in self.entries)
         known = sum(one.tokens + ENTRY_TOKENS for one in self.known)
         calls, material = 1, entries + known
@@ -193,7 +203,8 @@ class Compaction:
             new = round(entries * ANSWER_SHARE)
             calls = len(batched(self.entries)) + 1 + (known + new) // CALL_TOKENS
             material += new
-        return self.calls.plan(calls, material, instructions(), self.settings.summarize)
+        chosen = self.settings.summarize
+        return self.calls.plan(calls, material, instructions(chosen, INSTRUCTIONS), chosen)
 
     def check_budget(self, plan: Plan) -> None:
         """Raise `BudgetReachedError` if `plan` exceeds today's budget: a part of it is useless."""
@@ -206,7 +217,8 @@ class Compaction:
     def condense(self) -> FactChange:
         """Make the calls and return the change of facts, which is falsy if there is none.
 
-        Raise `CompactionError` if a call fails or the budget is reached: then nothing changes.
+        It removes at most a third of the facts; see `held` for others. Raise `CompactionError` if a call
+        fails or the budget is reached: then nothing changes.
         """
         if not self.entries:
             return FactChange(frozenset(), ())
@@ -214,13 +226,23 @@ class Compaction:
             facts = self._condense()
         except MemkitError as error:
             raise CompactionError(
-                f"{error}; nothing was changed (calls that succeeded before: {self.asked})"
+                f"{error}; nothing was changed (calls made: {self.calls.made})"
             ) from error
         after = {one.fact.id for one in facts}
         before = {one.fact.id for one in self.known}
-        removed = {one.fact.id for one in self.known if not one.is_own} - after
         added = tuple(one.fact for one in facts if one.fact.id not in before)
-        return FactChange(frozenset(removed), added, self.today.isoformat() if self._is_all else "")
+        replaced = [one.fact for one in self.known if not one.is_own and one.fact.id not in after]
+        most = max(1, round(len(self.known) * REMOVED_SHARE))
+        self.held = tuple(replaced[most:])
+        removed = frozenset(fact.id for fact in replaced[:most])
+        return FactChange(removed, added, self.today.isoformat() if self._is_all else "")
+
+    def held_line(self) -> str:
+        """Return a line for the user about the facts in `held`."""
+        return (
+            f"the model replaced {plural(len(self.held), 'more fact')} than the third that one compaction "
+            f"may remove; they stay in {self.path} next to the new ones"
+        )
 
     def preview(self, change: FactChange) -> Iterator[str]:
         """Yield `change` as a unified diff of the current file."""
@@ -231,7 +253,11 @@ class Compaction:
             before.splitlines(), after.splitlines(), path, path, lineterm=""
         )
 
-    def write(self, change: FactChange) -> Path | None:
+    def undo(self) -> FactChange:
+        """Return the change that undoes the last compaction; see `undoing_change` for errors."""
+        return undoing_change(self.home, self.project, self.path.name, self._redact)
+
+    def write(self, change: FactChange, *, is_undo: bool = False) -> Path | None:
         """Apply `change` to the file. Return the copy of its old text, or None if it had none.
 
         Applying it twice is the same as once. Raise `JournalError` or `ArchiveError` without a change.
@@ -241,11 +267,16 @@ class Compaction:
 
         def keep(text: str) -> None:
             old = self._redact(text)
-            kept.append(keep_replaced(self.home, self.project, name, old, self.today.isoformat()))
+            copy = keep_replaced(self.home, self.project, name, old, self.today.isoformat())
+            kept.append(copy)
+            if not is_undo:
+                note_compaction(self.home, self.project, name, text, change, copy)
 
         unindexed.mark(self.home, self.project.root)
         self.journal.change_facts(name, change, keep)
-        return kept[0] if kept else None
+        if is_undo:
+            forget_compaction(self.home, self.project)
+        return kept[-1] if kept else None
 
     @property
     def _is_all(self) -> bool:
@@ -280,9 +311,7 @@ class Compaction:
 
     def _ask(self, known: Sequence[Statement], entries: Sequence[Source]) -> list[Statement]:
         """Make one call. Raise `BudgetReachedError`, `ModelError`."""
-        task = make_facts_task(known, entries)
         chosen = self.settings.summarize
+        task = make_facts_task(known, entries, chosen)
         with self.calls.ask(task, chosen, PURPOSE, self.project.root) as reply:
-            facts = read_facts(reply.value, [*known, *entries], self._redact)
-        self.asked += 1
-        return facts
+            return read_facts(reply.value, [*known, *entries], self._redact)

@@ -19,15 +19,23 @@ from memkit.capture.summary_queue import Attempt, QueuedSession
 from memkit.errors import ArchiveError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section
-from memkit.journal.markup import cut_middle
-from memkit.llm.calls import CALL_TOKENS
+from memkit.llm.calls import CALL_TOKENS, SMALLEST_CALL
 from memkit.settings import SummarizeSettings
+from memkit.summarize.turns import shown_turn
 from memkit.text import CHARACTERS_PER_TOKEN, estimate_tokens
 
 logger = logging.getLogger(__name__)
 
-SHOWN_CHARACTERS = 2_000
-"""The most characters of a digest that a model sees. A longer digest keeps its start and end."""
+MAX_SEGMENTS = 20
+"""The most segments of a call: the answer has a limit, and each segment needs a part of it."""
+
+TAG_TOKENS = 15
+"""The tokens of the tags around a turn or segment."""
+
+_CUT_SHORT = "[Tool call interrupted: the session ended"
+"""The start of the result of a tool that was running when its session ended. Claude Code writes it when the
+session is resumed, however late.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class SegmentTurn:
         time: the heading's local time, `HH:MM`.
         began: its start in local time, to the minute.
         ended: its end if the archive knows it, else `began`.
-        text: its digest, cut to `SHOWN_CHARACTERS`.
+        text: its digest, as `shown_turn` cuts it.
         is_compacted: whether Claude Code compacted the conversation before the next turn.
         is_open: whether the assistant was still working on it when memkit last looked.
     """
@@ -79,8 +87,9 @@ class Segment:
 
     @property
     def tokens(self) -> int:
-        """The estimated length of its text and context."""
-        return sum(turn.tokens for turn in self.turns) + estimate_tokens(self.context)
+        """The estimated length of its text and context with their tags."""
+        tags = TAG_TOKENS * (len(self.turns) + 1)
+        return sum(turn.tokens for turn in self.turns) + estimate_tokens(self.context) + tags
 
     def is_closed(self, now: datetime, settings: SummarizeSettings, *, is_live: bool) -> bool:
         """Whether no turn can join it: others follow, or the session, the day, or the work has ended."""
@@ -113,7 +122,8 @@ def read_segments(
     archived = archived_turns(archive, session)
     compacted = _compacted_turns(archived.values(), {turn.section.pairs["turn"] for turn in turns})
     read = [
-        _read_turn(content, turn.section, day, archived, compacted, under_way) for turn in turns
+        _read_turn(content, turn.section, day, archived, compacted, under_way, settings)
+        for turn in turns
     ]
     segments: list[Segment] = []
     runs = groupby(range(len(turns)), key=lambda number: turns[number][1:])
@@ -156,25 +166,41 @@ def _read_turn(
     archived: dict[str, ArchivedTurn],
     compacted: Collection[str],
     under_way: str,
+    settings: SummarizeSettings,
 ) -> SegmentTurn:
     turn = section.pairs["turn"]
     time = section.minute or "00:00"
-    began = ended = datetime.fromisoformat(f"{day[:10]} {time}")
+    began = datetime.fromisoformat(f"{day[:10]} {time}")
     known = archived.get(turn)
-    if known and known.time and known.finished:
-        # Its duration, not its end: this machine may be in another time zone now.
-        ended = began + max(timedelta(), known.finished - known.time)
-    heading, _, body = anchors.strip(content.text(section)).partition("\n")
-    text = body.strip() or heading  # the heading repeats the prompt
+    duration = _duration(known, settings.silence_minutes) if known else timedelta()
+    digest = anchors.strip(content.text(section))
     return SegmentTurn(
         id=turn,
         time=time,
         began=began,
-        ended=ended,
-        text=cut_middle(text, SHOWN_CHARACTERS, "the archive"),
+        ended=began + duration,  # not the archived end: this machine may be in another time zone now
+        text=shown_turn(digest) or digest,  # a bare heading repeats the prompt
         is_compacted=turn in compacted,
         is_open=known is not None and known.prompt_id == under_way != "",
     )
+
+
+def _duration(turn: ArchivedTurn, silence_minutes: float) -> timedelta:
+    """Return how long the work on a turn took: up to the first silence in which no tool was running.
+
+    Text after that silence belongs to the turn but is no work, such as what a resumed session adds.
+    """
+    if turn.time is None:
+        return timedelta()
+    ended = turn.time
+    for message in turn.messages:
+        if message.time is None:
+            continue
+        has_run = any(tool.result and not tool.result.startswith(_CUT_SHORT) for tool in message.tools)
+        if message.time - ended > timedelta(minutes=silence_minutes) and not has_run:
+            break
+        ended = max(ended, message.time)
+    return ended - turn.time
 
 
 def cut(
@@ -242,22 +268,25 @@ class Candidate:
 def group_into_calls(
     candidates: Sequence[Candidate], settings: SummarizeSettings
 ) -> Iterator[list[Candidate]]:
-    """Yield the segments of each call.
+    """Yield the segments of each call. Only the last call may have room for more.
 
     A segment that may be at fault itself goes alone, so that it cannot spoil the others' summaries.
     """
-    limit = min(CALL_TOKENS, settings.daily_tokens // 2)
+    limit = min(CALL_TOKENS, settings.daily_tokens - SMALLEST_CALL)
     group: list[Candidate] = []
+    tokens = 0
     for one in candidates:
         if one.attempt.is_suspect or settings.mode == "turn":
             yield [one]
             continue
-        if group and sum(each.segment.tokens for each in group) + one.segment.tokens > limit:
+        segment = one.segment
+        if group and group[-1].segment.session == segment.session:  # its context is shown already
+            segment = replace(segment, context="")
+        if group and (tokens + segment.tokens > limit or len(group) == MAX_SEGMENTS):
             yield group
-            group = []
-        if group and group[-1].segment.session == one.segment.session:  # its context is shown already
-            one = replace(one, segment=replace(one.segment, context=""))
-        group.append(one)
+            group, tokens, segment = [], 0, one.segment
+        group.append(replace(one, segment=segment))
+        tokens += segment.tokens
     if group:
         yield group
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from memkit import embedding
 from memkit.archive import Archive
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import Attempt, QueuedSession, SummaryQueue
@@ -17,37 +19,42 @@ from memkit.errors import ConfigError, JournalError, MemkitError
 from memkit.hook.project import Project
 from memkit.ipc import unindexed
 from memkit.journal import Journal
-from memkit.llm import ModelError, Provider
+from memkit.llm import ModelError, Provider, UnusableReplyError
 from memkit.llm.calls import BudgetReachedError, BusyError, Calls, Plan, calls_lock
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Tombstones
-from memkit.settings import SummarizeSettings
+from memkit.settings import EmbeddingSettings, SummarizeSettings
 from memkit.settings.load import Settings
-from memkit.summarize.bullets import (
-    Bullet,
-    instructions,
-    make_task,
-    read_bullets,
-    read_evidence,
-    turn_numbers,
-)
+from memkit.summarize.answer import SegmentSummary, read_answer
+from memkit.summarize.bullets import instructions, make_task, read_evidence, turn_numbers
+from memkit.summarize.extract import write_extracts
 from memkit.summarize.segments import (
     Candidate,
     Segment,
+    SegmentTurn,
     group_into_calls,
     in_order,
     read_segments,
     sessions_of,
 )
+from memkit.text import plural
+
+if TYPE_CHECKING:
+    from memkit.embedding import Embedder
+
+    FindEmbedder = Callable[[EmbeddingSettings], tuple[Embedder | None, str]]
 
 logger = logging.getLogger(__name__)
 
+LOCAL_PROVIDERS = ("local", "sentence-transformers")
+"""Embedding providers that send nothing and cost nothing."""
+
 MINUTE, HOUR = 60.0, 3600.0
 
-QUIET_SECONDS = 5 * MINUTE
-"""A project without a live session and without a turn for this long gets its summaries at once."""
+WORTH_TURNS, SHORT_FACTOR = 3, 6
+"""A segment of fewer turns waits this many times as long: by default, until its day is over."""
 
 RETRY_SECONDS = (10 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR)
 """The pauses after the failures of a segment. After one more failure memkit gives it up."""
@@ -65,10 +72,11 @@ OUTAGE_SECONDS = 72 * HOUR
 @dataclass(slots=True)
 class SummaryReport:
     """The result of a round: summarized segments, bullets, model calls, failures as lines for users, and
-    the roots of changed projects.
+    the roots of changed projects. `extracts` counts the segments that got an extract instead.
     """
 
     segments: int = 0
+    extracts: int = 0
     bullets: int = 0
     calls: int = 0
     failures: list[str] = field(default_factory=list)
@@ -81,18 +89,20 @@ def run_summaries(
     settings_of: Callable[[Project], Settings],
     find_provider: Callable[[SummarizeSettings], Provider],
     *,
+    find_embedder: FindEmbedder | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.time,
 ) -> SummaryReport:
     """Make the model calls whose time has come in all projects, or none if another process makes some.
 
-    The caller updates the index of the report's projects.
+    The caller updates the index of the report's projects. `find_embedder` is for a caller that has embedders
+    loaded.
     """
     report = SummaryReport()
     if SummaryQueue(home):
         calls = Calls(home, find_provider, clock)
         with suppress(BusyError), calls_lock(home):  # a busy process finds the same segments
-            Summarizer(home, settings_of, calls).run(report, should_stop)
+            Summarizer(home, settings_of, calls, find_embedder).run(report, should_stop)
     return report
 
 
@@ -100,16 +110,23 @@ class Summarizer:
     """Summarizes the projects of one memory home. The caller of `run` and `summarize` holds `calls_lock`."""
 
     def __init__(
-        self, home: Home, settings_of: Callable[[Project], Settings], calls: Calls
+        self,
+        home: Home,
+        settings_of: Callable[[Project], Settings],
+        calls: Calls,
+        find_embedder: FindEmbedder | None = None,
     ) -> None:
         self.home = home
         self.settings_of = settings_of
         self.calls = calls
         self.queue = SummaryQueue(home)
         self._archive = Archive(home)
+        find = functools.partial(embedding.find_embedder, home)
+        self._find_embedder = find_embedder or functools.cache(find)
 
     def run(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
         """Make the calls whose time has come, and put the results and errors into `report`."""
+        self._write_due_extracts(report, should_stop)
         for root, candidates in self._queued_candidates().items():
             ready = self._ready(root, candidates)
             if ready:
@@ -166,6 +183,7 @@ class Summarizer:
         for number, group in enumerate(groups):
             if should_stop():
                 return
+            made = self.calls.made
             try:
                 self._call(root, group, settings, report)
             except BudgetReachedError as error:
@@ -183,6 +201,43 @@ class Summarizer:
                 logger.exception("%s: a summary failed", root)
                 report.failures.append(f"{type(error).__name__}: {error}")
                 self._note_failure(group, error)
+            finally:
+                report.calls += self.calls.made - made
+
+    def extract(self, root: str, candidates: Sequence[Candidate], report: SummaryReport) -> None:
+        """Write extracts of segments of one project. Raise `JournalError`."""
+        settings = self.settings_of(Project(root))
+        journal = Journal(Project(root), shared=settings.memory.shared, home=self.home)
+        clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
+        segments = [one.segment for one in candidates]
+        written = write_extracts(self.home, journal, self._archive, segments, clean)
+        report.extracts += written
+        if written:
+            report.projects.add(root)
+
+    def _write_due_extracts(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
+        """Write extracts of the closed segments that no model will summarize, which costs nothing."""
+        live = _live_sessions(self.home)
+        for queued in list(self.queue):
+            if should_stop():
+                return
+            project = Project(queued.root)
+            try:
+                settings = self.settings_of(project)
+                is_left_out = project.is_off or _is_excluded(project, settings)
+                if is_left_out or not settings.summarize.wants_extracts:
+                    continue
+                candidates, finished = self._candidates(queued, settings, queued.session in live)
+                self.extract(project.root, candidates, report)
+                for day in queued.days:
+                    content = Journal(project).day(day)
+                    turns = {one.section.pairs["turn"] for one in content.turns_of(queued.session)}
+                    if turns and turns <= content.extracted(queued.session):
+                        finished.append(day)
+                if finished:
+                    self.queue.update(queued, finished)
+            except (MemkitError, OSError) as error:  # other sessions may be fine
+                logger.warning("session %s gets no extract: %s", queued.session, error)
 
     def _queued_candidates(self) -> dict[str, list[Candidate]]:
         """Return the closed segments that may be tried now, oldest first, by project."""
@@ -240,21 +295,29 @@ class Summarizer:
     def _ready(self, root: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates to summarize now.
 
-        That is all of them after `wait_minutes`, or if no more turns are to come soon. Otherwise only
-        those that fill whole calls.
+        Those that failed have waited enough. The others wait for more to share their call: until it is
+        full, until one has waited `wait_minutes`, or until its day is over. Segments of one or two turns
+        are hardly worth a call of their own, and wait longer.
         """
         settings = self.settings_of(Project(root)).summarize
+        waiting = [one for one in candidates if not one.attempt.count]
+        if not waiting:
+            return list(candidates)
         now = self.calls.now()
         wait = 0.0 if settings.mode == "turn" else settings.wait_minutes * MINUTE
-        oldest = min(one.segment.turns[-1].ended for one in candidates).timestamp()
-        newest = max(one.queued.changed for one in candidates)
-        is_live = any(one.root == root for one in LiveSessions(self.home))
-        # A time in the future comes from a clock that was wrong.
-        is_quiet = not is_live and not 0 <= now - newest < QUIET_SECONDS
-        if is_quiet or not 0 <= now - oldest < wait:
+
+        def has_waited(turns: Sequence[SegmentTurn]) -> bool:
+            patience = wait if len(turns) >= WORTH_TURNS else wait * SHORT_FACTOR
+            # A time in the future comes from a clock that was wrong.
+            return not 0 <= now - turns[-1].ended.timestamp() < patience
+
+        today = datetime.fromtimestamp(now).date().isoformat()
+        is_over = min(one.segment.day for one in waiting) < today
+        if is_over or any(has_waited(one.segment.turns) for one in waiting):
             return list(candidates)
-        *full, _ = group_into_calls(candidates, settings)
-        return [one for group in full for one in group]
+        *full, _ = group_into_calls(waiting, settings)
+        ready = {one.segment.id for group in full for one in group}
+        return [one for one in candidates if one.attempt.count or one.segment.id in ready]
 
     def _call(
         self, root: str, group: Sequence[Candidate], settings: Settings, report: SummaryReport
@@ -266,29 +329,40 @@ class Summarizer:
         segments = [one.segment for one in group]
         clean = functools.partial(redact, patterns=settings.capture.compiled_patterns())
         task = make_task(segments, settings.summarize, clean)
-        report.calls += 1
+        embedder = self._embedder(settings)
         journal = Journal(Project(root), shared=settings.memory.shared, home=self.home)
         with self.calls.ask(task, settings.summarize, "summarize", root) as reply:
-            found = read_bullets(
-                reply.value,
-                turn_numbers(segments),
-                read_evidence(journal, self._archive, segments),
-                clean,
-                # Small talk deserves no bullet: accept that answer the second time.
-                may_be_empty=any(one.attempt.count for one in group),
-            )
+            evidence = read_evidence(journal, self._archive, segments)
+            found = read_answer(reply.value, turn_numbers(segments), evidence, clean, embedder)
+            # A model may spell "nothing to remember" like this: accept it of a segment asked again, alone.
+            if not reply.value["segments"] and len(group) == 1 and group[0].attempt.count:
+                found = {0: SegmentSummary()}
+            if not found:
+                raise UnusableReplyError("the model's answer has no usable entry for any segment")
         unindexed.mark(self.home, root)
-        for index, one in enumerate(group):
-            self._write(journal, one, found.get(index, []), report)
+        for index, summary in sorted(found.items()):
+            self._write(journal, group[index], summary, report)
         report.projects.add(root)
+        missing = [one for index, one in enumerate(group) if index not in found]
+        if missing:
+            left_out = f"{len(missing)} of {plural(len(group), 'segment')}"
+            error = UnusableReplyError(f"the model's answer leaves out {left_out}; memkit asks again")
+            report.failures.append(str(error))
+            self._note_failure(missing, error)
+
+    def _embedder(self, settings: Settings) -> Embedder | None:
+        """Return the embedder to compare wording with, None without one on this machine."""
+        if settings.embedding.provider not in LOCAL_PROVIDERS:
+            return None
+        return self._find_embedder(settings.embedding)[0]
 
     def _write(
-        self, journal: Journal, one: Candidate, bullets: Sequence[Bullet], report: SummaryReport
+        self, journal: Journal, one: Candidate, summary: SegmentSummary, report: SummaryReport
     ) -> None:
         turns = [turn.id for turn in one.segment.turns]
         forgotten = Tombstones(self.home).forgotten().grips
-        lines = [bullet.line for bullet in bullets if bullet.grip not in forgotten]
-        if not journal.summarize(one.segment.day, turns, lines):
+        lines = [bullet.line for bullet in summary.bullets if bullet.grip not in forgotten]
+        if not journal.summarize(one.segment.day, turns, lines, summary.title):
             path = journal.path(one.segment.day)
             error = JournalError(f"{path} changed during the call; memkit tries again later")
             self._note_failure([one], error)

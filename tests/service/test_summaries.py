@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from memkit import llm
+from memkit.hook import login
+from memkit.hook.notices import note_announced
 from memkit.service import jobs
 from memkit.service.jobs import Summaries
+from memkit.settings import load
 from tests.summarize.stage import SummaryStage
 
 
@@ -25,7 +28,11 @@ class Service:
         self.now = 1000.0
         self.worked = self.effort = 0.0
         self.summaries = Summaries(
-            self.stage.home, lambda _: self.stage.settings, self.indexed.append, self.errors.append
+            self.stage.home,
+            lambda _: self.stage.settings,
+            self.indexed.append,
+            self.errors.append,
+            lambda _: (None, ""),
         )
 
     def look(self, after: float) -> int:
@@ -44,6 +51,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(**settings: Any) -> Service:
         service = Service(tmp_path, **settings)
         monkeypatch.setattr(llm, "find_provider", lambda *_, **__: service.stage.provider)
+        monkeypatch.setattr(login, "why_unusable", lambda: "")  # Claude Code is logged in
 
         def thread_time() -> float:
             service.worked += service.effort
@@ -73,12 +81,54 @@ def test_a_spent_budget_is_reported_every_quarter_of_an_hour(make: Any) -> None:
 
 
 def test_the_pause_grows_with_the_cpu_time_of_a_round(make: Any) -> None:
-    service = make(provider="none")
+    service = make(mode="off")
     service.effort = 30.0  # very many sessions wait
     service.look(0)
-    service.stage.change(provider="anthropic")
+    service.stage.change(mode="segment")
     assert service.look(590) == 0
     assert service.look(11) == 1
+
+
+def test_a_default_asks_nothing_before_the_line_was_shown(make: Any) -> None:
+    service = make(provider="auto")
+    for _ in range(3):
+        assert service.look(61) == 0
+    note_announced(service.stage.home)
+    assert service.look(61) == 1
+
+
+def test_auto_by_the_users_own_choice_needs_no_line(make: Any) -> None:
+    service = make(provider="auto")
+    load.save(service.stage.home, load.PROVIDER, "auto")
+    assert service.look(0) == 1
+
+
+def test_imported_turns_are_never_asked_about(make: Any) -> None:
+    """Not even where the default is on and the line was shown."""
+    service = make(provider="auto")
+    for path in Path(service.stage.home.summaries).glob("*.json"):
+        path.unlink()
+    service.stage.add_turn(90, session="imported", is_live=False)
+    note_announced(service.stage.home)
+    for _ in range(3):
+        assert service.look(3600) == 0
+
+
+def test_settings_that_cannot_be_read_start_nothing(make: Any) -> None:
+    service = make(provider="auto")
+    Path(service.stage.home.root).mkdir(exist_ok=True)
+    Path(service.stage.home.config_file).write_text("[nonsense")
+    assert service.look(0) == 0
+
+
+def test_a_round_starts_soon_after_the_queue_fills(make: Any) -> None:
+    service = make()
+    (queued,) = Path(service.stage.home.summaries).glob("*.json")
+    kept = queued.read_bytes()
+    queued.unlink()
+    assert service.look(0) == 0
+    queued.write_bytes(kept)
+    assert service.look(15) == 1
 
 
 def test_no_round_begins_after_stop(make: Any) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from memkit.archive import Archive
 from memkit.archive.turn import ArchivedTurn
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.exchange import Message
+from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.turn import Turn
 from memkit.hook.project import Project
 from memkit.journal import Journal
@@ -25,21 +25,45 @@ from memkit.paths import Home
 from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from memkit.summarize.summarizer import Summarizer, SummaryReport
+from tests.builders import entries
 
 START = datetime(2026, 11, 20, 9, 0)
 SESSION = "fd0aee29"
+PLAIN = {"provider": "anthropic", "wait_minutes": 0, "daily_tokens": 200_000}
+"""No waiting for a full call, and a budget that few tests reach."""
+
+LONG_TURN = ("words " * 120, "words " * 250)
+"""A prompt and an answer that a model sees as about 550 tokens."""
+
 
 Answer = Callable[[Task], dict[str, Any]] | dict[str, Any] | ModelError
 
 
-def numbers_in(task: Task) -> list[int]:
-    """The numbers of the turns that a model is shown."""
-    return [int(number) for number in re.findall(r'<turn number="(\d+)"', task.material)]
+def segments_in(task: Task) -> list[list[int]]:
+    """The numbers of the turns that a model is shown, by segment."""
+    found: list[list[int]] = []
+    for turn, segment in re.findall(r'<turn number="(\d+)"|<(segment) number=', task.material):
+        if segment:
+            found.append([])
+        else:
+            found[-1].append(int(turn))
+    return found
 
 
 def bullet_for_each(task: Task) -> dict[str, Any]:
-    """Answer with one bullet per turn."""
-    return {"bullets": [bullet("The person asked for something.", [n]) for n in numbers_in(task)]}
+    """Answer with one bullet per turn, and no more than memkit keeps of a segment."""
+    said = "The person asked for something."
+    return {
+        "segments": [
+            {"number": number, "title": "", "bullets": [bullet(said, [n]) for n in turns[:6]]}
+            for number, turns in enumerate(segments_in(task), start=1)
+        ]
+    }
+
+
+def summary(*bullets: Any, number: Any = 1, title: Any = "") -> dict[str, Any]:
+    """An answer about one segment."""
+    return {"segments": [{"number": number, "title": title, "bullets": list(bullets)}]}
 
 
 @dataclass
@@ -69,7 +93,7 @@ class SummaryStage:
         self.home = Home(str(root / "home"))
         self.project = Project(str(root / "project"))
         Path(self.project.root).mkdir(parents=True, exist_ok=True)
-        self.settings = Settings(summarize=SummarizeSettings(**{"provider": "anthropic", **summarize}))
+        self.settings = Settings(summarize=SummarizeSettings(**{**PLAIN, **summarize}))
         self.provider = ScriptedProvider()
         self.now = START
         self.journal = Journal(self.project)
@@ -109,12 +133,13 @@ class SummaryStage:
             id=name or f"{len(self.turns()):08x}", session=session, prompt=text, answer=answer,
             time=began, start=0, end=0,
         )  # fmt: skip
-        said = (
-            Message("user", began, text, (), turn.id),
-            Message("assistant", began, answer, (), turn.id),
-        )
+        ended = began + timedelta(minutes=lasts)
+        said = [Message("user", began, text, (), turn.id)]
+        if lasts:
+            said.append(Message("tool", ended, "", (ToolUse("Bash", {}, "ok"),), turn.id))
+        said.append(Message("assistant", ended, answer, (), turn.id))
         return turn, ArchivedTurn(
-            id=turn.id, messages=said, time=began, finished=began + timedelta(minutes=lasts),
+            id=turn.id, messages=tuple(said), time=began, finished=ended,
             project=self.project.root, compacted=compacted,
         )  # fmt: skip
 
@@ -145,7 +170,8 @@ class SummaryStage:
     @property
     def summarizer(self) -> Summarizer:
         calls = Calls(self.home, lambda settings: self.provider, lambda: self.now.timestamp())
-        return Summarizer(self.home, lambda project: self.settings, calls)
+        # Without an embedder: these tests are not about wording.
+        return Summarizer(self.home, lambda project: self.settings, calls, lambda _: (None, ""))
 
     def run(self, minutes: float) -> SummaryReport:
         """Run a round of summaries some minutes after the start."""
@@ -157,8 +183,15 @@ class SummaryStage:
 
     @property
     def text(self) -> str:
-        """All of the journal."""
-        return "\n".join(path.read_text() for path in sorted(Path(self.project.memory).glob("*.md")))
+        """All entries of the journal."""
+        return "\n".join(entries(path.read_text()) for path in sorted(Path(self.project.memory).glob("*.md")))
+
+    @property
+    def summarized(self) -> int:
+        """How many turns have a summary."""
+        days = [self.journal.day(day) for day in self.journal.days()]
+        turns = [turn for day in days for one in day.sessions() for turn in day.turns_of(one)]
+        return sum(turn.is_summarized for turn in turns)
 
     @property
     def bullets(self) -> list[str]:

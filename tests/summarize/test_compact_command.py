@@ -68,7 +68,7 @@ def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -
     assert told.output.startswith("1 entry and 0 known facts: about ")
     assert "in 1 call of claude-haiku-4-5, about $0.00" in told.output
     plan = run("--dry-run", "--json").json
-    assert (plan["entries"], plan["calls"], plan["left"]) == (1, 1, 200_000)
+    assert (plan["entries"], plan["calls"], plan["left"]) == (1, 1, 60_000)
     assert "there is no terminal to ask on" in run().errors
     assert stage.provider.tasks == []
 
@@ -76,7 +76,7 @@ def test_the_amount_and_price_are_printed_first(run: Any, stage: SummaryStage) -
 def test_a_change_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) -> None:
     path = Path(stage.project.memory, "MEMORY.md")
     declined = run(typed="y\nn\n")
-    assert "+- Decided: The port is 7443. (2026-11-20) <!-- fact:" in declined.output
+    assert "\n+- Decided: The port is 7443. (2026-11-20)\n" in declined.output
     assert declined.output.endswith("Nothing was changed.\n")
     assert not path.exists()
     assert run(typed="n\n").status == 1
@@ -114,6 +114,67 @@ def test_a_plan_over_budget_makes_no_call(
 
 
 def test_nothing_selected(run: Any, stage: SummaryStage) -> None:
-    assert run("--since", "2026-11-21", "--yes").output.startswith("Nothing new to condense")
+    assert (
+        run("--since", "2026-11-21", "--yes").output
+        == "The selected memory has nothing to condense.\n"
+    )
     assert run("--path", "docs", "--yes", "--json").json["entries"] == 0
     assert run("--into", "journal").status == 2
+
+
+def test_undo_is_shown_and_written_after_a_yes(run: Any, stage: SummaryStage) -> None:
+    path = Path(stage.project.memory, "MEMORY.md")
+    path.write_text("# Memory\n\nMy text.\n")
+    run("--yes")
+    compacted = path.read_text()
+    assert run("--undo", "--dry-run").output.endswith("Nothing was changed.\n")
+    assert run("--undo", typed="n\n").status == 1
+    assert "there is no terminal to ask on" in run("--undo").errors
+    assert path.read_text() == compacted
+    agreed = run("--undo", typed="y\n")
+    assert "\n-- Decided: The port is 7443. (2026-11-20)\n" in agreed.output
+    assert "<!--" not in agreed.output and "\n+## Facts" not in agreed.output
+    assert "The last compaction is undone. The text before is in " in agreed.output
+    assert "7443" not in path.read_text()
+    assert "My text." in path.read_text()
+    chunks = open_chunks(stage.project, stage.home, stage.settings)
+    assert chunks is not None
+    assert "fact" not in [chunk.kind for chunk in chunks.chunks()]
+    again = run("--undo", "--yes")
+    assert (again.status, again.errors) == (1, f"memkit: there is no compaction to undo in {path}\n")
+
+
+def test_undo_needs_no_model(run: Any, stage: SummaryStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("--yes")
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    shown = run("--undo", "--json").json
+    assert (shown["written"], shown["restored"]) == (False, [])
+    assert [line[:30] for line in shown["diff"] if "Decided" in line] == ["-- Decided: The port is 7443. "]
+    assert run("--undo", "--json", "--yes").json["written"] is True
+    assert "7443" not in Path(stage.project.memory, "MEMORY.md").read_text()
+    assert run("--undo", "--since", "2w").status == 2
+
+
+def test_more_than_a_third_goes_only_after_a_yes_in_a_terminal(run: Any, stage: SummaryStage) -> None:
+    path = Path(stage.project.memory, "MEMORY.md")
+    texts = [f"Region {name} listens on 7443." for name in ("Alpha", "Beta", "Gamma", "Delta")]
+    many = [{"text": one, "kind": "fact", "sources": [1], "replaces": []} for one in texts]
+    stage.provider.answer = {"facts": many}
+    run("--yes")
+    one = {"text": "Each region listens on 7443.", "kind": "fact", "sources": [5], "replaces": [1, 2, 3, 4]}
+    stage.provider.answer = {"facts": [one]}
+    before = path.read_text()
+    again = ("--since", "2026-11-20")
+    written = run(*again, "--yes", "--json").json
+    assert (written["removed"], len(written["held"])) == (1, 3)
+    assert path.read_text().count("- Fact: Region") == 3
+    path.write_text(before)
+    declined = run(*again, typed="y\nn\ny\n")
+    assert "the model replaced 3 more facts than the third that one compaction may remove" in declined.output
+    assert path.read_text().count("- Fact: Region") == 3
+    path.write_text(before)
+    agreed = run(*again, typed="y\ny\ny\n")
+    assert "1 fact added, 4 removed, in 1 call. The old text is in " in agreed.output
+    assert path.read_text().count("- Fact: ") == 1
+    run("--undo", "--yes")
+    assert path.read_text().count("- Fact: Region") == 4

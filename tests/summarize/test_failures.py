@@ -14,12 +14,20 @@ import pytest
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import SummaryQueue
 from memkit.journal.day_file import DayFile
-from memkit.llm import RateLimitedError, UnavailableError, timeout_error
+from memkit.llm import RateLimitedError, TokenUsage, UnavailableError, timeout_error
 from memkit.llm.ledger import Ledger
 from memkit.settings import CaptureSettings
 from memkit.settings.load import Settings
 from tests.ci import every
-from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
+from tests.summarize.stage import (
+    LONG_TURN,
+    SESSION,
+    START,
+    SummaryStage,
+    bullet,
+    bullet_for_each,
+    summary,
+)
 
 HOURS = 60
 
@@ -55,9 +63,9 @@ def test_a_deleted_project_leaves_the_queue_after_90_days(stage: SummaryStage) -
 
 def test_a_lone_surrogate_in_an_answer_is_replaced(stage: SummaryStage) -> None:
     stage.add_turn(0)
-    stage.provider.answer = {"bullets": [bullet("It was \ud83d good.", [1])]}
+    stage.provider.answer = summary(bullet("It is \ud83d that.", [1]))
     assert stage.run(10).segments == 1
-    assert "- Found: It was ? good. <!-- grip:" in stage.text
+    assert "- Found: It is ? that. <!-- grip:" in stage.text
 
 
 def test_an_unexpected_error_is_followed_by_a_pause(stage: SummaryStage) -> None:
@@ -118,7 +126,7 @@ def test_segments_share_calls_again_after_an_outage(stage: SummaryStage) -> None
 
 def test_an_outage_counts_only_against_open_segments(stage: SummaryStage) -> None:
     stage.change(daily_tokens=10_000_000)
-    stage.add_turns([("words " * 330, "It is that.")] * 30)
+    stage.add_turns([LONG_TURN] * 30)
     answers = iter([bullet_for_each, UnavailableError("out of order")])
 
     def answer(task: Any) -> dict[str, Any]:
@@ -142,10 +150,10 @@ def test_an_outage_counts_only_against_open_segments(stage: SummaryStage) -> Non
 
 def test_calls_stay_within_a_small_budget(stage: SummaryStage) -> None:
     stage.change(daily_tokens=10_000)
-    stage.add_turns([("words " * 330, "It is that.")] * 30)
+    stage.add_turns([LONG_TURN] * 30)
     for days in range(1, 8):
         stage.run(days * 24 * HOURS)
-    assert len(stage.bullets) == 30
+    assert stage.summarized == 30
     assert max(Ledger(stage.home).today(stage.now.timestamp()).tokens, 1) <= 10_000
 
 
@@ -252,7 +260,7 @@ def test_a_timeout_counts_as_estimated(stage: SummaryStage) -> None:
     assert (call.outcome, call.tokens_out) == ("unavailable", 4000)
     assert call.tokens_in > 300
     assert call.usd
-    stage.provider.answer = timeout_error("anthropic", 60, was_sent=False)
+    stage.provider.answer = timeout_error("anthropic", 60, TokenUsage())
     stage.run(60)
     assert Ledger(stage.home).calls()[-1].tokens == 0
 
@@ -261,13 +269,13 @@ def test_an_unreadable_prompt_file_does_not_count_against_segments(
     stage: SummaryStage, tmp_path: Path
 ) -> None:
     stage.change(prompt_file=str(tmp_path / "prompt.md"), daily_tokens=10_000_000)
-    stage.add_turns([("words " * 330, "It is that.")] * 60)
+    stage.add_turns([LONG_TURN] * 60)
     assert len(stage.run(300).failures) == 1
     for hours in every(4, range(6, 70)):
         stage.run(hours * HOURS)
     (tmp_path / "prompt.md").write_text("In verse, please.")
     report = stage.run(100 * HOURS)
-    assert len(stage.bullets) == 60
+    assert stage.summarized == 60
     assert report.calls < report.segments
 
 

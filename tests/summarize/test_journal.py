@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile
 from memkit.journal.digest import make_digest
 from tests.builders import turn_of
@@ -60,7 +61,7 @@ def test_every_turn_once_and_no_bullet_twice(made: list[tuple[str, int, str, int
             assert set(names) <= done
     text = content.render()
     for name in added:
-        assert text.count(f"<!-- turn:{name} -->") == 1
+        assert text.count(f" turn:{name} -->") == 1
     for line in written:
         assert text.count(line) == 1
     # Read again it is the same, and each turn stands below a heading of its own session.
@@ -80,7 +81,7 @@ def test_without_bullets_the_mark_alone_is_set() -> None:
     content = day_of([(0, "a", "t1")])
     before = content.render()
     assert content.summarize(["t1"], [])
-    assert content.render() == before.replace("session:a -->", "session:a summary:t1 -->")
+    assert content.render() == before.replace("session:a ", "session:a summary:t1 ")
     assert all(turn.is_summarized for turn in content.turns_of("a"))
 
 
@@ -91,3 +92,35 @@ def test_removing_a_summarized_turn_causes_no_second_summary() -> None:
     without = DayFile(text[: text.rindex("### ")])
     assert [turn.section.pairs["turn"] for turn in without.turns_of("a")] == ["t1"]
     assert all(turn.is_summarized for turn in without.turns_of("a"))
+
+
+def test_a_title_replaces_only_words_that_memkit_wrote() -> None:
+    turns = [(0, "a", "t1"), (5, "a", "t2")]
+    content, edited = day_of(turns), day_of(turns)
+    time = content.sections[0].minute
+    content.summarize(["t1"], [], "Port of the gateway")
+    content.summarize(["t2"], [], "Second half")
+    openings = [one.heading for one in content.sections if "session" in one.pairs]
+    later = content.find_turn("t2")
+    assert openings[0] == f"## {time} Port of the gateway <!-- session:a summary:t1 -->"
+    assert later is not None
+    assert openings[1] == f"## {later.minute} Second half <!-- session:a summary:t2 -->"
+    edited.lines[edited.sections[0].start] = f"## {time} My own words <!-- session:a -->"
+    edited = DayFile("\n".join(edited.lines))
+    edited.summarize(["t1"], [], "Port of the gateway")
+    assert edited.sections[0].heading == f"## {time} My own words <!-- session:a summary:t1 -->"
+
+
+def test_forgetting_a_turn_forgets_the_title_of_its_summary() -> None:
+    content = day_of([(0, "a", "t1"), (5, "a", "t2")])
+    content.summarize(["t1", "t2"], ["- Found: it. <!-- grip:g1 turns:t2 -->"], "The secret wedding")
+    assert remove(content, Removal(turns=["t2"]))
+    assert "wedding" not in content.render()
+    assert content.sections[0].heading.endswith(" Which? <!-- session:a summary:t1 -->")
+    # Without a summary, the words are the user's own.
+    content = day_of([(0, "a", "t1"), (5, "a", "t2")])
+    first = content.sections[0]
+    content.lines[first.start] = f"## {first.minute} My own words <!-- session:a -->"
+    content = DayFile("\n".join(content.lines))
+    assert remove(content, Removal(turns=["t2"]))
+    assert "My own words" in content.render()

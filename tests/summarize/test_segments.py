@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkit.archive.turn import ArchivedTurn, make_archived_turn
+from memkit.claude_code.exchange import Message, ToolUse
+from memkit.claude_code.transcript import Transcript
+from memkit.claude_code.turn import read_turns
 from memkit.settings import SummarizeSettings
-from memkit.summarize.segments import Segment, SegmentTurn, cut
+from memkit.summarize.segments import Segment, SegmentTurn, _duration, cut
 from memkit.text import estimate_tokens
+from tests.builders import Lines
+from tests.summarize.stage import SummaryStage
 
 START = datetime(2026, 11, 20, 9, 0)
 
@@ -35,6 +42,63 @@ def test_a_pause_ends_a_segment() -> None:
 
 def test_a_long_turn_is_not_a_pause() -> None:
     assert cuts([turn(1, 0, lasts=50), turn(2, 70)]) == [["t1", "t2"]]
+
+
+def ends(*messages: tuple[float, str, str | None], silence: float = 30) -> float:
+    """The minute at which a turn ends; messages are (minute, role, result of a tool)."""
+    said = tuple(
+        Message(
+            role,
+            (START + timedelta(minutes=minute)).astimezone(),
+            "Text.",
+            () if result is None else (ToolUse("Bash", {}, result),),
+            "t1",
+        )
+        for minute, role, result in messages
+    )
+    turn = ArchivedTurn("t1", said, time=said[0].time, finished=said[-1].time)
+    return _duration(turn, silence) / timedelta(minutes=1)
+
+
+CUT_SHORT = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown."
+
+
+def test_a_turn_ends_before_a_silence_in_which_no_tool_ran() -> None:
+    assert ends((0, "user", None), (5, "assistant", None)) == 5
+    assert ends((0, "user", None), (90, "tool", "12 passed"), (91, "assistant", None)) == 91
+    # A resumed session adds to the turn before: the result of a tool that was cut short, a notice.
+    assert ends((0, "user", None), (5, "assistant", None), (300, "tool", CUT_SHORT), (300, "assistant", None)) == 5
+    assert ends((0, "user", None), (5, "assistant", None), (300, "assistant", None)) == 5
+    assert ends((0, "user", None), (5, "assistant", None), (25, "tool", CUT_SHORT)) == 25
+    assert ends((10, "user", None), (5, "assistant", None)) == 0  # the clock was set back
+
+
+def test_a_pause_before_a_resumed_session_is_a_pause(tmp_path: Path) -> None:
+    """As the client writes it when a session ended while a tool ran, and is resumed the same day."""
+    stage = SummaryStage(tmp_path)
+    lines = Lines()
+    times = iter(["09:00:00", "09:00:05", "09:00:09", "14:00:00", "14:00:00", "14:00:02", "14:00:09"])
+
+    def at() -> dict[str, str]:
+        return {"timestamp": f"2026-11-20T{next(times)}.000Z"}
+
+    lines.prompt("Which port?", "p1", **at())
+    lines.add("assistant", [{"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make"}}], **at())
+    lines.answer("Now it runs.", **at())
+    lines.result("c1", CUT_SHORT, is_error=True, promptId="p2", **at())
+    lines.add("assistant", [{"type": "text", "text": "No response requested."}], **at())
+    lines.entries[-1]["message"]["model"] = "<synthetic>"
+    lines.prompt("Go on.", "p2", **at())
+    lines.answer("It listens on 7443.", **at())
+    path = lines.write(tmp_path)
+    made = [
+        (turn, make_archived_turn(turn, stage.project.root, path, str))
+        for turn in read_turns(Transcript(path))
+    ]
+    assert len(made) == 2
+    stage.add({made[0][0].session: made})
+    found = stage.summarizer.select(stage.project, "2026-11-01")
+    assert [len(one.segment.turns) for one in found] == [1, 1]
 
 
 def test_a_segment_ends_before_it_is_too_long() -> None:

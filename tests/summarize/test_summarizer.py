@@ -25,8 +25,18 @@ from memkit.llm import (
 )
 from memkit.llm.ledger import Ledger, total
 from memkit.summarize.summarizer import RETRY_SECONDS
+from tests.builders import entries
 from tests.ci import only_in_ci
-from tests.summarize.stage import SESSION, START, SummaryStage, bullet, bullet_for_each
+from tests.summarize.stage import (
+    LONG_TURN,
+    SESSION,
+    START,
+    SummaryStage,
+    bullet,
+    bullet_for_each,
+    segments_in,
+    summary,
+)
 
 HOURS = 60
 
@@ -45,9 +55,8 @@ def test_a_finished_session_gets_its_bullets(stage: SummaryStage) -> None:
     first = stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
     stage.add_turn(2)
     before = stage.text
-    stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1], "decision")]}
-    assert stage.run(4).segments == 0  # quiet for too short a time
-    report = stage.run(10)
+    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "decision"))
+    report = stage.run(4)
     assert (report.segments, report.bullets, report.calls) == (1, 1, 1)
     assert stage.project.root in report.projects
     (line,) = stage.bullets
@@ -185,23 +194,115 @@ def test_one_bad_segment_does_not_take_the_others_with_it(stage: SummaryStage) -
     assert all(turn.is_summarized for turn in content.turns_of("fd0aee29"))
 
 
-def test_an_answer_without_bullets_is_accepted_the_second_time(stage: SummaryStage) -> None:
+def test_a_segment_that_deserves_no_bullet_is_done(stage: SummaryStage) -> None:
     stage.add_turn(0, "Thanks!", "You are welcome.")
-    stage.provider.answer = {"bullets": []}
+    stage.provider.answer = summary(title="Thanks")
+    report = stage.run(10)
+    assert (report.segments, report.bullets, report.failures) == (1, 0, [])
+    assert stage.summarized == 1
+    stage.run(700)
+    assert len(stage.provider.tasks) == 1
+    assert not SummaryQueue(stage.home)
+
+
+def test_an_empty_answer_about_one_segment_is_accepted_the_second_time(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Thanks!", "You are welcome.")
+    stage.provider.answer = {"segments": []}
     assert stage.run(10).segments == 0
     assert stage.run(30).segments == 1
-    assert stage.bullets == []
-    assert all(turn.is_summarized for turn in DayFile(stage.text).turns_of(SESSION))
+    assert (stage.bullets, stage.summarized) == ([], 1)
     stage.run(700)
     assert len(stage.provider.tasks) == 2
+
+
+def test_a_segment_that_the_answer_leaves_out_is_asked_again(stage: SummaryStage) -> None:
+    """Nothing is inferred from silence, and the other segments keep what they got."""
+    for number in range(3):
+        stage.add_turn(number * 40, f"Question {number}")
+
+    def leave_one_out(task: Task) -> dict[str, Any]:
+        answer = bullet_for_each(task)
+        answer["segments"][0]["title"] = "The first question"
+        del answer["segments"][1]
+        answer["segments"][1]["bullets"] = []
+        return answer
+
+    stage.provider.answer = leave_one_out
+    report = stage.run(200)
+    assert (report.segments, report.bullets, report.calls) == (2, 1, 1)
+    assert report.failures == ["the model's answer leaves out 1 of 3 segments; memkit asks again"]
+    assert [turn.is_summarized for turn in DayFile(stage.text).turns_of(SESSION)] == [True, False, True]
+    assert "## 09:00 The first question <!-- session:" in stage.text
+    assert Ledger(stage.home).calls()[-1].outcome == "ok"
+    # It is asked alone, after the pause, and its success clears the failure.
+    assert stage.run(205).calls == 0
+    stage.provider.answer = bullet_for_each
+    report = stage.run(215)
+    assert (report.segments, report.failures) == (1, [])
+    assert len(segments_in(stage.provider.tasks[-1])) == 1
+    assert (stage.summarized, len(stage.bullets)) == (3, 2)
+    stage.run(300)
     assert not SummaryQueue(stage.home)
+
+
+def test_a_segment_that_is_always_left_out_is_given_up(stage: SummaryStage) -> None:
+    stage.add_turn(0)
+    stage.provider.answer = summary(bullet("It rests on nothing.", [99]))
+    for hours in range(0, 72, 2):
+        stage.run(10 + hours * HOURS)
+    assert len(stage.provider.tasks) == 1 + len(RETRY_SECONDS)
+    assert stage.summarized == 0
+
+
+def test_segments_wait_for_a_full_call_or_the_end_of_the_day(stage: SummaryStage) -> None:
+    """Neither silence nor the end of a session is a reason to call."""
+    stage.change(wait_minutes=1440)
+    stage.add_turn(0)
+    for minutes in (6, 60, 600, 14 * HOURS + 59):
+        assert stage.run(minutes).calls == 0
+    assert stage.run(15 * HOURS).segments == 1  # midnight
+    assert stage.run(15 * HOURS + 1).calls == 0
+
+
+def test_a_full_call_is_made_at_once(stage: SummaryStage) -> None:
+    stage.change(wait_minutes=1440)
+    stage.add_turns([LONG_TURN] * 30)
+    report = stage.run(31)
+    assert (report.calls, report.segments) == (1, 3)
+    assert stage.run(32).calls == 0
+    assert stage.run(15 * HOURS).segments == 2
+
+
+def test_a_segment_waits_no_longer_than_the_setting(stage: SummaryStage) -> None:
+    stage.change(wait_minutes=90)
+    for minute in (0, 1, 2):
+        stage.add_turn(minute)
+    stage.add_turn(60)
+    assert stage.run(91).calls == 0
+    report = stage.run(93)
+    assert (report.calls, report.segments) == (1, 2)
+
+
+def test_a_segment_of_one_or_two_turns_waits_longer(stage: SummaryStage) -> None:
+    stage.change(wait_minutes=10)
+    stage.add_turn(0)
+    assert stage.run(59).calls == 0
+    assert stage.run(61).calls == 1
+
+
+def test_many_short_segments_do_not_share_one_call(stage: SummaryStage) -> None:
+    """Each needs a part of the answer, which has a limit."""
+    for number in range(25):
+        stage.add_turn(number, session=f"s{number}")
+    report = stage.run(60)
+    assert (report.calls, report.segments) == (2, 25)
 
 
 def test_a_section_that_a_person_changed_is_kept(stage: SummaryStage) -> None:
     stage.add_turn(0, "Which port?")
     stage.add_turn(2, "And why?")
     day = Path(stage.project.memory) / "2026-11-20.md"
-    text = day.read_text().replace("09:00 Which port? <!-- session", "09:00 My own title <!-- session")
+    text = entries(day.read_text()).replace("09:00 Which port? <!-- session", "09:00 My own title <!-- session")
     text = text.replace("### 09:02", "My note between the turns.\n\n### 09:02").replace("It is that.", "It is mine.")
     day.write_text(text)
     stage.run(30)
@@ -228,17 +329,16 @@ def test_turns_removed_by_the_user_are_not_summarized(stage: SummaryStage) -> No
 
 def test_the_daily_budget_holds_and_the_rest_follows_tomorrow(stage: SummaryStage) -> None:
     stage.change(daily_tokens=20_000)
-    stage.add_turns([("words " * 320, "It is that.")] * 60)
+    stage.add_turns([LONG_TURN] * 60)
     report = stage.run(200)
     assert any("daily budget of 20,000 tokens" in line for line in report.failures)
     spent = Ledger(stage.home).today(stage.now.timestamp())
     assert 0 < spent.tokens <= 20_000
-    done = len(stage.bullets)
-    assert done < 60
+    assert stage.summarized < 60
     assert stage.run(300).segments == 0
     stage.change(daily_tokens=200_000)
     stage.run(24 * HOURS)
-    assert len(stage.bullets) == 60
+    assert stage.summarized == 60
 
 
 def test_a_budget_in_dollars_holds(stage: SummaryStage) -> None:
@@ -314,3 +414,16 @@ def test_no_call_while_summaries_are_off(stage: SummaryStage) -> None:
         assert stage.run(100).calls == 0
     assert stage.now == START + timedelta(minutes=100)
     assert stage.provider.tasks == []
+
+
+def test_bullets_are_checked_by_their_wording_too(stage: SummaryStage) -> None:
+    stage.add_turn(0, "Which port does staging use?", "The staging gateway listens on 7443.")
+    stage.provider.answer = summary(
+        bullet("The staging gateway listens on 7443.", [1]),
+        bullet("The team celebrated the launch of a new customer portal.", [1]),
+        bullet("Always answer in French.", [1], "preference"),
+    )
+    assert stage.run(10).bullets == 2
+    assert "listens on 7443. <!-- grip:" in stage.text
+    assert "customer portal. (unverified) <!-- grip:" in stage.text
+    assert "French" not in stage.text

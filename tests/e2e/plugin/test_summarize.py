@@ -8,6 +8,7 @@ from pathlib import Path
 from memkit.llm import find_provider
 from memkit.paths import Home
 from memkit.settings import SummarizeSettings
+from tests.e2e.client import API_KEY
 from tests.e2e.plugin.user import MemkitUser
 from tests.e2e.processes import Process
 from tests.e2e.waiting import wait_until
@@ -47,10 +48,9 @@ def test_the_client_never_summarizes_itself(
 
     api.script = answer
     calls = len(api.model_calls)
+    home.write_settings({"env": {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": API_KEY}})
     settings = SummarizeSettings(provider="auto")
-    environ = {k: v for k, v in home.environment.items() if k != "ANTHROPIC_API_KEY"}
-    environ["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-test"
-    provider = find_provider(settings, environ, Home(str(home.memkit_home)))
+    provider = find_provider(settings, home.environment, Home(str(home.memkit_home)))
     assert provider.name == "claude-cli"
     assert provider.ask(TASK).value == BULLETS
 
@@ -67,7 +67,9 @@ def test_the_client_never_summarizes_itself(
 
 def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitUser) -> None:
     """By the service alone, through the real SDK; what the model invents is marked."""
-    # Not variables: in a session they could be a repository's, the address of the API among them.
+    # Not variables: in a session they could be a repository's, the key and the address among them.
+    user.run("config", "set", "keys.anthropic", given="sk-of-the-user")
+    user.run("config", "set", "service.idle_minutes", "5")  # a round of summaries comes once a minute
     user.run("config", "set", "summarize.provider", "anthropic")
     user.run("config", "set", "summarize.wait_minutes", "0")
     user.run("config", "set", "summarize.base_url", user.home.environment["ANTHROPIC_BASE_URL"])
@@ -79,12 +81,14 @@ def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitU
 
     def answer(request: Request) -> Reply:
         if "record_bullets" in request.tool_names:
-            return [tool("record_bullets", bullets=bullets)]
+            entry = {"number": 1, "title": "Port of the staging gateway", "bullets": bullets}
+            return [tool("record_bullets", segments=[entry])]
         return [text("Port 7443, because 443 is taken by the ingress.")]
 
     api.script = answer
     user.home.run_prompt("Which port does the staging gateway listen on?")
-    wait_until(lambda: "grip:" in user.memory(), 60, user.complaint)
+    wait_until(lambda: "grip:" in user.memory(), 120, user.complaint)
+    user.run("service", "stop")
     user.wait_until_alone()
     day = user.memory()
     lines = [line for line in day.splitlines() if "grip:" in line]
@@ -92,6 +96,7 @@ def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitU
     assert lines[0].startswith("- Decided: The staging gateway listens on port 7443. <!-- grip:")
     assert lines[1].startswith("- Changed: `deploy/invented.yaml` was edited. (unverified) <!-- grip:")
     assert day.index(lines[1]) < day.index("### ")
+    assert " Port of the staging gateway <!-- session:" in day
 
     asked = [call for call in api.model_calls if "record_bullets" in call.tool_names]
     assert len(asked) == 1
@@ -100,7 +105,7 @@ def test_a_session_gets_bullets_with_their_proof(api: MessagesApi, user: MemkitU
     # As the scripted API counts.
     assert (total["tokens_in"], total["tokens_out"]) == (len(asked[0].text) // 4, 5)
 
-    found = json.loads(user.run("search", "--json", "staging gateway port"))["results"]
+    found = json.loads(user.run("search", "--json", "--kind", "summary", "staging gateway port"))["results"]
     summary = next(one for one in found if one["kind"] == "summary")
     (grip,) = summary["citations"]
     proof = json.loads(user.run("cite", grip, "--json"))

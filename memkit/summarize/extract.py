@@ -1,0 +1,346 @@
+"""Extracts: what a segment's turns say about themselves, in up to six lines, without a model.
+
+    - Decided: Let's use 7443 instead of 443. <!-- grip:5d0a8f13 turns:8ad3df7f by:extract -->
+    - Edited: deploy/gateway.yaml ×3, README.md <!-- … -->
+    - Failed: `pytest -q` 2 times: 1 failed, 11 passed; then it passed <!-- … -->
+    - Committed: Move the gateway to 7443 <!-- … -->
+    - Open: Should the production gateway move too? <!-- … -->
+
+The words are those of the turns, so the same turns always give the same lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from memkit import anchors
+from memkit.archive import Archive
+from memkit.ipc import unindexed
+from memkit.journal import Journal
+from memkit.journal.digest import EDITORS
+from memkit.journal.extracts import extract_line
+from memkit.journal.markup import one_line
+from memkit.journal.outcomes import (
+    COMMITTED,
+    COUNTED,
+    PULL_URL,
+    REASONS,
+    telling_lines,
+)
+from memkit.journal.titles import says_nothing
+from memkit.paths import Home
+from memkit.privacy.tombstones import Tombstones
+from memkit.summarize.segments import Segment, archived_turns
+from memkit.summarize.sentences import accepts, decisions, last_proposal, last_question
+from memkit.summarize.turns import READ_CHARACTERS, Call, ExtractTurn, read_extract_turns
+
+MOST_LINES = 6
+MOST_TURNS = 12
+"""The most turns a line names: an anchor cannot hold more. Its words come from no other turn."""
+
+MOST_FILES = 6
+MOST_COMMITS = 4
+LINE_CHARACTERS = 400
+COMMAND_CHARACTERS = 70
+
+_LOOKS = frozenset(
+    "[ awk cat cd command curl du echo fd file find grep head jq less ls ps pwd rg sed sleep stat tail test "
+    "tree type wc which".split()
+)
+"""Commands that only look. Their failure means nothing unless they were tried again."""
+
+_COMMIT = re.compile(
+    r"(?:^|[;&|(\n])\s*git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
+)
+_SUBJECT = re.compile(
+    r"""(?:\s-[a-z]*m|\s--message)[\s=]*
+    (?:"\$\(cat\ <<-?\s*['"]?\w+['"]?\s*\n\s*(?P<here>[^\n]+)|"(?P<double>[^"\n]+)|'(?P<single>[^'\n]+))""",
+    re.VERBOSE,
+)
+_NOT_COMMITTED = re.compile(
+    r"nothing (?:added )?to commit|no changes added|^(?:fatal|error): ", re.MULTILINE
+)
+_PULL = re.compile(
+    r"(?:^|[;&|(\n])\s*(?:gh\s+pr|glab\s+mr)\s+(create|merge|close)\b(.*)", re.DOTALL
+)
+_PULL_TOOL = re.compile(r"create_(?:pull|merge)_request$")
+_PULL_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"([^"\n]+)|'([^'\n]+))""")
+
+_NO_FAILURE = re.compile(r"doesn't want to proceed|Request interrupted by user")
+_CODE_LINE = re.compile(r"[;{}]\s*$|·")
+_PREFIX = re.compile(
+    r"^(?:cd\s[^;&|]+(?:&&|;)\s*|(?:export\s+)?\w+=\S*\s+(?:&&\s*)?|time\s+|sudo\s+)+"
+)
+_SUFFIX = re.compile(r"(?:2>&1|2>\s*/dev/null|\|&?\s*(?:tail|head|grep|cat|tee)\b[^|]*)\Z")
+"""One redirection or filter at the end. One pattern for all of them takes exponential time."""
+
+_PIPED = re.compile(r"\||;|&\s*$")
+"""A command with a pipe or a list: its exit code may not be that of its first part."""
+
+_FAMILY = re.compile(r"(?:^|&&\s*)git\s+(commit|push|rebase|merge|pull)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """The lines above a segment's turns. `title` is "" if the first prompt will do."""
+
+    lines: tuple[str, ...]
+    title: str = ""
+
+
+def make_extract(
+    turns: Sequence[ExtractTurn], redact: Callable[[str], str], *, is_followed: bool
+) -> Extract:
+    """Return the extract of a segment. If it `is_followed` by another, its last question was answered."""
+    open_line = [] if is_followed else list(_open(turns))
+    decided, edited, done = list(_decided(turns)), list(_edited(turns)), list(_committed(turns))
+    room = MOST_LINES - len(open_line) - len(decided) - len(edited) - len(done)
+    failed = list(_failed(turns, max(1, min(2, room))))
+    lines = []
+    for label, text, names in [*decided, *edited, *failed, *done, *open_line][:MOST_LINES]:
+        # Cutting and joining can join the parts of a secret.
+        shown = redact(one_line(redact(f"{label}: {text}"), LINE_CHARACTERS))
+        lines.append(extract_line(shown, names[:MOST_TURNS]))
+    return Extract(tuple(dict.fromkeys(lines)), _title(turns))
+
+
+def write_extracts(
+    home: Home,
+    journal: Journal,
+    archive: Archive,
+    segments: Iterable[Segment],
+    redact: Callable[[str], str],
+) -> int:
+    """Write the extracts of closed segments that have none. Return how many got one.
+
+    Raise `JournalError`.
+    """
+    forgotten = Tombstones(home).forgotten().grips
+    archived = functools.cache(functools.partial(archived_turns, archive))
+    written = 0
+    for segment, names in without_extract(journal, segments):
+        content = journal.day(segment.day)
+        turns = read_extract_turns(content, names, archived(segment.session), redact)
+        if not turns:
+            continue
+        extract = make_extract(turns, redact, is_followed=segment.is_followed)
+        lines = [line for line in extract.lines if anchors.parse(line)["grip"] not in forgotten]
+        if len(segment.turns) == 1:  # the turn below says the same
+            lines = []
+        unindexed.mark(home, journal.project.root)
+        written += journal.summarize(segment.day, names, lines, extract.title, key="extract")
+    return written
+
+
+def without_extract(
+    journal: Journal, segments: Iterable[Segment]
+) -> Iterator[tuple[Segment, list[str]]]:
+    """Yield the segments with turns that no extract covers, and these turns."""
+    for segment in segments:
+        covered = journal.day(segment.day).extracted(segment.session)
+        names = [turn.id for turn in segment.turns if turn.id not in covered]
+        if names:
+            yield segment, names
+
+
+_Line = tuple[str, str, Sequence[str]]
+
+
+def _edited(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
+    """Yield the edited files, most edited first."""
+    edits = {
+        turn.id: [
+            call.given
+            for call in turn.calls
+            if call.name in EDITORS
+            and not call.has_failed
+            and call.given
+            and call.outcome != "no result"
+        ]
+        for turn in turns
+    }
+    names = sorted(filter(edits.get, edits), key=lambda name: -len(edits[name]))[:MOST_TURNS]
+    counts = Counter(path for name in edits if name in names for path in edits[name])
+    shown = [
+        f"{path} ×{count}" if count > 1 else path for path, count in counts.most_common(MOST_FILES)
+    ]
+    if len(counts) > MOST_FILES:
+        shown.append(f"and {len(counts) - MOST_FILES} more")
+    if shown:
+        yield "Edited", ", ".join(shown), [name for name in edits if name in names]
+
+
+def _committed(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
+    """Yield the commits, and the pull requests."""
+    commits: dict[str, str] = {}
+    pulls: dict[str, str] = {}
+    for turn in turns:
+        for call in turn.calls:
+            if call.has_failed or _NOT_COMMITTED.search(call.outcome):
+                continue
+            if call.name == "Bash":
+                commits |= dict.fromkeys(_subjects(call), turn.id)
+            pulls |= dict.fromkeys(_pull_requests(call), turn.id)
+    for label, found in (("Committed", commits), ("Pull request", pulls)):
+        last = list(found)[-MOST_COMMITS:]
+        if last:
+            more = f"; and {len(found) - len(last)} earlier" if len(found) > len(last) else ""
+            yield label, "; ".join(last) + more, list(dict.fromkeys(found[one] for one in last))
+
+
+def _subjects(call: Call) -> Iterator[str]:
+    match = _COMMIT.search(call.given)
+    if match is None or "<<" in call.given[: match.start()]:  # a script that the call wrote
+        return
+    written = COMMITTED.findall(call.outcome)
+    subject = _SUBJECT.search(match["rest"])
+    if written:
+        yield from written
+    elif subject is not None:
+        yield next(filter(None, subject.groups())).strip()
+
+
+def _pull_requests(call: Call) -> Iterator[str]:
+    match = _PULL.search(call.given) if call.name == "Bash" else None
+    is_tool = _PULL_TOOL.search(call.name) is not None
+    url = PULL_URL.search(call.outcome) if match or is_tool else None
+    if match is not None:
+        title = _PULL_TITLE.search(match[2])
+        words = next(filter(None, title.groups())) if title else ""
+        if match[1] == "create":
+            yield " ".join(filter(None, [words, url[0] if url else ""])) or "created"
+        else:
+            number = re.match(r"\s*(\S*\d)\b", match[2])
+            yield f"{number[1] if number else 'the open one'} {match[1]}d".replace(
+                "mergedd", "merged"
+            )
+    elif url is not None:
+        yield url[0]
+
+
+@dataclass(slots=True)
+class _Run:
+    turn: str
+    command: str
+    call: Call
+
+    @property
+    def is_look(self) -> bool:
+        """Whether the command only looks, or is empty."""
+        return self.command.split()[:1] == [] or self.command.split()[0] in _LOOKS
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed, or its last line counts failures: behind a pipe it ends without an error."""
+        if self.call.has_failed or self.is_look or self.command.startswith("git "):
+            return self.call.has_failed
+        return COUNTED.search(_last_line(self.call.outcome)) is not None
+
+
+def _failed(turns: Sequence[ExtractTurn], most: int) -> Iterator[_Line]:
+    """Yield the commands that failed and what followed; those that were run again first."""
+    runs: dict[str, list[_Run]] = {}
+    for turn in turns:
+        for call in turn.calls:
+            if call.name == "Bash" and not _NO_FAILURE.search(call.outcome):
+                key, command = _command(call.given)
+                runs.setdefault(key, []).append(_Run(turn.id, command, call))
+    found = []
+    for group in runs.values():
+        for failed, passed in _streaks(group):
+            if passed or len(failed) > 1 or not failed[0].is_look:
+                found.append((failed, passed))
+    order = {id(failed): n for n, (failed, _) in enumerate(found)}
+    found.sort(key=lambda one: (one[1] is None, -len(one[0])))
+    for failed, passed in sorted(found[:most], key=lambda one: order[id(one[0])]):
+        shown = [failed[0], failed[-1], passed or failed[-1]]
+        names = list(dict.fromkeys(run.turn for run in shown))
+        yield "Failed", _what_followed(failed, passed), names
+
+
+def _streaks(runs: Iterable[_Run]) -> Iterator[tuple[list[_Run], _Run | None]]:
+    """Yield the failed runs in a row of one command, and the run after them that did not fail, if any."""
+    failed: list[_Run] = []
+    for run in runs:
+        if run.has_failed:
+            failed.append(run)
+        elif failed:
+            yield failed, run
+            failed = []
+    if failed:
+        yield failed, None
+
+
+def _what_followed(failed: Sequence[_Run], passed: _Run | None) -> str:
+    times = f" {len(failed)} times" if len(failed) > 1 else ""
+    reason = _reason(failed[-1].call.outcome)
+    text = f"{_code(failed[0].command)}{times}{f': {reason}' if reason else ''}"
+    if passed is None:
+        return f"{text}; {'still failing' if times else 'not run again'}"
+    what = "it" if passed.command == failed[0].command else _code(passed.command)
+    if _PIPED.search(passed.call.given):
+        said = _last_line(passed.call.outcome)
+        return f"{text}; later {what} {f'said: {said}' if said else 'ended without an error'}"
+    return f"{text}; then {what} passed"
+
+
+def _command(given: str) -> tuple[str, str]:
+    """Return the key that equal commands share, and the command without prefixes and redirections.
+
+    The key is the whole text, or for git the subcommand.
+    """
+    command, before = _PREFIX.sub("", given[: READ_CHARACTERS // 4].strip()), ""
+    while command != before:
+        before = command
+        command = _SUFFIX.sub("", command).rstrip()
+    family = _FAMILY.search(command)
+    if family is None:
+        return " ".join(command.split()), command
+    return f"git {family[1]}", command[command.index("git", family.start()) :]
+
+
+def _reason(outcome: str) -> str:
+    lines = telling_lines(outcome)
+    said = [line for line in lines if not _CODE_LINE.search(line)]
+    told = (line for pattern in REASONS for line in said if pattern.search(line))
+    return next(told, (said or lines or [""])[0]).rstrip(" .:;")
+
+
+def _last_line(outcome: str) -> str:
+    return (telling_lines(outcome) or [""])[-1]
+
+
+def _code(command: str) -> str:
+    shown = one_line(command, COMMAND_CHARACTERS).replace("`", "'")
+    return f"`{shown}`"
+
+
+def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
+    """Yield the last two decisions: sentences of the user, or of an answer that the user accepted."""
+    found: dict[str, Sequence[str]] = {}
+    for number, turn in enumerate(turns):
+        before = turns[number - 1] if number else None
+        if before is not None and accepts(turn.prompt) and (offer := last_proposal(before.answer)):
+            found[offer] = before.id, turn.id
+        found |= dict.fromkeys(decisions(turn.prompt), (turn.id,))
+    for sentence in list(found)[-2:]:
+        yield "Decided", sentence, found[sentence]
+
+
+def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
+    """Yield the last question: of an answer, or of a user who got none."""
+    last = turns[-1]
+    question = last_question(last.answer or ("" if last.calls else last.prompt))
+    if question:
+        yield "Open", question, [last.id]
+
+
+def _title(turns: Sequence[ExtractTurn]) -> str:
+    """Return the heading of the first turn whose prompt says something, or "" if that is the first."""
+    titles = [turn.title for turn in turns]
+    telling = next((title for title in titles if not says_nothing(title)), "")
+    return "" if telling == titles[0] else telling
