@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 
 KEYS = (
-    "session", "branch", "summary", "turn", "turns", "grip", "grips", "chunks", "fact", "compacted", "check",
-    "note",
+    "session", "branch", "summary", "extract", "turn", "turns", "grip", "grips", "chunks", "fact",
+    "supersedes", "compacted", "check", "by", "note", "overview",
 )  # fmt: skip
 
 UNVERIFIED = "unverified"

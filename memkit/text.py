@@ -5,6 +5,8 @@ Standard library only, Python 3.9 syntax: hooks import this module.
 
 from __future__ import annotations
 
+import time
+
 
 def one_line(text: str, limit: int = 0) -> str:
     """Return `text` with each run of white space as one space, shortened to `limit` characters if given."""
@@ -32,6 +34,11 @@ def encodable(text: str) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: `1 turn`, `1,200 turns`; `many` is for irregular nouns."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def format_time(seconds: float) -> str:
+    """Return a point in time (seconds since the epoch) in local time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 CHARACTERS_PER_TOKEN = 4

@@ -10,6 +10,8 @@ from typing import Any
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.hook.project import Project
 from memkit.ipc import spool
+from memkit.journal.day_file import DayFile
+from memkit.journal.extracts import is_overview, remaining
 from memkit.paths import Home
 
 SESSION = "3f2a9c10-7d4e-4b8a-9f15-0c6d2e8b7a44"
@@ -91,6 +93,13 @@ def turn_of(prompt: str = "", answer: str = "", *calls: ToolCall, **fields: obje
 def day(project: Project, name: str = "2026-11-20") -> Path:
     """The journal's file of a day."""
     return Path(project.memory) / f"{name}.md"
+
+
+def entries(text: str) -> str:
+    """The entries of a day: without its overview, and with both headings where a session shares its turn's."""
+    lines = DayFile(text).lines
+    left = remaining(lines, [n for n, line in enumerate(lines) if is_overview(line)])
+    return "\n".join(lines[number] for number in left) + "\n"
 
 
 def spool_turn(

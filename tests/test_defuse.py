@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkit.hook.entries import session_facts
 from memkit.hook.project import Project
+from memkit.hook.quotes import session_facts
 from memkit.recall.pointers import Pointer, _pointer
 from memkit.recall.pointers import lay_out as lay_out_pointers
 from memkit.recall.results import lay_out
@@ -73,7 +73,7 @@ def test_memory_cannot_escape_the_session_facts(tmp_path_factory: pytest.TempPat
     Path(project.memory).mkdir(parents=True)
     line = " ".join(text.split())
     Path(project.memory, "2026-11-20.md").write_text(
-        f"# 2026-11-20\n\n## 09:00 {line} <!-- session:s -->\n\n### 09:00 {line} <!-- turn:11111111 -->\n"
+        f"# 2026-11-20\n\n## 09:00 {line} <!-- session:s -->\n\n### 09:00 Work {line} <!-- turn:11111111 -->\n"
         f"**Answered** {text}\n",
         encoding="utf-8",
     )

@@ -30,14 +30,17 @@ from memkit.errors import MemkitError, NewerFileError, TranscriptError
 from memkit.files import create_private, make_private_directory
 from memkit.hook.entries import note_own, own_file
 from memkit.hook.project import Project, Registry
+from memkit.hook.tally import note_excluded
 from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
 from memkit.journal import Journal
 from memkit.journal.day_file import section_hash
 from memkit.journal.digest import Digest, make_digest
+from memkit.journal.markup import is_same_cut
 from memkit.paths import Home
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
+from memkit.settings import AUTO
 from memkit.settings.load import Settings
 
 logger = logging.getLogger(__name__)
@@ -102,6 +105,7 @@ class Capture:
 
         Raise `TranscriptBehind` while the transcript lacks the answer, `MemkitError` or `OSError` on failure.
         """
+        note_excluded(self.home, project.root, self._hidden.excludes(project.root, project.root))
         if project.is_off or self._hidden.excludes(str(record.get("cwd", "")), project.root):
             return
         transcript = str(record.get("transcript", ""))
@@ -114,6 +118,7 @@ class Capture:
         event = record["event"]
         live = LiveSessions(self.home)
         if event == "SessionStart":
+            session.elsewhere = bool(record.get("elsewhere"))
             self.sessions.save(session)
             adopt_memory(project, self.home)
             if isinstance(record.get("client"), int):
@@ -230,7 +235,7 @@ class Capture:
     ) -> CaptureOutcome:
         """Write the session's wanted turns from its checkpoint on, and move the checkpoint.
 
-        Unless `moves`, read from the start and leave the checkpoint. `is_live` turns get summaries.
+        Unless `moves`, read from the start and leave the checkpoint. `is_live` turns wait for a summary.
         """
         path = Path(session.transcript)
         transcript = self._transcript(session) if moves else Transcript(path, 0, self._hidden)
@@ -295,7 +300,7 @@ class Capture:
             journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
             outcome.written = len(journal.write(digests, session.growing_in(project.root)))
             outcome.projects.add(project.root)
-            if is_live and self.settings.summarize.is_on:
+            if is_live and self._wants_summary(session):
                 self._queue_summary(journal, digests)
         if kept and self.settings.archive.enabled:
             self._archive.keep(kept, Path(session.transcript), self._redact, self._hidden)
@@ -338,6 +343,16 @@ class Capture:
                 {Project.containing(turn.cwd).root} if turn.cwd else set()
             )
         return self._other_roots[key]
+
+    def _wants_summary(self, session: Session) -> bool:
+        """Return whether the turns of a session wait for a summary or an extract.
+
+        By default only Claude Code makes summaries. It must not send them to a party that has not seen the
+        session.
+        """
+        chosen = self.settings.summarize
+        is_other_party = session.elsewhere and chosen.provider == AUTO and chosen.is_on
+        return chosen.mode != "off" and not is_other_party
 
     def _queue_summary(self, journal: Journal, digests: list[Digest]) -> None:
         queue = SummaryQueue(self.home)
@@ -416,7 +431,8 @@ def _is_known_answer(digest: Digest, project: Project) -> bool:
             content = journal.day(day)
             for turn in content.turns_of(digest.session):
                 is_other = turn.section.pairs["turn"] != digest.turn
-                if is_other and _answer_in(content.text(turn.section)) == answer:
+                known = _answer_in(content.text(turn.section))
+                if is_other and known and is_same_cut(known, answer):
                     return True
     return False
 

@@ -21,6 +21,7 @@ import msgspec
 from memkit.errors import NewerFileError
 from memkit.files import make_private_directory, write_durably
 from memkit.journal.day_edits import Growing
+from memkit.journal.day_file import is_of_format_1
 from memkit.paths import Home, is_plain_name
 from memkit.state import parse_json, read_state_or_none, write_state
 
@@ -50,6 +51,7 @@ class Session:
         written: the keys of `growing` whose sections certainly are in the journal.
         recent: the ids of the latest turns read.
         under_way: the prompt id of a turn that was written before it ended, or "".
+        elsewhere: whether Claude Code sends its text elsewhere than it would in the background.
     """
 
     id: str
@@ -62,6 +64,7 @@ class Session:
     written: list[str] = field(default_factory=list)
     recent: list[str] = field(default_factory=list)
     under_way: str = ""
+    elsewhere: bool = False
 
     def has_read(self, turns: list[str]) -> None:
         """Record the turns just read. All but the last are complete and not written again.
@@ -117,7 +120,9 @@ class Session:
     def has_written(self, turn: str, root: str, section_hash: str) -> None:
         """Record that a growing turn's section was written, or found as a user edited it."""
         key = f"{turn} {root}"
-        self.growing[key] = [section_hash]
+        # A section of an earlier format stays as it is until its turn has grown.
+        kept = filter(is_of_format_1, self.growing.get(key, []))
+        self.growing[key] = [*kept, section_hash]
         if key not in self.written:
             self.written.append(key)
 

@@ -108,7 +108,7 @@ def message_of(
         typed = without_private(without_unopened(typed) if entry.queued else typed)
     is_silent = entry.is_meta or (entry.role == "user" and typed is None)
     text = "" if is_silent and not tools else redact(entry.text if typed is None else typed)
-    role = "tool" if entry.role == "user" and tools else entry.role
+    role = "tool" if entry.role == "user" and tools and typed is None else entry.role
     return Message(role, entry.time, text, tuple(tools), turn)
 
 

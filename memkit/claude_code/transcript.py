@@ -51,6 +51,9 @@ _SILENT = frozenset(
 _TYPED = re.compile(r"(?:User has|Your questions have been) answered|The user doesn't want to ")
 """How tool results begin that hold typed text: answers to Claude's questions, reasons for refusing a call."""
 
+_COMMAND_ID = "!"
+"""The ID of a command that the user ran with `!`. Claude Code gives it none."""
+
 BlockKind = Literal["text", "thinking", "tool_use", "tool_result", "image"]
 
 
@@ -94,6 +97,11 @@ class TranscriptEntry:
     is_api_error: bool = False
     queued: bool = False
     gap: int = field(default=0, compare=False)
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command that the user ran with `!`."""
+        return self.role == "user" and any(block.kind == "tool_use" for block in self.blocks)
 
     @property
     def text(self) -> str:
@@ -185,7 +193,7 @@ class Transcript:
         if kind == "system" and value.get("subtype") == "local_command":
             # Older versions of Claude Code wrote these as user entries; only commands are typed.
             said = value.get("content")
-            typed = isinstance(said, str) and said.lstrip().startswith("<command-")
+            typed = isinstance(said, str) and said.lstrip().startswith(("<command-", "<bash-"))
             value, kind = {**value, "isMeta": not typed, "message": {"content": said}}, "user"
         if kind not in _SPOKEN:
             if not isinstance(kind, str) or kind not in _SILENT:
@@ -195,9 +203,10 @@ class Transcript:
         if not isinstance(message, dict):
             self.counts["odd"] += 1
             return None
+        blocks = tuple(self._blocks(message.get("content")))
         return TranscriptEntry(
             role=kind,
-            blocks=tuple(self._blocks(message.get("content"))),
+            blocks=_command_blocks(blocks) if kind == "user" else blocks,
             start=start,
             end=end,
             agent=_agent(value),
@@ -230,6 +239,33 @@ class Transcript:
                 self.counts["odd"] += 1
             else:
                 yield parsed
+
+
+def _command_blocks(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Return a command that the user ran with `!`, or its output, as a call of Bash; other blocks unchanged.
+
+    The client writes `<bash-input>`, then `<bash-stdout>` and `<bash-stderr>`, in entries of their own. It
+    escapes the output, and writes all output of a command that failed to the last tag (2.1.330).
+    """
+    if len(blocks) != 1 or blocks[0].kind != "text":
+        return blocks
+    text = blocks[0].text.strip()
+    if text.startswith("<bash-input>"):
+        command = text.removeprefix("<bash-input>").removesuffix("</bash-input>").strip()
+        given = {"command": without_private(command)}
+        call = Block("tool_use", tool_id=_COMMAND_ID, tool_name="Bash", tool_input=given)
+        return Block("text", f"! {command}"), call
+    if text.startswith("<bash-stdout>"):
+        output, _, errors = text.removeprefix("<bash-stdout>").rpartition("</bash-stdout>")
+        errors = errors.strip().removeprefix("<bash-stderr>").removesuffix("</bash-stderr>").strip()
+        shown = _unescaped("\n".join(filter(None, (output.strip(), errors))))
+        has_failed = bool(errors and not output.strip())
+        return (Block("tool_result", shown, tool_id=_COMMAND_ID, is_error=has_failed),)
+    return blocks
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _block(block: dict[str, Any]) -> Block | None:

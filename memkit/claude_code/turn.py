@@ -112,6 +112,8 @@ class Turn:
         """Whether there is something to remember, and the user did not skip it."""
         if self.is_private or skips(self.prompt) or _OWN_SKILL.match(self.prompt):
             return False
+        if self.prompt.startswith("! ") and not self.answer and self.tools:
+            return not all(call.is_recall for call in self.tools)
         if self.answer or self.tools:
             return True
         # A prompt without an answer (a crash, an API error) is still worth remembering. One that was
@@ -133,7 +135,9 @@ def turn_id(session: str, prompt_id: str, uuid: str, fallback: str) -> str:
 
 
 def human_text(entry: TranscriptEntry) -> str | None:
-    """Return what a user typed in `entry`, a slash command as `/name arguments`; None if no user did."""
+    """Return what a user typed in `entry`: a slash command as `/name arguments`, a command in bash mode as
+    `! command`. Return None if no user typed it.
+    """
     if entry.role != "user" or entry.is_meta or entry.is_sidechain or entry.is_compact_summary:
         return None
     if any(block.kind == "tool_result" for block in entry.blocks):
@@ -200,6 +204,7 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
             if current is not None:
                 yield current
             current, calls = _begin(entry, text, transcript.path), {}
+            current.tools.extend(_read_calls(entry, calls, by_agent=False))  # a command after `!`
             continue
         if text is None and (current is None or _is_of_another(entry, current)):
             if not _says_something(entry):
@@ -238,7 +243,7 @@ def _says_something(entry: TranscriptEntry) -> bool:
 
 def _continues(current: Turn | None, entry: TranscriptEntry) -> bool:
     """Return whether a typed entry belongs to the current turn: typed while it ran, or part of its prompt."""
-    if current is None:
+    if current is None or entry.is_command:
         return False
     is_bare = not current.answer and not current.tools and _SLASH_COMMAND.match(current.prompt)
     if is_bare and not entry.queued:  # `/clear` and the prompt after it can share a prompt id

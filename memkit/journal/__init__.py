@@ -36,6 +36,7 @@ from memkit.journal.day_edits import (
     write_turn,
 )
 from memkit.journal.day_file import DayFile, encoded
+from memkit.journal.day_overview import Overview, without_overview
 from memkit.journal.digest import Digest, Note
 from memkit.journal.facts import FactChange, FactFile
 from memkit.journal.files import MemoryDirectory, Record
@@ -175,7 +176,7 @@ class Journal:
         return changed
 
     def change(self, day: str, change: Callable[[DayFile], int], own: Container[str]) -> int:
-        """Apply `change` to a day and return its result.
+        """Apply `change` to a day and return its result. Begin no overview.
 
         Record added text that is in `own` as written by this home (see `OwnEntries`).
         """
@@ -184,6 +185,7 @@ class Journal:
             self.path(self.day_for(day)),
             lambda content: results.append(change(content)),
             record=lambda before, after: self._note_own(before, after, own),
+            may_begin_overview=False,
         )
         return results[-1]
 
@@ -210,12 +212,21 @@ class Journal:
 
         def record(before: str, after: str) -> None:
             if self._home is not None:
+                before, after = without_overview(before), without_overview(after)
                 note_redacted(self._home, self.project.root, before, after)
 
         return self._change_day(self.path(day), change, record=record)
 
-    def summarize(self, day: str, turns: Sequence[str], bullets: Sequence[str]) -> bool:
-        """Insert the bullets of a segment above its turns; see `DayFile.summarize`.
+    def summarize(
+        self,
+        day: str,
+        turns: Sequence[str],
+        bullets: Sequence[str],
+        title: str = "",
+        *,
+        key: str = "summary",
+    ) -> bool:
+        """Insert the bullets and title of a segment above its turns; see `DayFile.summarize`.
 
         Refuse a day that git tracks while the memory is not shared: bullets cannot go elsewhere.
         """
@@ -225,7 +236,7 @@ class Journal:
             )
         return self._change_day(
             self.path(day),
-            lambda content: content.summarize(turns, bullets),
+            lambda content: content.summarize(turns, bullets, title, key=key),
             record=self._note_own,
         )
 
@@ -255,9 +266,14 @@ class Journal:
     def edit(self, day: str, before: bytes, edited: bytes) -> None:
         """Store a user's edit of a day that read `before`; see `merge` for changes made meanwhile."""
         old, new = (data.decode("utf-8", "surrogateescape") for data in (before, edited))
-        self._files.rewrite(
-            self.path(day), lambda text: merge(old, new, text), record=self._note_own
-        )
+
+        def apply(text: str) -> str:
+            overview = Overview(DayFile(new))  # what the user removed from it stays out
+            content = DayFile(merge(old, new, text))
+            overview.update(content)
+            return content.render()
+
+        self._files.rewrite(self.path(day), apply, record=self._note_own)
 
     def take_over(self, name: str, data: bytes) -> None:
         """Write a whole file, such as one from a backup, replacing any file at `name`.
@@ -343,6 +359,7 @@ class Journal:
     def _note_own(self, before: str, after: str, among: Container[str] | None = None) -> None:
         """Record that this home wrote what `after` adds to `before`."""
         if self._home is not None:
+            before, after = without_overview(before), without_overview(after)
             note_own(self._home, self.project.root, before, after, among)
 
     def _change_day(
@@ -351,9 +368,10 @@ class Journal:
         change: Callable[[DayFile], object],
         *,
         may_vanish: bool = False,
+        may_begin_overview: bool = True,
         record: Record | None = None,
     ) -> bool:
-        """Apply `change` to a day file. Return whether that changed it.
+        """Apply `change` to a day file, and bring its overview up to date. Return whether that changed it.
 
         Calls `change` again if someone else changed the file meanwhile. With `may_vanish`, an empty day is
         removed.
@@ -362,9 +380,11 @@ class Journal:
         def apply(text: str) -> str | None:
             content = DayFile(text or f"# {path.stem[:10]}")
             before = list(content.lines)
+            overview = Overview(content, may_begin=may_begin_overview)
             change(content)
             if content.lines == before:
                 return text
+            overview.update(content)
             return None if may_vanish and is_empty(content) else content.render()
 
         return self._files.rewrite(path, apply, record=record)

@@ -13,15 +13,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.journal.day_file import DayFile, Section
-from memkit.journal.digest import Digest
+from memkit.journal.day_file import DayFile, Section, heading_title, is_of_format_1
+from memkit.journal.day_overview import overview_places, owner
+from memkit.journal.digest import Digest, count_calls, read_parts
 from memkit.journal.files import MemoryDirectory
+from memkit.journal.markup import is_same_cut
+from memkit.journal.shared_heading import SharedHeading
 
 FORGOTTEN_TITLE = "(forgotten)"
 """The new title of a session whose title repeated a forgotten turn, if no other turn is left."""
 
 _TURN = re.compile(r"turn:(\S+) ")
-_TITLE = re.compile(r"^#{2,3}\s+(?:\d\d:\d\d\s+)?")
 _DAY_TITLE = re.compile(r"^# \d{4}-\d{2}-\d{2}\s*$")
 _INDENTED = re.compile(r"^[ \t]+\S")
 
@@ -56,8 +58,22 @@ def write_turn(
     section = digest.section.split("\n")
     if not count or content.lines[present.start : present.start + count] == section:
         return False
+    is_old = content.written_lines(present, filter(is_of_format_1, known.hashes if known else ()))
+    if is_old and not has_grown(content.text(present), digest.section):
+        return False
+    content.rename_session(digest.session, heading_title(present), digest.title)
     content.replace(present, count, digest.section)
     return True
+
+
+def has_grown(written: str, section: str) -> bool:
+    """Return whether a turn says more than its section of format 1, which shows more of the same text.
+
+    Format 2 leaves calls out, so only a higher number of them counts.
+    """
+    old, new = read_parts(written), read_parts(section)
+    counts = [sum(map(count_calls, parts.tools)) for parts in (old, new)]
+    return old.outcome != new.outcome or counts[1] > counts[0] or not is_same_cut(old.answer, new.answer)
 
 
 class NearbyDays:
@@ -103,11 +119,12 @@ class Removal(NamedTuple):
 def remove(content: DayFile, removal: Removal) -> bool:
     """Remove what `removal` names from a day. Return whether anything was there.
 
-    A session's heading loses a title that repeats a forgotten turn. It is removed when no text is left below
-    it. Afterwards `content` may be empty (see `is_empty`).
+    A session's heading loses a title that repeats a forgotten turn, or that its summary may have made of it.
+    The heading is removed when no text is left below it. Afterwards `content` may be empty (see `is_empty`).
     """
     gone = set(_bullet_lines(content, removal))
     headings: dict[int, str] = {}
+    touched: set[str] = set()
     for opening, turns in content.groups():
         forgotten = [turn for turn in turns if turn.pairs["turn"] in removal.turns]
         for turn in forgotten:
@@ -115,8 +132,11 @@ def remove(content: DayFile, removal: Removal) -> bool:
         if opening is None:
             continue
         below = range(opening.start + 1, opening.end)
+        is_forgotten_note = opening.pairs.get("note") in removal.notes
+        if forgotten or is_forgotten_note or any(number in gone for number in below):
+            touched.add(owner(opening))
         if "note" in opening.pairs:
-            if opening.pairs["note"] in removal.notes:
+            if is_forgotten_note:
                 gone.update(range(opening.start, opening.end))
         elif forgotten or any(number in gone for number in below):
             kept = [turn for turn in turns if turn not in forgotten]
@@ -124,6 +144,9 @@ def remove(content: DayFile, removal: Removal) -> bool:
                 headings[opening.start] = _remaining_heading(content, opening, kept, forgotten)
             else:
                 gone.update(range(opening.start, opening.end))
+    if touched:
+        # Even a line that the user edited may still tell of what goes. The journal adds a new one.
+        gone.update(overview_places(content, touched))
     if gone:
         content.keep(gone, headings)
     return bool(gone)
@@ -133,11 +156,13 @@ def remove_lines(content: DayFile, start: int, end: int) -> bool:
     """Remove the lines `start` to `end` (from 1, inclusive), except headings of sections and bullets."""
     headings = {section.start for section in content.sections}
     gone = set()
-    for number in range(start - 1, min(end, len(content.lines))):
-        line = content.lines[number]
+    for number, (place, line) in enumerate(zip(content.file_lines(), content.lines, strict=False)):
+        if not start <= place <= end:
+            continue
         is_bullet = "grip" in anchors.parse(line)
-        if number not in headings and not is_bullet and not _DAY_TITLE.match(line):
-            gone.add(number)
+        if number in headings or is_bullet or isinstance(line, SharedHeading) or _DAY_TITLE.match(line):
+            continue
+        gone.add(number)
     if not any(content.lines[number].strip() for number in gone):
         return False
     content.keep(gone, {})
@@ -178,21 +203,26 @@ def _remaining_heading(
 ) -> str:
     """Return a session's heading after the forgotten turns below it are removed."""
     line = heading.heading
-    if any(_repeats(heading, content.text(turn)) for turn in forgotten):
+    # A model may have made the title of a summary from any of its turns.
+    is_derived = "summary" in heading.pairs and bool(forgotten)
+    is_derived = is_derived and not any(_repeats(heading, content.text(turn)) for turn in kept)
+    if is_derived or any(_repeats(heading, content.text(turn)) for turn in forgotten):
         minute = f"{heading.minute} " if heading.minute else ""
         title = _title(kept[0]) if kept else FORGOTTEN_TITLE
         line = f"## {minute}{title} {anchors.render(**heading.pairs)}"
-    last = next((t for t in forgotten if t.pairs["turn"] == heading.pairs.get("summary")), None)
-    if last is not None:  # now the bullets cover the turns before it
-        before = [turn.pairs["turn"] for turn in kept if turn.start < last.start]
-        pairs = {name: value for name, value in heading.pairs.items() if name != "summary"}
-        pairs["summary"] = before[-1] if before else ""
+    pairs = dict(heading.pairs)
+    for key in pairs.keys() & {"summary", "extract"}:
+        last = next((turn for turn in forgotten if turn.pairs["turn"] == pairs[key]), None)
+        if last is not None:  # now the bullets cover the turns before it
+            before = [turn.pairs["turn"] for turn in kept if turn.start < last.start]
+            pairs[key] = before[-1] if before else ""
+    if pairs != heading.pairs:
         line = f"{anchors.strip(line).rstrip()} {anchors.render(**pairs)}"
     return line
 
 
 def _title(section: Section) -> str:
-    return _TITLE.sub("", anchors.strip(section.heading)).strip() or FORGOTTEN_TITLE
+    return heading_title(section) or FORGOTTEN_TITLE
 
 
 def _repeats(heading: Section, text: str) -> bool:
@@ -227,7 +257,11 @@ def merge(before: str, edited: str, present: str) -> str:
         elif key in result and result[key] == old.get(key):
             result[key] = text
         last = key if key in result else last
-    return "\n".join(result[key] for key in order) + "\n"
+    merged = DayFile("\n".join(result[key] for key in order))
+    mine, theirs, known = (DayFile(text).sharing_turns() for text in (edited, present, before))
+    for turn in mine | (theirs - known):
+        merged.share_heading(turn)
+    return merged.render()
 
 
 def _pieces(text: str) -> dict[_Key, str]:

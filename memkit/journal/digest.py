@@ -1,24 +1,23 @@
 """Render a turn or a user's note as Markdown, without a model. The same turn always gives the same text.
 
 ### 14:02 Which port does the staging gateway use? <!-- turn:8ad3df7f branch:feature/gw -->
-**Asked** Which port does the staging gateway use?
-**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed
+**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml ×2 · Bash `pytest -q` → 12 passed
+
 **Answered** 7443, because …
+
+The heading is the prompt. Where that does not fit or says nothing, `**Asked** …` comes first.
 
 A note that the user had memkit write is a section of its own in the day file:
 
 ## 14:30 Note: The gateway moves to 7444 on Monday <!-- note:ab12cd34 -->
-The gateway moves to 7444 on Monday.
-
 Tags: gateway, deploy
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -26,16 +25,24 @@ from typing import NamedTuple
 from memkit import anchors
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.errors import MemkitError
-from memkit.journal.markup import cut_middle, one_line, printable, safe_block
+from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
+from memkit.journal.outcomes import COMMITTED, telling_line
+from memkit.journal.titles import TITLE_CHARACTERS, title_of
 
 PROMPT_CHARACTERS = 2000
+PASTE_CHARACTERS = 600
+"""Of a prompt of more than `PASTE_LINES` lines and no fence: most of it is usually a log, diff, or review."""
+
+PASTE_LINES = 12
 ANSWER_CHARACTERS = 4000
+REPORT_CHARACTERS = 600
+"""Of an answer after edits: it reports what the tool calls and the files show."""
+
 MAX_TOOLS = 30
-TITLE_CHARACTERS = 80
-INPUT_CHARACTERS = 120
-OUTCOME_CHARACTERS = 100
+INPUT_CHARACTERS = 100
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
+NO_TITLE = "(no text)"
 INLINE_CHARACTERS = 200
 """Tool calls longer than this together become a list."""
 
@@ -43,16 +50,25 @@ _MAIN_INPUT = (
     "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "skill",
     "description", "prompt", "subject", "name",
 )  # fmt: skip
-FILE_TOOLS = frozenset({"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "LS"})
+EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+FILE_TOOLS = EDITORS | {"Read", "LS"}
 """Tools whose main input is a path, shown without backticks."""
 
 _QUIET = FILE_TOOLS | {"Glob", "Grep"}
 _AGENTS = frozenset({"Agent", "Task"})
 _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
+_FORGED = re.compile(r"\n\*\*(Asked|Did|Answered|Interrupted)\*\*")
+"""A label inside a text. It gets other marks for bold, or another speaker's words would begin there."""
+
+_AS_BOLD = r"\n__\1__"
+_COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome> → .*)?\Z")
+MORE = re.compile(r"… and (\d{1,9}) more\Z")
+"""The last line of a digest that does not show all tool calls."""
+
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
-    r"</?tool_use_error>|<tools-used-before-summary>.*?</tools-used-before-summary>"
+    r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
     r"|\[Subagent hand-back\][^\n]*",
     re.DOTALL,
 )
@@ -83,20 +99,26 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
     """
     when = local_time(turn.time)
     prompt, answer = redact(turn.prompt), redact(turn.answer)
-    title = redact(one_line(prompt or answer, TITLE_CHARACTERS)) or "(no text)"
     minute = when.strftime("%H:%M")
-    parts = []
-    if prompt:
-        parts.append(_prose("**Asked**", prompt, PROMPT_CHARACTERS, turn.id, redact))
-    if turn.tools:
-        parts.append(f"**Did**{_tools(turn.tools, (root, turn.cwd), redact)}")
+    hint = f"`memkit transcript --turn {turn.id}`"
+    is_paste = prompt.count("\n") >= PASTE_LINES and "```" not in prompt
+    limit = PASTE_CHARACTERS if is_paste else PROMPT_CHARACTERS
+    asked = _prose("**Asked**", prompt, limit, hint, redact) if prompt else ""
+    answered = "**Interrupted**" if turn.interrupted else ""
     if answer:
-        parts.append(_prose("**Answered**", answer, ANSWER_CHARACTERS, turn.id, redact))
-    elif turn.interrupted:
-        parts.append("**Interrupted**")
-    between = "\n\n" if any("\n" in part for part in parts) else "\n"
+        has_edited = any(call.name in EDITORS and call.result and not call.is_error for call in turn.tools)
+        limit = REPORT_CHARACTERS if has_edited else ANSWER_CHARACTERS
+        answered = _prose("**Answered**", answer, limit, "" if hint in asked else hint, redact)
+    # Without a prompt, `read_parts` recognizes the title of an answer by making it again.
+    said = answered.removeprefix("**Answered**") if answer else ""
+    title = title_of(prompt, answer if prompt else said)
+    title = redact(title) or NO_TITLE
     branch = redact(turn.branch)
     heading = f"### {minute} {title} {anchors.render(turn=turn.id, branch=branch)}"
+    parts = [part for part in (_tools(turn.tools, (root, turn.cwd), redact), answered) if part]
+    section = "\n".join([heading, "\n\n".join(parts)])
+    if title != prompt or not parts or read_parts(section).prompt != prompt:
+        section = "\n".join([heading, "\n\n".join(filter(None, [asked, *parts]))])
     return Digest(
         turn=turn.id,
         session=anchors.safe(turn.session),
@@ -104,7 +126,7 @@ def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
         day=when.date().isoformat(),
         minute=minute,
         title=title,
-        section=f"{heading}\n{between.join(parts)}".rstrip(),
+        section=section.rstrip(),
     )
 
 
@@ -139,11 +161,12 @@ def make_note(
     named = list(dict.fromkeys(filter(None, named)))
     when = local_time(now)
     day, minute = when.date().isoformat(), when.strftime("%H:%M")
-    key = "\0".join([day, minute, block, *named])
-    name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    lines = [f"## {minute} Note: {title} {anchors.render(note=name)}", block]
+    name = short_id(day, minute, block, *named)
+    lines = [f"## {minute} Note: {title} {anchors.render(note=name)}"]
+    if block != title:
+        lines.append(block)
     if named:
-        lines += ["", f"Tags: {', '.join(named)}"]
+        lines += [""] * (block != title) + [f"Tags: {', '.join(named)}"]
     return Note(name, day, minute, "\n".join(lines))
 
 
@@ -153,14 +176,15 @@ def local_time(time: datetime | None) -> datetime:
 
 
 def _prose(
-    label: str, text: str, limit: int, turn: str, redact: Callable[[str], str]
+    label: str, text: str, limit: int, hint: str, redact: Callable[[str], str]
 ) -> str:
-    text = cut_middle(text, limit, f"`memkit transcript --turn {turn}`").lstrip("\r\n")
+    text = cut_middle(text, limit, hint).lstrip("\r\n")
     # A fence, list, table, quote, or indented code must begin a line, so it cannot follow the label.
     if _OWN_LINE.match(text):
-        return f"{label}\n\n{_safe(text, redact)}"
+        block = f"\n\n{_safe(text, redact)}"
+        return f"{label}{_FORGED.sub(_AS_BOLD, block)}"
     # Escaped together with the label, which changes how the line parses.
-    return _safe(f"{label} {text}", redact)
+    return _FORGED.sub(_AS_BOLD, _safe(f"{label} {text}", redact))
 
 
 def _safe(text: str, redact: Callable[[str], str]) -> str:
@@ -170,17 +194,74 @@ def _safe(text: str, redact: Callable[[str], str]) -> str:
 
 
 def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
-    """Return one line per tool call. Calls by subagents count, but only the first `MAX_TOOLS` are shown."""
-    lines = [_tool_line(call, roots, redact) for call in calls[:MAX_TOOLS]]
-    if len(calls) > MAX_TOOLS:
-        lines.append(f"… and {len(calls) - MAX_TOOLS} more")
-    inline = " · ".join(lines)
-    if len(inline) <= INLINE_CHARACTERS:
-        return f" {inline}"
-    return "\n\n" + "\n".join(f"- {line}" for line in lines)
+    """Return one line per tool call, equal ones together. Only the first `MAX_TOOLS` lines are shown."""
+    lines = _merged(_telling([_shown(call, roots, redact) for call in calls]))
+    shown = [_with_count(*line) for line in lines[:MAX_TOOLS]]
+    if len(lines) > MAX_TOOLS:
+        shown.append(f"… and {sum(line[2] for line in lines[MAX_TOOLS:])} more")
+    if not shown:
+        return ""
+    inline = " · ".join(shown)
+    if len(inline) <= INLINE_CHARACTERS and inline.count(" · ") == len(shown) - 1:
+        return f"**Did** {inline}"
+    return "**Did**\n\n" + "\n".join(f"- {line}" for line in shown)
 
 
-def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
+def tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
+    """Return a tool call as the digest shows it: the name, the main input, and the outcome."""
+    return _with_count(*_shown(call, roots, redact), 1)
+
+
+def split_count(line: str) -> tuple[str, int]:
+    """Return the line of one call, and how many equal calls `line` stands for."""
+    match = _COUNT.match(line)
+    return (match["call"] + (match["outcome"] or ""), int(match["count"])) if match else (line, 1)
+
+
+def count_calls(line: str) -> int:
+    """Return how many calls a line of a digest stands for."""
+    more = MORE.match(line)
+    return int(more[1]) if more else split_count(line)[1]
+
+
+def _with_count(call: str, outcome: str, count: int) -> str:
+    shown = f"{call} ×{count}" if count > 1 else call
+    return f"{shown} → {outcome}" if outcome else shown
+
+
+def _telling(calls: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the calls that say something: no read, and no failed edit, of a file that is edited later."""
+    edits = {}
+    for number, (call, _) in enumerate(calls):
+        name, _, path = call.removeprefix("↳ ").partition(" ")
+        if name in EDITORS:
+            edits[path] = number
+    for number, (call, outcome) in enumerate(calls):
+        name, _, path = call.removeprefix("↳ ").partition(" ")
+        is_step = name == "Read" or (name in EDITORS and outcome)
+        if call and not (is_step and edits.get(path, -1) > number):
+            yield call, outcome
+
+
+def _merged(calls: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Merge each call with the last one of the same input if that had the same outcome.
+
+    A call that failed, passed, and failed again is three lines: their order matters.
+    """
+    lines: list[tuple[str, str, int]] = []
+    last: dict[str, int] = {}
+    for call, outcome in calls:
+        place = last.get(call)
+        if place is not None and lines[place][1] == outcome:
+            lines[place] = call, outcome, lines[place][2] + 1
+        else:
+            last[call] = len(lines)
+            lines.append((call, outcome, 1))
+    return lines
+
+
+def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> tuple[str, str]:
+    """Return the name and main input of a call, and its outcome; "" for a call that says nothing."""
     values = (call.input.get(name) for name in _MAIN_INPUT)
     given = next((value for value in values if isinstance(value, str) and value.strip()), "")
     for root in roots:
@@ -191,9 +272,13 @@ def _tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str
         shown = _code(shown)
     agent = "↳ " if call.by_agent else ""
     name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
-    line = f"{agent}{name} {shown}".rstrip()
     outcome = redact(_outcome(call, redact))
-    return f"{line} → {outcome}" if outcome else line
+    commit = COMMITTED.match(outcome)
+    if commit and commit[1].removesuffix(" …") in shown:
+        outcome = outcome[: commit.start(1)].rstrip()
+    if not shown and not outcome and call.result and call.name not in _QUIET:
+        return "", ""  # "TodoWrite → Todos have been modified successfully"
+    return f"{agent}{name} {shown}".rstrip(), outcome
 
 
 def _code(text: str) -> str:
@@ -206,25 +291,39 @@ def _code(text: str) -> str:
 
 
 def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
-    """Return the line of a result that tells how it went: the first of an error or report, otherwise the
-    last.
-    """
     if call.result is None:
         return "no result"
-    lines = [
-        line
-        for line in _TAG.sub("", printable(redact(call.result))).split("\n")
-        if any(letter.isalnum() for letter in line)
-    ]
-    if call.is_error:
-        return f"failed: {one_line(lines[0], OUTCOME_CHARACTERS)}" if lines else "failed"
-    if call.name in _QUIET or call.is_recall or not lines:
+    is_quiet = call.name in _QUIET or call.is_recall
+    if is_quiet and not call.is_error:
         return ""
-    return one_line(lines[0 if call.name in _AGENTS else -1], OUTCOME_CHARACTERS)
+    result = _TAG.sub("", printable(redact(call.result)))
+    line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
+    if call.is_error:
+        return f"failed: {line}" if line else "failed"
+    return line
 
 
-_SAID = ("\n**Asked**", "\n**Answered**", "\n**Interrupted**")
 _DID = re.compile(r"\n\*\*Did\*\*(?P<inline> .*)?(?:\n(?P<list>(?:\n- .*)+))?")
+
+
+_OUTCOME = re.compile(r"\n\*\*(Answered|Interrupted)\*\*")
+_HEADING = re.compile(r"#{3}\s+(?:\d\d:\d\d(?:\s+|\Z))?(.*)")
+_UNASKED = re.compile(
+    r"(?:#{1,2} [^\n]*\n+)*(?P<heading>### [^\n]*)\n+(?=\*\*(?:Did|Answered|Interrupted)\*\*)"
+)
+
+
+class TurnParts(NamedTuple):
+    """The parts of a turn's section, without their labels.
+
+    `tools` are the lines of its tool calls. `outcome` is the label of `answer`: `Answered`, `Interrupted`, or
+    "" if there is none.
+    """
+
+    prompt: str
+    tools: list[str]
+    outcome: str
+    answer: str
 
 
 class FileCall(NamedTuple):
@@ -241,18 +340,56 @@ class DigestText(NamedTuple):
     calls: list[FileCall]
 
 
+def read_parts(section: str) -> TurnParts:
+    """Read the parts of a turn's section, which begins with its heading.
+
+    Text that a user added belongs to the part above it; without any label, it is the answer.
+    """
+    heading, newline, rest = section.partition("\n")
+    text = newline + rest
+    did = _DID.search(text)
+    outcome = _OUTCOME.search(text, did.end() if did else 0)
+    end = did.start() if did else outcome.start() if outcome else len(text)
+    asked = text[:end].removeprefix("\n**Asked**")
+    following = text[did.end() : outcome.start() if outcome else len(text)] if did else ""
+    following += text[outcome.end() :] if outcome else ""
+    if end == len(asked) == len(text):
+        asked, following = "", text
+    elif not text[:end].strip():
+        asked = _heading_prompt(heading, following)
+    tools: list[str] = []
+    if did is not None:
+        inline = (did["inline"] or "").strip()
+        lines = inline.split(" · ") if inline else (did["list"] or "").split("\n- ")
+        tools = [line for line in lines if line.strip()]
+    return TurnParts(asked.strip(), tools, outcome[1] if outcome else "", following.strip())
+
+
+def with_prompt(section: str) -> str:
+    """Return a turn's section with its prompt below the heading, also if the heading alone has it."""
+    match = _UNASKED.match(section)
+    prompt = read_parts(section[match.start("heading") :]).prompt if match else ""
+    return f"{match[0]}**Asked** {prompt}\n\n{section[match.end() :]}" if match and prompt else section
+
+
+def _heading_prompt(heading: str, answer: str) -> str:
+    """Return the prompt that a heading is, or "" if its words are those of the answer."""
+    match = _HEADING.match(anchors.strip(heading))
+    title = match[1].strip() if match else ""
+    # Earlier versions took the first line of the answer as it was.
+    of_answer = (NO_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
+    return "" if title in of_answer else title
+
+
 def read_turn(section: str) -> DigestText:
     """Read the section of a turn, including its heading."""
-    _, newline, text = section.partition("\n")
-    text = newline + text
-    did = _DID.search(text)
-    said = text if did is None else text[: did.start()] + text[did.end() :]
-    words = len(said.split()) - sum(map(said.count, _SAID))
-    if did is None:
-        return DigestText(words, [])
-    inline = (did["inline"] or "").strip()
-    lines = inline.split(" · ") if inline else (did["list"] or "").split("\n- ")
-    return DigestText(words, [call for line in lines if (call := _file_call(line)) is not None])
+    parts = read_parts(section)
+    words = len(parts.prompt.split()) + len(parts.answer.split())
+    calls = []
+    for line in parts.tools:
+        one, count = split_count(line)
+        calls += [call] * count if (call := _file_call(one)) is not None else []
+    return DigestText(words, calls)
 
 
 def _file_call(line: str) -> FileCall | None:

@@ -3,15 +3,15 @@
     ## Facts <!-- compacted:2026-11-20 -->
 
     - Decided: The staging gateway listens on 7443. (2026-11-20) <!-- fact:1f0c… turns:8ad3df7f -->
-    - Superseded: The staging gateway listened on 443. (2026-11-18) <!-- fact:77ab… chunks:20e3d2c8274c -->
+    - Pattern: Ports are set in `deploy/gateway.yaml`. (2026-11-18) <!-- fact:77ab… chunks:20e3d2c8274c -->
 
 `compacted` is the last day condensed here. A fact's ID is a hash of its line and its citations. A line that
-no longer matches its ID was edited: it belongs to the user and stays. So does all other text.
+no longer matches its ID was edited: it belongs to the user and stays. So does all other text. `supersedes`
+names those citations of a fact that said what no longer holds.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from memkit import anchors
 from memkit.anchors import UNVERIFIED
 from memkit.journal.day_file import DayFile
+from memkit.journal.markup import ID_CHARACTERS, short_id
 from memkit.privacy.tombstones import Forgotten
 
 MEMORY_FILE: Final = "MEMORY.md"
@@ -28,10 +29,14 @@ MEMORY_FILE: Final = "MEMORY.md"
 
 SUPERSEDED = "superseded"
 
-LABELS = {"decision": "Decided", "preference": "Prefers", "fact": "Fact", SUPERSEDED: "Superseded"}
+LABELS = {
+    "decision": "Decided",
+    "preference": "Prefers",
+    "pattern": "Pattern",
+    "fact": "Fact",
+    SUPERSEDED: "Superseded",
+}
 """The kinds of facts, and the label that begins each line."""
-
-ID_CHARACTERS = 8
 
 _KINDS = {label: kind for kind, label in LABELS.items()}
 _LINE = re.compile(
@@ -40,7 +45,8 @@ _LINE = re.compile(
 )
 _HEADING_END = re.compile(r"#{1,2} ")
 _NEW_HEADING = "## Facts"
-_NO_DAY = "-"
+NO_DAY = "-"
+"""The `compacted` day of a section before the first compaction of all memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +77,19 @@ class Citations:
         """Combine citations, each ID once, as many as fit into an anchor."""
         known = list(parts)
         return cls(
-            _fitting(one.grips for one in known),
-            _fitting(one.turns for one in known),
-            _fitting(one.chunks for one in known),
+            fitting(one.grips for one in known),
+            fitting(one.turns for one in known),
+            fitting(one.chunks for one in known),
         )
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All IDs, of whatever kind."""
+        return (*self.grips, *self.turns, *self.chunks)
 
-def _fitting(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+
+def fitting(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the IDs of all groups without duplicates, as many as fit into one anchor."""
     names = list(dict.fromkeys(chain.from_iterable(groups)))
     while len(",".join(names)) > anchors.VALUE_CHARACTERS:
         names.pop()
@@ -89,7 +101,8 @@ class Fact:
     """One fact. Its `text` is without label, date, and mark; its `kind` is one of `LABELS`.
 
     `date` is the newest date (ISO) of its citations, or "". A fact is verified if every identifier, number,
-    path, and quotation in it appears in them.
+    path, and quotation in it appears in them. `supersedes` are the IDs of those citations that said what no
+    longer holds because of this fact.
     """
 
     text: str
@@ -97,11 +110,13 @@ class Fact:
     citations: Citations
     date: str = ""
     is_verified: bool = True
+    supersedes: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """A hash of the line and its citations."""
-        return _id(self.shown, *self.citations.values.values())
+        superseded = [",".join(self.supersedes)] if self.supersedes else []
+        return short_id(self.shown, *self.citations.values.values(), *superseded)
 
     @property
     def shown(self) -> str:
@@ -114,12 +129,8 @@ class Fact:
     def line(self) -> str:
         """The line as written to the file."""
         check = "" if self.is_verified else UNVERIFIED
-        return f"{self.shown} {anchors.render(fact=self.id, **self.citations.values, check=check)}"
-
-
-def _id(*parts: str) -> str:
-    key = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(key).hexdigest()[:ID_CHARACTERS]
+        values = {**self.citations.values, "supersedes": ",".join(self.supersedes)}
+        return f"{self.shown} {anchors.render(fact=self.id, **values, check=check)}"
 
 
 class WrittenFact(NamedTuple):
@@ -170,8 +181,8 @@ class FactFile:
     def compacted(self) -> str:
         """The last day (ISO) condensed here, or "" if unknown."""
         section = self._section()
-        day = anchors.parse(self.lines[section.start])["compacted"] if section else _NO_DAY
-        return "" if day == _NO_DAY else day
+        day = anchors.parse(self.lines[section.start])["compacted"] if section else NO_DAY
+        return "" if day == NO_DAY else day
 
     def facts(self) -> list[WrittenFact]:
         """Return the facts of the section, in order."""
@@ -264,7 +275,7 @@ class FactFile:
         return number + 1
 
     def _make_section(self) -> range:
-        heading = f"{_NEW_HEADING} {anchors.render(compacted=_NO_DAY)}"
+        heading = f"{_NEW_HEADING} {anchors.render(compacted=NO_DAY)}"
         stem = self.name.removesuffix(".md").removesuffix(".local")
         is_memory = f"{stem}.md" == MEMORY_FILE
         if not self.lines:
@@ -279,13 +290,25 @@ class FactFile:
 
 
 def _parse(shown: str, pairs: Mapping[str, str]) -> Fact:
-    keys = ("grips", "turns", "chunks")
-    citations = Citations(*(tuple(filter(None, pairs.get(key, "").split(","))) for key in keys))
+    keys = ("grips", "turns", "chunks", "supersedes")
+    *cited, superseded = (tuple(filter(None, pairs.get(key, "").split(","))) for key in keys)
+    citations = Citations(*cited)
     match = _LINE.fullmatch(shown)
     if match is None:
-        return Fact(shown.strip().removeprefix("- "), "fact", citations)
+        return Fact(shown.strip().removeprefix("- "), "fact", citations, supersedes=superseded)
     kind = _KINDS[match["label"]]
-    return Fact(match["text"], kind, citations, match["date"] or "", not match["mark"])
+    return Fact(match["text"], kind, citations, match["date"] or "", not match["mark"], superseded)
+
+
+def superseding_facts(text: str, name: str) -> dict[str, Fact]:
+    """Return the facts of the file `name` that supersede something, by the ID of each superseded entry.
+
+    An entry is a turn, a bullet, or a chunk of other text. If several facts supersede it, the newest one
+    that holds counts.
+    """
+    facts = [found.fact for _, found in FactFile(text, name).everywhere()]
+    facts.sort(key=lambda fact: (fact.kind != SUPERSEDED, fact.date))
+    return {entry: fact for fact in facts if fact.is_verified for entry in fact.supersedes}
 
 
 def remembered_text(text: str, name: str, forgotten: Forgotten) -> str:

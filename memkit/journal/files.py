@@ -289,7 +289,7 @@ def keep_replaced(home: Home, project: Project, name: str, text: str, day: str) 
     if not text.strip():
         return None
     data = encoded(text)
-    directory = _directory_of_replaced(home, project.root)
+    directory = directory_of_replaced(home, project.root)
     own = name.removesuffix(".md")
     path = directory / f"{own}-until-{day}-{hashlib.sha256(data).hexdigest()[:8]}.md"
     try:
@@ -306,7 +306,7 @@ def replaced_files(home: Home, roots: Collection[str] | None) -> list[Path]:
     """Return the old versions kept for the projects at `roots`, or for all projects if None."""
     above = [Path(home.replaced)]
     if roots is not None:
-        above = [_directory_of_replaced(home, root) for root in roots]
+        above = [directory_of_replaced(home, root) for root in roots]
     return sorted(path for directory in above for path in directory.rglob("*.md"))
 
 
@@ -315,6 +315,7 @@ def original_name(path: Path) -> str:
     return _UNTIL.sub("", path.stem) + ".md"
 
 
-def _directory_of_replaced(home: Home, root: str) -> Path:
+def directory_of_replaced(home: Home, root: str) -> Path:
+    """Return the directory with the old versions of the project at `root`."""
     owner = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return Path(home.replaced, f"{_UNSAFE.sub('-', Path(root).name)[:40]}-{owner}")

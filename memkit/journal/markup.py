@@ -1,6 +1,6 @@
 """Make foreign text safe inside a memory file without changing how it reads.
 
-Text from a conversation cannot forge structure: headings are escaped, comment openers and anchors are
+Text from a conversation cannot forge structure: headings become bold, comment openers and anchors are
 neutralized, HTML blocks are disarmed, and fences are closed. Code keeps every character except trailing
 spaces and memkit's own anchors.
 """
@@ -8,6 +8,7 @@ spaces and memkit's own anchors.
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 _OTHER_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _ANCHOR_OPENER = re.compile(r"<!--(?=\s+[a-z]+:)")
+_HEADING_MARK = re.compile(r"(?P<before>[\s>*+\-\d.)]*?)#{1,6}(?P<words>.*?)(?:\s#+)?\s*\Z")
+_BOLD = re.compile(r"\*\*|__")
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
 _LIST_MARKS = re.compile(r"^(?:(?:#{1,6}|[-*+>]) )+")
 _HTML_START = re.compile(r"^([\s>]*)<")
+_GAP = re.compile(r"\n\n\[… [\d,]+ characters left out[^\n]*\]\n\n")
 _MAX_PASSES = 12
+ID_CHARACTERS = 8
 
 
 @functools.cache
@@ -36,6 +41,12 @@ def _parsers() -> tuple[MarkdownIt, ...]:
 
     plain, tables = (MarkdownIt("commonmark").disable("inline") for _ in range(2))
     return plain, tables.enable("table")
+
+
+def short_id(*parts: str) -> str:
+    """Return the ID of a bullet, fact, or note with these parts: 8 hex characters."""
+    key = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(key).hexdigest()[:ID_CHARACTERS]
 
 
 def printable(text: str) -> str:
@@ -54,6 +65,7 @@ def safe_block(text: str) -> str:
         fixed = text
         for parser in _parsers():
             fixed = _fix(fixed, parser.parse(fixed))
+        fixed = fixed.strip("\n")  # an empty heading at an end leaves an empty line
         if fixed == text:
             return text
         text = fixed
@@ -77,7 +89,7 @@ def _fix(text: str, tokens: list[Token]) -> str:
             continue
         first, end = token.map
         if token.type == "heading_open":
-            _escape_heading(lines, first, end)
+            _without_heading(lines, first, end)
         elif token.type == "html_block":
             lines[first] = lines[first].replace("<", "\\<", 1)
             # Once the first line begins no block, each later one could.
@@ -98,15 +110,16 @@ def _code_lines(tokens: list[Token]) -> set[int]:
     }
 
 
-def _escape_heading(lines: list[str], first: int, end: int) -> None:
-    match = re.match(r"^([\s>*+\-\d.)]*?)(#{1,6})", lines[first])
+def _without_heading(lines: list[str], first: int, end: int) -> None:
+    match = _HEADING_MARK.match(lines[first])
     if match:
-        lines[first] = f"{match[1]}\\{lines[first][match.end(1) :]}"
+        words = _BOLD.sub("", match["words"]).strip().rstrip("\\")
+        lines[first] = f"{match['before']}**{words}**" if words else match["before"].rstrip()
         return
     underline = lines[end - 1]  # a setext heading, made by its underline
     mark = re.search(r"[=-]", underline)
     if mark:
-        lines[end - 1] = f"{underline[: mark.start()]}\\{underline[mark.start() :]}"
+        lines[end - 1] = underline[: mark.start()].rstrip()
 
 
 def _is_closed(lines: list[str], token: Token) -> bool:
@@ -132,17 +145,17 @@ def one_line(text: str, limit: int) -> str:
 def cut_middle(text: str, limit: int, hint: str) -> str:
     """Shorten `text` to about `limit` characters by leaving out its middle.
 
-    Two thirds of the room go to the start and one third to the end, cut at line ends where possible. The gap
-    states how many characters are missing and, with `hint`, where to find them.
+    Two thirds of the room go to the start and one third to the end, cut at line ends or words where possible.
+    The gap states how many characters are missing and, if given, the `hint` where to find them.
     """
     if len(text) <= limit:
         return text
     head_end = _boundary(text, limit * 2 // 3)
     tail_start = len(text) - limit // 3
-    line_end = text.find("\n", tail_start)
-    if 0 <= line_end < tail_start + limit // 6:
-        tail_start = line_end + 1
-    gap = f"[… {tail_start - head_end:,} characters left out; {hint} …]"
+    near = tail_start + limit // 6
+    ends = (text.find(sign, tail_start, near) for sign in ("\n", " "))
+    tail_start = next((end + 1 for end in ends if end >= 0), tail_start)
+    gap = f"[… {tail_start - head_end:,} characters left out{f': {hint}' if hint else ' …'}]"
     # Close a fence that the cut leaves open, and reopen one that continues after the gap.
     head, tail = text[:head_end].rstrip(), text[tail_start:].lstrip("\n")
     fence = _open_fence(head)
@@ -155,9 +168,21 @@ def cut_middle(text: str, limit: int, hint: str) -> str:
     return f"{head}\n\n{gap}\n\n{tail}"
 
 
+def is_same_cut(one: str, other: str) -> bool:
+    """Return whether two texts that `cut_middle` may have shortened can be the same, but for their marks."""
+    (head, tail), (other_head, other_tail) = (_around_gap(text) for text in (one, other))
+    heads, tails = sorted((head, other_head), key=len), sorted((tail, other_tail), key=len)
+    return heads[1].startswith(heads[0]) and tails[1].endswith(tails[0])
+
+
+def _around_gap(text: str) -> tuple[str, str]:
+    parts = ["".join(filter(str.isalnum, part)) for part in _GAP.split(text, maxsplit=1)]
+    return parts[0], parts[-1]
+
+
 def _boundary(text: str, wanted: int) -> int:
-    line_end = text.rfind("\n", wanted - wanted // 4, wanted)
-    return line_end if line_end > 0 else wanted
+    ends = (text.rfind(sign, wanted - wanted // 4, wanted) for sign in ("\n", " "))
+    return next((end for end in ends if end > 0), wanted)
 
 
 def _open_fence(text: str) -> str | None:

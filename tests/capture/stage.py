@@ -14,7 +14,7 @@ from memkit.capture.capture import Capture, project_of_event
 from memkit.hook.project import Project
 from memkit.paths import Home
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines
+from tests.builders import SESSION, Lines, entries
 from tests.capture.places import RECORDED
 
 
@@ -83,11 +83,12 @@ class Stage:
 
     @property
     def journal(self) -> str:
+        """All entries of the journal."""
         return "\n".join(self.days)
 
     @property
     def days(self) -> list[str]:
-        return [path.read_text() for path in sorted(Path(self.project.memory).glob("*.md"))]
+        return [entries(path.read_text()) for path in sorted(Path(self.project.memory).glob("*.md"))]
 
     @property
     def turns(self) -> list[tuple[str, str]]:

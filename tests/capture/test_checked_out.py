@@ -18,7 +18,7 @@ from memkit.index.chunker import chunk_markdown
 from memkit.paths import Home
 from memkit.settings import ChunkingSettings
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines
+from tests.builders import SESSION, Lines, entries
 from tests.capture.stage import Stage, prompt_id
 
 
@@ -138,7 +138,7 @@ def test_import_makes_the_same_days_and_knows_no_commits(stage: Stage, tmp_path:
     other = Project(str(tmp_path / "other"))
     home = Home(str(tmp_path / "other-home"))
     Capture(home, Settings()).import_file(stage.transcript, other)
-    assert [path.read_text() for path in sorted(Path(other.memory).glob("*.md"))] == stage.days
+    assert [entries(path.read_text()) for path in sorted(Path(other.memory).glob("*.md"))] == stage.days
     imported = Archive(home).turns(SESSION)
     assert [replace(turn, commit="", project="") for turn in live] == [
         replace(turn, project="") for turn in imported
@@ -170,8 +170,8 @@ def test_an_archive_from_before_there_were_commits_stays_as_it_is(stage: Stage) 
 def test_an_edited_turn_is_not_given_a_branch(stage: Stage) -> None:
     play(stage)
     (path,) = Path(stage.project.memory).glob("*.md")
-    text = path.read_text().replace("**Asked** question 3", "**Asked** question three")
-    text = text.replace(" branch:main -->\n**Asked** question three", " -->\n**Asked** question three")
+    text = path.read_text().replace("**Answered** answer 3", "**Answered** answer three")
+    text = text.replace(" branch:main -->\n**Answered** answer three", " -->\n**Answered** answer three")
     path.write_text(text)
     stage.write(play_on(stage))
     stage.handle("SessionEnd")

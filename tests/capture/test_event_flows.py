@@ -8,6 +8,7 @@ import pytest
 
 from memkit.capture.capture import BATCH_TURNS, Capture, TranscriptBehind
 from memkit.capture.sessions import Sessions
+from memkit.capture.summary_queue import SummaryQueue
 from memkit.settings.load import Settings
 from tests.builders import SESSION, Lines
 from tests.capture.stage import Stage, prompt_id
@@ -213,3 +214,16 @@ def test_a_stop_event_after_its_turn_and_a_command_were_read(stage: Stage) -> No
     stage.handle("SessionEnd", prompt_id=prompt_id(1))
     stage.handle("Stop", late=True, prompt_id=prompt_id(1))
     assert stage.turns == [("Which port?", "Port 7443.")]
+
+
+@pytest.mark.parametrize(("elsewhere", "is_logged_in"), [(True, True), (False, True), (True, False)])
+def test_a_session_that_another_gateway_has_seen_gets_no_summary(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, elsewhere: bool, is_logged_in: bool
+) -> None:
+    why = "" if is_logged_in else "Claude Code is not logged in"
+    monkeypatch.setattr("memkit.hook.login.why_unusable", lambda: why)
+    stage.handle("SessionStart", elsewhere=elsewhere)
+    stage.handle("Stop", prompt="Which port?", message="7443.")
+    assert "7443." in stage.journal
+    # Without a login no model is asked: the extract needs the queue.
+    assert bool(SummaryQueue(stage.home)) is not (elsewhere and is_logged_in)

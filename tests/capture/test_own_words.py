@@ -11,7 +11,8 @@ import pytest
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.claude_code.omitted import asks_memory
-from memkit.hook.entries import prompt_hint, session_facts
+from memkit.hook.entries import prompt_hint
+from memkit.hook.quotes import session_facts
 from memkit.paths import Home
 from memkit.recall.pointers import find_pointers
 from memkit.recall.pointers import lay_out as lay_out_pointers

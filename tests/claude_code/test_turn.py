@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memkit.claude_code import transcript as transcript_module
 from memkit.claude_code.files import transcripts_in
 from memkit.claude_code.transcript import Transcript
-from memkit.claude_code.turn import Turn, read_turns
+from memkit.claude_code.turn import ToolCall, Turn, read_turns
 from tests.builders import Lines
 from tests.ci import IN_CI
 
@@ -160,6 +160,40 @@ def test_an_interrupted_turn_keeps_what_was_done(tmp_path: Path) -> None:
     (turn,) = remembered(path)
     assert turn.interrupted
     assert turn.tools[0].result is None
+
+
+def bash(lines: Lines, command: str, output: str, errors: str = "", prompt_id: str = "") -> Lines:
+    """A command after `!` as 2.1.330 writes it: output is escaped, and that of a failed command all in stderr."""
+    lines.prompt(f"<bash-input>{command}</bash-input>", prompt_id)
+    return lines.prompt(f"<bash-stdout>{output}</bash-stdout><bash-stderr>{errors}</bash-stderr>", prompt_id)
+
+
+def test_a_command_after_an_exclamation_mark_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    lines = Lines().prompt("Which port?", "p1").answer("7443.")
+    bash(lines, "npm test", "a &lt;b&gt; &amp;lt;\n12 passed\n", prompt_id="p2").answer("All 12 pass.")
+    bash(lines, "false", "", "one\ntwo\n", prompt_id="p3")
+    lines.prompt("Thanks", "p4").answer("Welcome.")
+    asked, passed, failed, thanks = remembered(lines.write(tmp_path))
+    assert (asked.answer, thanks.answer) == ("7443.", "Welcome.")
+    assert (passed.prompt, passed.answer) == ("! npm test", "All 12 pass.")
+    assert passed.tools == [ToolCall("Bash", {"command": "npm test"}, "a <b> &lt;\n12 passed")]
+    assert failed.tools == [ToolCall("Bash", {"command": "false"}, "one\ntwo", is_error=True)]
+    assert (failed.prompt, failed.answer) == ("! false", "")
+
+
+def test_a_command_after_an_exclamation_mark_is_private_or_asks_the_memory_like_others(tmp_path: Path) -> None:
+    lines = bash(Lines(), "memkit search port", "7443")
+    bash(lines, "deploy # #skip", "ok")
+    bash(lines, "deploy <private>key</private>", "ok")
+    (turn,) = remembered(lines.write(tmp_path))
+    assert "key" not in turn.prompt + str(turn.tools)
+    assert turn.prompt.startswith("! deploy")
+
+
+def test_output_without_its_command_is_left_out(tmp_path: Path) -> None:
+    lines = Lines().prompt("<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>").prompt("Hi").answer("Hello.")
+    lines.prompt("<bash-stdout>not closed").prompt("<bash-input>not closed").prompt("So?")
+    assert [turn.prompt for turn in remembered(lines.write(tmp_path))] == ["Hi", "! not closed", "So?"]
 
 
 def test_text_typed_while_the_assistant_works_joins_the_turn(tmp_path: Path) -> None:

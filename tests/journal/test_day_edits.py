@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,7 +97,7 @@ def test_wrapped_bullets_are_removed_whole_and_headings_updated() -> None:
     content = DayFile(text)
     assert remove(content, Removal({"bb"}))
     assert content.render() == (
-        "# 2026-11-20\n\n## 09:00 Other <!-- session:s summary:aa -->\n\n"
+        "# 2026-11-20\n\n## 09:00 One <!-- session:s summary:aa -->\n\n"
         "- Kept. <!-- grip:87654321 turns:aa -->\n\n"
         "### 09:00 One <!-- turn:aa -->\nfirst\n\n### 09:02 Three <!-- turn:cc -->\nthird\n"
     )
@@ -127,3 +128,36 @@ def test_the_users_change_of_a_section_wins() -> None:
     edited = text.replace("aa -->\nold", "aa -->\nmine")
     now = text.replace("old", "grown")
     assert merge(text, edited, now) == text.replace("aa -->\nold", "aa -->\nmine").replace("bb -->\nold", "bb -->\ngrown")
+
+
+@pytest.mark.parametrize(
+    ("removal", "words"),
+    [(Removal(notes=["93229958"]), "merger"), (Removal(grips=["bbbb1111"]), "900k")],
+)
+def test_an_edited_line_of_the_overview_goes_with_what_it_tells_of(removal: Removal, words: str) -> None:
+    content = DayFile(
+        "# 2026-11-20\n\n"
+        "- 14:02 [Pay](#1402-pay) · one turn → Bob earns 900k. <!-- overview:11111111 turns:8ad3df7f -->\n"
+        "- 14:30 [Note: The merger!](#1430-note-the-merger) <!-- overview:22222222 note:93229958 -->\n\n"
+        "## 14:02 Pay <!-- session:5e55aaaa summary:8ad3df7f -->\n\n"
+        "- Found: Bob earns 900k. <!-- grip:bbbb1111 turns:8ad3df7f -->\n\n"
+        "### 14:02 Who earns what? <!-- turn:8ad3df7f -->\n**Answered** See the list.\n\n"
+        "## 14:30 Note: The merger <!-- note:93229958 -->\nThe merger is on Monday.\n"
+    )
+    assert remove(content, removal)
+    text = content.render()
+    assert words not in text
+    assert "See the list." in text
+
+
+def test_an_edited_line_of_the_overview_goes_though_its_stretch_was_cut_in_two() -> None:
+    content = DayFile(
+        "# 2026-11-20\n\n"
+        "- 14:02 [Pay](#1402-pay) · all of it → Bob earns 900k. <!-- overview:11111111 turns:8ad3df7f -->\n\n"
+        "## 14:02 Pay <!-- session:5e55aaaa -->\n\n"
+        "### 14:02 Hello? <!-- turn:8ad3df7f -->\n**Answered** Hello.\n\n"
+        "## 14:30 Pay again <!-- session:5e55aaaa -->\n\n"
+        "### 14:30 Who earns what? <!-- turn:9ad3df7f -->\n**Answered** Bob earns 900k.\n"
+    )
+    assert remove(content, Removal(turns=["9ad3df7f"]))
+    assert "900k" not in content.render()

@@ -9,7 +9,7 @@ import pytest
 from memkit.errors import ArchiveError
 from memkit.hook.project import Project
 from memkit.journal import Journal
-from memkit.journal.facts import Citations, Fact, FactChange, FactFile
+from memkit.journal.facts import LABELS, Citations, Fact, FactChange, FactFile, superseding_facts
 
 PORT = Fact("The gateway listens on 7443.", "decision", Citations(("k3f9a1aa",), ("8ad3df7f",)), "2026-11-20")
 TESTS = Fact("Tests run with `bin/test`.", "preference", Citations(chunks=("20e3d2c8274c",)))
@@ -96,6 +96,34 @@ def test_facts_in_a_day_file_precede_the_sessions() -> None:
     alone = added(PORT, day="").apply("", "2026-11-21.md")
     assert alone.startswith("# 2026-11-21\n\n## Facts <!-- compacted:- -->\n\n- ")
     assert FactFile(alone, "2026-11-21.md").compacted == ""
+
+
+def test_every_kind_is_read_as_it_was_written() -> None:
+    facts = [Fact(f"Of kind {kind}.", kind, PORT.citations) for kind in LABELS]
+    text = added(*facts).apply("", NAME)
+    assert [one.fact for one in FactFile(text, NAME).facts()] == facts
+    assert "- Pattern: Of kind pattern. <!-- fact:" in text
+
+
+def test_a_fact_names_what_it_supersedes() -> None:
+    moved = Fact("The gateway moved.", "superseded", PORT.citations, "2026-11-21", supersedes=("77c1e09b",))
+    new = Fact("It is 7443.", "decision", PORT.citations, "2026-11-20", supersedes=("77c1e09b", "k3f9a1aa"))
+    newer = Fact("It is 7444.", "decision", PORT.citations, "2026-11-22", supersedes=("k3f9a1aa",))
+    doubtful = Fact("It is 7445.", "fact", PORT.citations, "2026-11-23", False, supersedes=("k3f9a1aa",))
+    text = added(moved, newer, new, doubtful).apply("", NAME)
+    assert new.line.endswith(" turns:8ad3df7f supersedes:77c1e09b,k3f9a1aa -->")
+    found = FactFile(text, NAME).facts()
+    assert [one.fact for one in found] == [newer, new, doubtful, moved]
+    assert not any(one.is_own for one in found)
+    assert superseding_facts(text, NAME) == {"77c1e09b": new, "k3f9a1aa": newer}
+    assert superseding_facts("# Nothing\n", NAME) == {}
+    forged = text.replace("supersedes:77c1e09b,k3f9a1aa", "supersedes:77c1e09b")
+    assert FactFile(forged, NAME).facts()[1].is_own
+
+
+def test_the_id_of_a_fact_that_supersedes_nothing_has_not_changed() -> None:
+    """Files of earlier versions hold such IDs."""
+    assert PORT.id == "3e824404"
 
 
 def test_windows_line_ends_stay() -> None:

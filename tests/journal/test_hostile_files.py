@@ -16,9 +16,10 @@ from memkit.doctor import open_subject
 from memkit.doctor.home import check_memory
 from memkit.errors import JournalError
 from memkit.files import MOST_BYTES, RefusedFileError, inside, open_regular, read_regular
-from memkit.hook.entries import days, newest_entries, session_facts
+from memkit.hook.entries import days, newest_entries
 from memkit.hook.git import worktree_root
 from memkit.hook.project import Project
+from memkit.hook.quotes import session_facts
 from memkit.index import read_files
 from memkit.journal import Journal
 from memkit.journal.files import MOST_TRIES, MemoryDirectory
@@ -182,7 +183,8 @@ def run_brief(project: Project) -> str:
     code = (
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (200_000_000, 200_000_000))\n"
-        "from memkit.hook.entries import days, newest_entries, session_facts\n"
+        "from memkit.hook.entries import days, newest_entries\n"
+        "from memkit.hook.quotes import session_facts\n"
         "from memkit.hook.project import Project\n"
         "project = Project(sys.argv[1])\n"
         "print(session_facts(project, 4000), list(newest_entries(project, days(project))))\n"

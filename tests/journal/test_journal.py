@@ -72,12 +72,12 @@ def test_the_format_of_the_design(project: Project) -> None:
     assert day(project).read_text() == (
         "# 2026-11-20\n"
         "\n"
-        "## 14:02 Which port? <!-- session:fd0aee29 branch:feature/gw -->\n"
+        "- 14:02 [Which port?](#1402-which-port) · 1 turn → 7443. <!-- overview:feba328e turns:8ad3df7f -->\n"
         "\n"
-        "### 14:02 Which port? <!-- turn:8ad3df7f branch:feature/gw -->\n"
-        "**Asked** Which port?\n"
-        "**Did** Read deploy/gateway.yaml · Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed · "
+        "## 14:02 Which port? <!-- session:fd0aee29 branch:feature/gw turn:8ad3df7f -->\n"
+        "**Did** Edit deploy/gateway.yaml · Bash `pytest -q` → 12 passed · "
         "Bash `` a `b` `` → failed: boom\n"
+        "\n"
         "**Answered** 7443.\n"
     )
     assert stat.S_IMODE(day(project).stat().st_mode) == 0o600
@@ -161,13 +161,11 @@ def test_turns_stand_in_their_session_in_order_of_time(project: Project) -> None
     assert headings(project) == [
         "# 2026-11-20",
         "## 08:00 Q e",
-        "### 08:00 Q e",
-        "## 10:00 Q a",
+        "## 09:00 Q d",
         "### 09:00 Q d",
         "### 10:00 Q a",
         "### 10:10 Q c",
         "## 10:05 Q b",
-        "### 10:05 Q b",
     ]
 
 
@@ -185,8 +183,32 @@ def test_what_a_person_wrote_stays(project: Project) -> None:
     assert day(project).read_bytes() == before
     journal.write([at("10:10", "c")])
     after = day(project).read_bytes()
-    assert after.startswith(before.rstrip(b"\n"))
+    assert after.replace(b"10:10 [Q a]", b"10:05 [Q a]").startswith(b"# 2026-11-20, a good day\r\n\nA preface.\n\n- 10:00")
+    assert before.rstrip(b"\n").partition(b"\n## ")[2] in after
     assert after.count(b"### ") == 3
+
+
+def test_a_turn_of_an_earlier_format_stays_until_it_grows(project: Project) -> None:
+    half = digest(turn("Fix the port, please", "Working on it.", tools=[]))
+    text = "### 14:02 Fix the port, please <!-- turn:8ad3df7f branch:feature/gw -->\n"
+    text += "**Asked** Fix the port, please\n**Answered** Working on it."
+    old = Growing((section_hash(text).removesuffix("-2"),), is_written=True)
+    before = f"# 2026-11-20\n\n## 14:02 Fix the port, please <!-- session:fd0aee29 -->\n\n{text}\n"
+    day(project).parent.mkdir(parents=True)
+    day(project).write_text(before)
+    assert Journal(project).write([half], {half.turn: old}) == []
+    assert day(project).read_text() == before
+    whole = digest(turn("Fix the port, please", "It is 7443 now.", tools=[]))
+    assert Journal(project).write([whole], {half.turn: old}) == [whole]
+    assert day(project).read_text() == before.replace(text, whole.section)
+
+
+def test_a_session_takes_the_title_of_its_turn_when_that_grows(project: Project) -> None:
+    half, whole = digest(turn("yes", "", tools=[])), digest(turn("yes", "The port is 7443 now.", tools=[]))
+    Journal(project).write([half])
+    known = {half.turn: Growing((section_hash(half.section),), is_written=True)}
+    Journal(project).write([whole], known)
+    assert "## 14:02 The port is 7443 now. <!-- session:fd0aee29" in day(project).read_text()
 
 
 def test_a_growing_turn_is_replaced_unless_edited_or_removed(project: Project) -> None:

@@ -50,7 +50,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def turns_in(text: str) -> list[str]:
-    return re.findall(r"^### .* <!-- turn:(\w+)(?: branch:main)? -->$", text, re.MULTILINE)
+    return re.findall(r"^###? .* <!-- .*\bturn:(\w+)(?: branch:main)? -->$", text, re.MULTILINE)
 
 
 def grown(one: Digest, *, is_written: bool = True) -> dict[str, Growing]:
@@ -66,7 +66,9 @@ def test_a_note_below_a_growing_turn_stays_and_the_turn_grows(project: Project, 
     assert journal.write([whole], grown(half)) == [whole]
     assert journal.write([whole], grown(whole)) == []
     text = day(project).read_text()
-    assert text.endswith(whole.section + "\n" + note)
+    below = whole.section.split("\n", 1)[1]
+    assert text.endswith(f"{below}\n{note}")
+    assert turns_in(text) == [whole.turn]
     assert "Half" not in text
 
 
@@ -160,7 +162,7 @@ def test_any_order_in_any_batches_gives_the_same_day(
         if "session" in pairs:
             assert pairs["session"] not in shown
             times = shown[pairs["session"]] = []
-        elif "turn" in pairs:
+        if "turn" in pairs and line.startswith("### "):
             times.append(line[4:9])
     assert all(times == sorted(times) for times in shown.values())
     assert "\n\n\n" not in text

@@ -86,10 +86,10 @@ def test_safe_text_is_left_alone(text: str) -> None:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(text=texts)
-def test_only_escapes_are_added_and_nothing_is_removed(text: str) -> None:
+def test_only_escapes_are_added_and_only_marks_of_headings_are_removed(text: str) -> None:
     def letters(shown: str) -> str:
-        shown = shown.replace("&lt;!--", "<!--").replace("<!- -", "<!--").replace("\\", "")
-        return "".join(shown.split()).replace("`", "").replace("~", "")
+        shown = shown.replace("&lt;!--", "<!--").replace("<!- -", "<!--")
+        return re.sub(r"[\s\\`~#=*_-]", "", shown)
 
     assert letters(safe_block(text)) == letters(printable(text))
 
@@ -121,7 +121,7 @@ def test_pasted_html_stays_readable() -> None:
 def test_terminal_colors_are_removed_completely() -> None:
     output = "\x1b[1m=== 2 passed ===\x1b[0m\n\x1b]8;;http://x\x07link\x1b]8;;\x07 \x1b[38;2;1;2;3mred\x1b[m\n\x1b[0m"
     section = digest_of("Test", "Done.", ToolCall("Bash", {"command": "pytest"}, output))
-    assert "Bash `pytest` → link red\n" in section
+    assert "Bash `pytest` → === 2 passed ===\n" in section
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_turn_without_a_prompt_asks_nothing() -> None:
         "### 14:02 7443. <!-- turn:8ad3df7f -->",
         "**Answered** 7443.",
     ]
-    assert digest_of("Stop!", interrupted=True).endswith("**Asked** Stop!\n**Interrupted**")
+    assert digest_of("Stop!", interrupted=True).endswith("### 14:02 Stop! <!-- turn:8ad3df7f -->\n**Interrupted**")
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -191,7 +191,7 @@ def test_the_limits_and_the_count_hold(lines: list[str], limit: int) -> None:
     if len(text) <= limit:
         assert cut == text
         return
-    match = re.search(r"\n\n\[… ([\d,]+) characters left out; see there …\]\n\n", cut)
+    match = re.search(r"\n\n\[… ([\d,]+) characters left out: see there\]\n\n", cut)
     assert match
     head, tail = cut[: match.start()], cut[match.end() :]
     assert len(head) + len(tail) <= limit

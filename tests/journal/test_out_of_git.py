@@ -11,8 +11,9 @@ from memkit.doctor import open_subject
 from memkit.doctor.home import check_git
 from memkit.errors import JournalError
 from memkit.export import Days
-from memkit.hook.entries import days, newest_entries, session_facts
+from memkit.hook.entries import days, newest_entries
 from memkit.hook.project import Project
+from memkit.hook.quotes import session_facts
 from memkit.journal import Journal
 from memkit.journal.digest import Note
 from memkit.journal.facts import FactChange
@@ -98,7 +99,7 @@ def test_a_day_that_git_tracks_is_not_written_to(stage: Stage) -> None:
     assert tracked.read_text() == before
     local = tracked.with_name(f"{DAY}.local.md").read_text()
     assert local.startswith(f"# {DAY}\n")
-    assert local.count("private 7443.") == 1
+    assert local.count("**Answered** private 7443.") == 1
     assert "private" not in staged(stage.project.root)
     assert days(stage.project) == [DAY, f"{DAY}.local"]
     assert [entry.day for entry in newest_entries(stage.project, days(stage.project))] == [DAY] * 3

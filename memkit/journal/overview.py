@@ -1,0 +1,149 @@
+"""Say in one line each what the sessions of a day were about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.hook.phrases import first_sentence
+from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.digest import read_parts
+from memkit.journal.markup import one_line
+from memkit.privacy.redact import redact
+
+OUTCOME_CHARACTERS = 240
+READ_CHARACTERS = 1500
+_HEADING = re.compile(r"\s*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?)\s*$")
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)")
+
+_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ", "Edited: ")
+"""Lines of an extract that tell how the work went, best first."""
+
+_FAILED, _NOT_AGAIN = "Failed: ", "not run again"
+_OPEN = "Open: "
+
+
+class SessionLine(NamedTuple):
+    """A session of one day, or a stretch of it: the turns below one heading.
+
+    `begins` and `ends` are the local times (`HH:MM`, or "") at which the first and the last turn began.
+    `outcome` is one line of Markdown, or "". `branch` is that of the last turn that has one. `line` is the
+    line of the heading in the file, from 1.
+    """
+
+    session: str
+    day: str
+    begins: str
+    ends: str
+    title: str
+    outcome: str
+    turns: tuple[str, ...]
+    branch: str
+    line: int
+
+
+def stretches(day: str, content: DayFile) -> list[SessionLine]:
+    """Return the stretches of work of a day: one for each heading of a session, in order."""
+    numbers = content.file_lines()
+    return [
+        stretch(day, content, heading, turns)._replace(line=numbers[heading.start])
+        for heading, turns in content.groups()
+        if heading is not None and "session" in heading.pairs
+    ]
+
+
+def sessions(day: str, content: DayFile) -> list[SessionLine]:
+    """Return the sessions of a day, in order of their first heading.
+
+    A session with several stretches has the title of the first one, and the last outcome.
+    """
+    found: dict[str, SessionLine] = {}
+    for one in stretches(day, content):
+        first = found.setdefault(one.session, one)
+        if first is not one:
+            times = sorted(filter(None, (first.begins, first.ends, one.begins, one.ends)))
+            found[one.session] = first._replace(
+                begins=times[0] if times else "",
+                ends=times[-1] if times else "",
+                outcome=one.outcome or first.outcome,
+                turns=(*first.turns, *one.turns),
+                branch=one.branch or first.branch,
+            )
+    return list(found.values())
+
+
+def stretch(
+    day: str, content: DayFile, heading: Section, turns: Sequence[Section]
+) -> SessionLine:
+    """Return the stretch of work below one heading of a session."""
+    times = sorted(one.minute for one in turns or [heading] if one.minute)
+    branches = [branch for one in (heading, *turns) if (branch := one.pairs.get("branch"))]
+    return SessionLine(
+        session=heading.pairs["session"],
+        day=day[:10],
+        begins=times[0] if times else "",
+        ends=times[-1] if times else "",
+        title=heading_title(heading),
+        outcome=_outcome(content, heading, turns),
+        turns=tuple(turn.pairs["turn"] for turn in turns),
+        branch=branches[-1] if branches else "",
+        line=heading.start + 1,
+    )
+
+
+def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> str:
+    """Return how a stretch ended: a bullet if bullets cover all of it, else what the last answer says."""
+    last = turns[-1].pairs["turn"] if turns else ""
+    names = {turn.pairs["turn"] for turn in turns}
+    covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
+    if not turns or last in covered or not covered <= names:
+        below = _best_bullet(content.lines[heading.start + 1 : heading.end])
+        if below or not turns:
+            return below
+    parts = read_parts(content.text(turns[-1]))
+    said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
+    if not said and parts.tools and " → failed" in parts.tools[-1]:
+        said = "failed"
+    if said not in parts.answer:  # without emoji or emphasis, parts of a secret can join
+        said = redact(said)
+    return _shown(said)
+
+
+def _best_bullet(lines: Sequence[str]) -> str:
+    """Return the first bullet of a summary, or the line of an extract that tells most; then what is left."""
+    found = [line for line in lines if line.startswith("- ") and "grip" in anchors.parse(line)]
+    found = [line for line in found if anchors.parse(line).get("check") != anchors.UNVERIFIED]
+    bullets = [line for line in found if anchors.parse(line).get("by") != "extract"]
+    words = [anchors.strip(line).removeprefix("- ").strip() for line in bullets or found]
+    if not words:
+        return ""
+    telling = [] if bullets else [one for label in _TELLING for one in words if one.startswith(label)]
+    best = (telling or words)[0]
+    left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
+    left += [one for one in words if one.startswith(_OPEN)][-1:]
+    parts = list(dict.fromkeys([best, *left]))
+    return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
+
+
+def _decisive(answer: str) -> str:
+    """Return the first sentence that says something; one that ends in a colon comes with the next one."""
+    prose = "\n\n".join(answer.split("```")[::2])[:READ_CHARACTERS]
+    blocks = [block for block in _BLOCK.split(prose) if block.strip()]
+    texts = [block for block in blocks if not _HEADING.match(block)]
+    said = ""
+    for block in texts or blocks:
+        said = f"{said} {first_sentence(block)}".strip()
+        if said and not said.endswith(":"):
+            break
+    return said
+
+
+def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:
+    """Return `text` on one line, without anchors.
+
+    A part of the day is redacted, but removing anchors or line ends can join the parts of a secret.
+    """
+    shown = one_line(anchors.strip(text), limit)
+    return shown if shown.removesuffix(" …") in text else redact(shown)

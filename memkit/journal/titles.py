@@ -1,0 +1,103 @@
+"""Choose the title of a turn: the first words that say something, as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memkit.hook import phrases
+from memkit.hook.phrases import EMOJI, PRAISE, first_sentence
+from memkit.journal.markup import one_line
+
+TITLE_CHARACTERS = 80
+
+_LINES = 40
+"""The number of lines of a text to search for a title. The rest of a prompt is usually pasted."""
+
+_LINE_CHARACTERS = 1000
+_LABEL_WORDS = 4
+_EMPHASIS = re.compile(r"\*\*|__|^#{1,6} ")
+_LINK = re.compile(r"!?\[([^\[\]]+)\]\([^()\s]*\)")
+_TICKS = re.compile(r"(`+) ?([^`]+?) ?\1(?!`)")
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"\[Image #\d+\]|^/\S+")
+_REVIEW = re.compile(r"^(?:code|pr|pull request) (?:review|feedback)\b", re.IGNORECASE)
+_LOG = re.compile(
+    r"Traceback\b|\d{4}-\d\d-\d\d[T ]|\[?\d\d?:\d\d|[$❯>] ?\S|at \S+\(|File \"|npm (?:ERR|WARN|error)|"
+    r"make: |\w*(?:Error|Exception|Warning)\b:?|(?:error|warning|fatal)(?:\[\w+\])?: |\S+:\d+:\d+",
+    re.IGNORECASE,
+)
+_FILLERS = frozenset(
+    "a again ahead alright also and bitte check continue could danke das do doch done eh es favor fine "
+    "forgotten go going good gracias great hello hey hi hmm image it ja just keep la let lets like mach "
+    "me merci more nein next nice no not now of ok okay on one oui please por proceed push right so "
+    "sounds sure text thank thanks that the them then there these this those try vale vas-y weiter well "
+    "with yeah yep yes you".split()
+)
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
+_WORDS = re.compile(r"[^\W\d_][\w'’-]*")
+
+
+def title_of(prompt: str, answer: str) -> str:
+    """Return the title of a turn as one line of plain text, or "" if nothing was said.
+
+    It is the first line of the prompt that says something, else the first such sentence of the answer. A
+    short line that ends with a colon joins the next one. A pasted review says what a reviewer found, so the
+    answer to it has the title.
+    """
+    asked = next(_telling_lines(prompt), "")
+    is_review = _REVIEW.match(asked) is not None and "\n" in prompt.strip()
+    said = "" if asked and not is_review else next(_telling_sentences(answer), "")
+    return said or asked or one_line(prompt, TITLE_CHARACTERS) or one_line(answer, TITLE_CHARACTERS)
+
+
+def says_nothing(line: str) -> bool:
+    """Return whether a line is only an agreement, a command, or the start of a log."""
+    line = _COMMAND.sub("", plain(line)).strip()
+    if _LOG.match(line):
+        return True
+    words = {word.casefold() for word in _WORDS.findall(line)} - _FILLERS
+    return len(words) < 2 and not _WIDE.search(line)
+
+
+def plain(text: str) -> str:
+    """Return `text` without emphasis, marks of headings, and emoji."""
+    return without_emoji(_EMPHASIS.sub("", text)).strip()
+
+
+def without_emoji(text: str) -> str:
+    """Return `text` without emoji and the spaces after them."""
+    return re.sub(f"{EMOJI.pattern} ?", "", text)
+
+
+def _telling_lines(prompt: str) -> Iterator[str]:
+    if prompt.startswith("! "):  # a command that the user ran
+        yield one_line(prompt, TITLE_CHARACTERS)
+        return
+    label = ""
+    for line in _lines(prompt):
+        while match := PRAISE.match(line):
+            line = line[match.end() :]
+        if line.endswith(":") and len(line.split()) <= _LABEL_WORDS:
+            label = line
+        elif not phrases.says_nothing(_COMMAND.sub("", line)) and not _LOG.match(line):
+            yield one_line(f"{label} {line}", TITLE_CHARACTERS)
+            return
+    if label:
+        yield one_line(label, TITLE_CHARACTERS)
+
+
+def _telling_sentences(answer: str) -> Iterator[str]:
+    for line in _lines(answer):
+        sentence = first_sentence(line)
+        if not says_nothing(sentence):
+            yield one_line(sentence.rstrip(":"), TITLE_CHARACTERS)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines outside of fenced code, without Markdown's marks and emoji."""
+    for line in _FENCED.sub("\n", text).split("\n")[:_LINES]:
+        line = plain(one_line(line, _LINE_CHARACTERS))
+        line = _TICKS.sub(r"\2", _LINK.sub(r"\1", line))
+        if line:
+            yield line

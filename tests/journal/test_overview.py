@@ -1,0 +1,60 @@
+"""What each session of a day was about, in one line."""
+
+from __future__ import annotations
+
+from memkit.journal.day_file import DayFile
+from memkit.journal.overview import SessionLine, sessions, stretches
+
+DAY = """# 2026-11-20
+
+## 14:02 Gateway port <!-- session:s1 branch:main extract:t2 -->
+
+- Edited: a.py <!-- grip:aa turns:t1 by:extract -->
+- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->
+- Open: Should production move too? <!-- grip:ac turns:t2 by:extract -->
+
+### 14:02 Which port? <!-- turn:t1 branch:main -->
+**Asked** Which port?
+
+### 14:20 Move it <!-- turn:t2 branch:feature/gw -->
+**Answered** Great! It moved to 7443. More text.
+
+## 15:00 Note: buy milk <!-- note:n1 -->
+buy milk
+
+## 16:00 Fix CI <!-- session:s2 -->
+
+### 16:00 Fix CI <!-- turn:t3 -->
+**Asked** Fix CI
+
+**Answered** Perfect! The cache key was wrong. I changed it.
+
+## 17:00 Afterwards <!-- session:s1 -->
+
+### 17:00 Go on <!-- turn:t4 -->
+**Asked** Go on
+**Interrupted**
+"""
+
+
+def test_a_stretch_has_its_times_turns_and_outcome() -> None:
+    found = stretches("2026-11-20", DayFile(DAY))
+    assert found[0] == SessionLine(
+        session="s1",
+        day="2026-11-20",
+        begins="14:02",
+        ends="14:20",
+        title="Gateway port",
+        outcome="Committed: Move the gateway · Open: Should production move too?",
+        turns=("t1", "t2"),
+        branch="feature/gw",
+        line=3,
+    )
+    assert [one.outcome for one in found[1:]] == ["The cache key was wrong.", "interrupted"]
+
+
+def test_a_session_joins_its_stretches() -> None:
+    first, second = sessions("2026-11-20.local", DayFile(DAY))
+    assert first[2:6] == ("14:02", "17:00", "Gateway port", "interrupted")
+    assert (first.turns, first.line, first.day) == (("t1", "t2", "t4"), 3, "2026-11-20")
+    assert second.session == "s2"

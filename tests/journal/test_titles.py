@@ -1,0 +1,46 @@
+"""The title of a turn says something, in plain text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.journal.titles import TITLE_CHARACTERS, title_of
+from tests.ci import examples
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "title"),
+    [
+        ("Which port?", "7443.", "Which port?"),
+        ("yes.", "🎉 **SUCCESS! Rebase complete and pushed!**", "Rebase complete and pushed!"),
+        ("ok\n\nmove the gateway", "Done.", "move the gateway"),
+        ("yes", "Done.", "yes"),
+        ("continue", "Perfect! I moved the gateway to 7443.", "I moved the gateway to 7443."),
+        ("Perfect! Can you move it?", "Yes.", "Can you move it?"),
+        ("## Use **bold** and [links](https://a.test) in `a.py` 🎉", "", "Use bold and links in a.py"),
+        ("```\nlog\n```\nwhy does this fail?", "", "why does this fail?"),
+        ("2026-01-01 12:00 ERROR x\nwhy does this fail?", "", "why does this fail?"),
+        ("Two problems:\n1. the port is wrong\n2. no test", "", "Two problems: 1. the port is wrong"),
+        ("Code Review for PR #17: Fix it\n\nStrengths\nGood parsing", "All blocking issues are fixed:", "All blocking issues are fixed"),
+        ("code review the gateway", "It is fine.", "code review the gateway"),
+        ("/review 42", "The pull request has two bugs.", "The pull request has two bugs."),
+        ("/deploy-check staging", "All is well.", "/deploy-check staging"),
+        ("! ls *.py", "Two modules are left.", "! ls *.py"),
+        ("", "✅ **All checks pass**", "All checks pass"),
+        ("", "", ""),
+    ],
+)
+def test_what_the_title_says(prompt: str, answer: str, title: str) -> None:
+    assert title_of(prompt, answer) == title
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.text(), st.text())
+def test_it_is_one_line(prompt: str, answer: str) -> None:
+    title = title_of(prompt, answer)
+    assert len(title) <= TITLE_CHARACTERS
+    assert "\n" not in title
+    assert "<!--" not in title
+    assert title == title_of(prompt, answer)
