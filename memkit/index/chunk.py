@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import mmap
 import re
@@ -30,7 +31,10 @@ from memkit.state import parse_json
 
 logger = logging.getLogger(__name__)
 
-_LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
+LABEL = re.compile(r"^\*\*(?:Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
+"""The labels that memkit writes before the parts of a turn."""
+
+_TIME = re.compile(r"\A\d\d:\d\d ")
 KINDS = ("turn", "summary", "fact", "unverified", "instruction", "note")
 
 LEADING_HEADINGS = re.compile(r"\A(?:#{1,6} .*\n?|\s*\n)+")
@@ -87,8 +91,8 @@ class Chunk:
     def text(self) -> str:
         """The text to embed: the breadcrumb, then the content; for a whole turn only its own words.
 
-        A whole turn starts with its prompt, which its headings only repeat. The model reads 256 tokens
-        and ranks better without them (LoCoMo, fused: session @1 76.3 % with, 77.2 % without).
+        A whole turn starts with its prompt. Headings that only repeat it are left out: the model reads 256
+        tokens and ranks better without them (LoCoMo, fused: session @1 76.3 % with, 77.2 % without).
 
         A heading at the start of a piece occurs twice on purpose: its words weigh a little more there
         than in the later pieces of the section.
@@ -107,11 +111,26 @@ class Chunk:
         """
         if self.kind != "turn":
             return self.text
-        return f"{self.date}\n{_LABEL.sub('', self._words)}"
+        return f"{self.date}\n{LABEL.sub('', self._words)}"
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has only headings of a session, which the chunks of its turns repeat."""
+        return bool(self.session) and not self.turns and not self._words.strip()
 
     @property
     def _words(self) -> str:
-        return LEADING_HEADINGS.sub("", self.content)
+        """The content without its headings, but with the prompt if only the turn's heading has it."""
+        words = LEADING_HEADINGS.sub("", self.content)
+        return f"{_TIME.sub('', self.heading)}\n{words}" if self.has_prompt_in_heading else words
+
+    @property
+    def has_prompt_in_heading(self) -> bool:
+        """Whether it starts a turn whose prompt only its heading has."""
+        words = LEADING_HEADINGS.sub("", self.content)
+        if self.kind != "turn" or len(words) == len(self.content) or words.startswith("**Asked**"):
+            return False
+        return _TIME.sub("", self.heading).removesuffix(" …") not in words  # else it is from the answer
 
     @property
     def text_number(self) -> int:
@@ -152,6 +171,9 @@ OFFSET_TYPE: Final = "q"
 
 CHUNK_FIELDS = {field.name: field.name for field in dataclasses.fields(Chunk)} | {"citations": "grips"}
 """The fields of a chunk, each with its name on disk. A snapshot with other fields cannot be read."""
+
+_DECODER = json.JSONDecoder()
+_TURNS = '"turns": '
 
 Opened = TypeVar("Opened")
 
@@ -212,6 +234,13 @@ class ChunkReader:
     def chunk(self, position: int) -> Chunk:
         """Return the chunk at `position`."""
         return self._chunk(self._offsets[position], self._offsets[position + 1])
+
+    def turns(self, position: int) -> list[str]:
+        """Return the turns of the chunk at `position`, ten times as fast as by reading all of it."""
+        text = str(self._data[CHUNKS][self._offsets[position] : self._offsets[position + 1]], "ascii")
+        # The quotes of the key cannot occur inside a JSON string.
+        found: list[str] = _DECODER.raw_decode(text, text.index(_TURNS) + len(_TURNS))[0]
+        return found
 
     def chunks(self) -> list[Chunk]:
         """Return all chunks, in order."""

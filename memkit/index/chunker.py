@@ -44,7 +44,10 @@ def decode(data: bytes) -> tuple[str, int]:
 def chunk_markdown(
     text: str, source: str, *, source_hash: str, options: ChunkingSettings
 ) -> list[Chunk]:
-    """Return the chunks of a Markdown file, in order; together they have every line that is not blank.
+    """Return the chunks of a Markdown file, in order.
+
+    Together they have every line that is not blank, except the unedited lines of extracts and overviews: the
+    turns have their words already.
 
     `text` is the result of `decode`, `source` the POSIX path relative to the project root, and `source_hash`
     the SHA-256 of the file's bytes, 64 hex characters. Any text is valid.
@@ -62,6 +65,7 @@ def chunk_markdown(
     A section that is appended to the file leaves the chunks of earlier sections unchanged. But if it or the
     section before it is a fragment, the last two chunks before it may change.
     """
+    text, numbers = _without_derived(text)
     document = Document(text)
     packer = Packer(document, options)
     file = PurePosixPath(source)
@@ -73,8 +77,8 @@ def chunk_markdown(
         for piece in pieces:
             owner = group.owner(piece.own_start, piece.end)
             content = document.body[piece.start : piece.end]
-            start_line = document.line_at(piece.start) + 1
-            end_line = document.line_at(piece.end - 1) + 1
+            start_line = numbers[document.line_at(piece.start)] + 1
+            end_line = numbers[document.line_at(piece.end - 1)] + 1
             content_hash = digest(content)[:16]
             found = list(document.anchors(piece.start, piece.end))
             named = (pairs.get("turn", pairs.get("turns", "")) for pairs in found)
@@ -112,6 +116,22 @@ def chunk_markdown(
                 source_hash=source_hash,
             )
     return list(chunks.values())
+
+
+def _without_derived(text: str) -> tuple[str, Sequence[int]]:
+    """Return `text` without unedited extracts and overview, and the number of each remaining line, from 0."""
+    lines = text.split("\n")
+    if "<!--" not in text:
+        return text, range(len(lines))
+    from memkit.journal.extracts import (  # most files have no anchors, and need no journal
+        holds_derived,
+        without_derived,
+    )
+
+    if not holds_derived(text):
+        return text, range(len(lines))
+    left = without_derived(lines)
+    return "\n".join(lines[number] for number in left), left
 
 
 @dataclass

@@ -115,6 +115,16 @@ class LexicalIndex:
         bm25 = PassageBM25(self._bm25, order)
         return lambda text: bm25.scores(self._tokenizer.question(text))
 
+    def terms(self, text: str) -> list[str]:
+        """Return the terms of a part of a document."""
+        return self._tokenizer.tokenize(text)
+
+    def rarities(self, text: str) -> dict[str, float]:
+        """Return the terms of a question with their idf: the fewer documents hold a term, the higher."""
+        terms = dict.fromkeys(self._tokenizer.question(text))
+        counts = {term: max(1, len(self._postings.find(term)[0])) for term in terms}
+        return {term: self._bm25.idf_of(term, count) for term, count in counts.items()}
+
     def holders(self, text: str) -> NDArray[np.bool_] | None:
         """Return which documents hold the one identifier or word that `text` is, or None if it is more."""
         term = self._tokenizer.identifier(text)

@@ -182,8 +182,11 @@ def _has_bullet(document: Document, span: Span | MarkdownSection) -> bool:
 
 
 def is_bullet(pairs: Mapping[str, str]) -> bool:
-    """Return whether the line with this anchor is a bullet of a summary or a fact of a compaction."""
-    return "grip" in pairs or "fact" in pairs
+    """Return whether the line with this anchor is a bullet of a summary or a fact of a compaction.
+
+    Lines of extracts are neither: the index sees only edited ones, which are the user's own text.
+    """
+    return "fact" in pairs or ("grip" in pairs and pairs.get("by") != "extract")
 
 
 def _open_section(span: Span, current: MarkdownSection, file_date: str) -> MarkdownSection:

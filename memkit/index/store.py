@@ -29,6 +29,7 @@ from memkit.index.chunk import Chunk
 from memkit.index.damage import PAGE_ROWS, in_use_marker
 from memkit.paths import Home
 from memkit.settings import CLOUD
+from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set, with_keys
 from memkit.text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Store:
         self._owner = owner_of(home) if path is None else ""
         self._prefix = f"{self._owner}:" if self._owner else ""
         try:
-            self._client = _embedded_client(path) if path is not None else _remote_client(uri)
+            self._client = _embedded_client(path) if path is not None else _remote_client(home, uri)
             self._collection: Collection = _call(
                 _collection, client=self._client, name=name, owner=self._owner, rebuild=rebuild
             )
@@ -260,8 +261,13 @@ def _embedded_client(path: Path) -> ClientAPI:
     return cast("ClientAPI", _call(chromadb.PersistentClient, path=str(path), settings=settings))
 
 
-def _remote_client(uri: str) -> ClientAPI:
+def _remote_client(home: Home, uri: str) -> ClientAPI:
     settings = _chroma_settings()
+    key = ""
+    if uri == CLOUD:
+        key = find_key(with_keys(os.environ, home), KEY_VARIABLES["chroma"], IndexStoreError)
+        if not key:
+            raise IndexStoreError(f"Chroma Cloud needs a key; {how_to_set('chroma')}")
     import chromadb
     import httpx  # Chroma's own
 
@@ -271,7 +277,7 @@ def _remote_client(uri: str) -> ClientAPI:
     heartbeat = f"{uri.rstrip('/').removesuffix(f':{port}')}:{port}/api/v2/heartbeat"
     try:
         if uri == CLOUD:
-            return chromadb.CloudClient(settings=settings)
+            return chromadb.CloudClient(api_key=key, settings=settings)
         httpx.get(heartbeat, timeout=ANSWER_SECONDS, verify=is_safe).raise_for_status()
         return chromadb.HttpClient(str(parts.hostname), port, is_safe, settings=settings)
     except Exception as error:

@@ -88,19 +88,30 @@ class SearchClient:
 
     def answer(self, asked: SearchRequest) -> Answer:
         """Return the answer, and count the search. Raise `MemkitError`."""
+        waiting = self._waiting_work()
         answer = self._find(asked)
-        if not answer.results and launch.work_is_due(self._home):
+        if waiting and not answer.results:
             # The answer may be in events that are not captured yet, as after the installation.
-            self._capture_events()
+            waiting = self.catch_up()
             answer = self._find(asked)
-        if not answer.results and (note := self._waiting_work()):
-            degraded = "; ".join(filter(None, (answer.degraded, note)))
+            if waiting and not answer.results and not (waiting := self._waiting_work()):
+                self._searcher = None  # another process finished during the search, which may have missed it
+                answer = self._find(asked)
+        if waiting and (not answer.results or self._waiting_work()):
+            degraded = "; ".join(filter(None, (answer.degraded, waiting)))
             answer = dataclasses.replace(answer, degraded=degraded)
         try:
             usage.note(self._home, "search")
         except OSError as error:
             logger.warning("cannot count this search: %s", error)
         return answer
+
+    def catch_up(self) -> str:
+        """Capture the waiting events for a limited time; return a line on what still waits, or ""."""
+        self._searcher = None  # it has the memory from before these events
+        if launch.work_is_due(self._home):
+            self._capture_events()
+        return self._waiting_work()
 
     def _find(self, asked: SearchRequest) -> Answer:
         if self._searcher is None:
@@ -138,7 +149,6 @@ class SearchClient:
 
     def _capture_events(self) -> None:
         """Have the service or this process capture the waiting events, for a limited time."""
-        self._searcher = None  # it has the memory from before these events
         if self._settings.service.enabled:
             try:
                 request(self._home, "work", {"wait": True}, CAPTURE_SECONDS)
@@ -162,7 +172,7 @@ class SearchClient:
         if count:
             waits = "waits" if count == 1 else "wait"
             events = plural(count, "event")
-            return f"{events} {waits} and may hold the answer; run `memkit work --wait`"
+            return f"{events} {waits} and may hold the answer; search again soon, or run `memkit work --wait`"
         if self._project.root in unindexed.roots(self._home):
-            return "the newest entries are not indexed yet; run `memkit index`"
+            return "the newest entries are not indexed yet; search again soon, or run `memkit index`"
         return ""

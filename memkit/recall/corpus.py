@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memkit.index.chunk import Chunk
-from memkit.index.lexical import ReadingOrder
+from memkit.index.lexical import LexicalIndex, ReadingOrder
 from memkit.index.snapshot import DTYPE, NAMED, Snapshot
 from memkit.recall.fusion import Layout, Scores, window_means
 from memkit.recall.results import Filters, is_at
+from memkit.recall.selection import BulletIndex
+from memkit.recall.superseded import SupersededIndex
 from memkit.settings import SearchSettings
 
 MANY_VECTORS = 50_000
@@ -70,6 +72,21 @@ class Corpus:
         known = [one.names for one in self.snapshots]
         return {column: [name for names in known for name in names[column]] for column in NAMED}
 
+    @functools.cached_property
+    def bullets(self) -> BulletIndex:
+        """The bullets, and the turns they cite."""
+        return BulletIndex(self)
+
+    @functools.cached_property
+    def superseded(self) -> SupersededIndex:
+        """The entries that later facts supersede."""
+        return SupersededIndex(self)
+
+    def name(self, column: str, position: int) -> str:
+        """Return the name in a `column` of the chunk at `position`, or ""."""
+        number = int(self.columns[column][position])
+        return self.names[column][number] if number >= 0 else ""
+
     def where(self, column: str, accepts: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Return which chunks have a name in `column` that `accepts` takes."""
         accepted = [number for number, name in enumerate(self.names[column]) if accepts(name)]
@@ -79,6 +96,21 @@ class Corpus:
         """Return the chunk at `position`."""
         snapshot, inside = self._find(position)
         return snapshot.chunk(inside)
+
+    def turns(self, position: int) -> list[str]:
+        """Return the turns of the chunk at `position`."""
+        snapshot, inside = self._find(position)
+        return snapshot.turns(inside)
+
+    def turn_text(self, position: int) -> str:
+        """Return the text of the turn that the chunk at `position` is a piece of."""
+        entries = self.columns["entry"]
+        pieces = np.flatnonzero(entries == entries[position]).tolist()
+        return "\n".join(self.chunk(n).content for n in pieces)
+
+    def lexical_of(self, position: int) -> LexicalIndex:
+        """Return the lexical index that has the chunk at `position`."""
+        return self._find(position)[0].lexical
 
     def id(self, position: int) -> str:
         """Return the full id of the chunk at `position`."""

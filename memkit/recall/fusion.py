@@ -64,9 +64,6 @@ Of 0, 0.3, 0.5, and 1, this weight best separated a development set's own questi
 set.
 """
 
-SELECTION_FACTOR = 4
-"""The first selection considers this many times the requested number of chunks."""
-
 
 class Layout:
     """The chunks' entries and sessions. All arrays are aligned to the chunks."""
@@ -278,48 +275,3 @@ def relevance(coverage: Scores, dense: Scores | None) -> Scores:
     both = (np.clip(dense, 0.0, 1.0) + COVERAGE_WEIGHT * coverage) / (1 + COVERAGE_WEIGHT)
     result: Scores = np.where(np.isnan(dense), coverage, both)
     return result
-
-
-def select(
-    scores: Scores,
-    entries: NDArray[np.int32],
-    allowed: NDArray[np.bool_],
-    size: int,
-    repeat_cost: float,
-) -> tuple[NDArray[np.intp], Scores]:
-    """Return the best `size` of the `allowed` chunks, best first, and their final scores.
-
-    The second and each further piece of an entry loses `repeat_cost` once more. Equal scores keep the
-    order of the text.
-    """
-    places = np.flatnonzero(allowed)
-    count = size if not repeat_cost else SELECTION_FACTOR * size
-    while True:
-        best, least = _best(places, scores, count)
-        final = scores[best] - repeat_cost * _repeats(entries[best])
-        order = np.argsort(-final, kind="stable")[:size]
-        is_all = len(best) == len(places)
-        if is_all or not repeat_cost or (len(order) == size and final[order[-1]] >= least):
-            return best[order], final[order]
-        count *= SELECTION_FACTOR  # a chunk further down could still be better
-
-
-def _best(places: NDArray[np.intp], scores: Scores, size: int) -> tuple[NDArray[np.intp], float]:
-    """Return the best `size` of `places`, best first, with all ties of the last, and its score."""
-    known = scores[places]
-    least = -np.inf
-    if len(places) > size:
-        least = float(np.partition(known, len(known) - size)[len(known) - size])
-        places = places[known >= least]
-    return places[np.argsort(-scores[places], kind="stable")], least
-
-
-def _repeats(entries: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return for each position how often its entry occurs before it."""
-    order = np.argsort(entries, kind="stable")
-    ordered = entries[order]
-    positions = np.arange(len(entries))
-    is_first = np.diff(ordered, prepend=-1) != 0  # entries are numbered from 0
-    repeats = np.empty(len(entries), np.int64)
-    repeats[order] = positions - np.maximum.accumulate(np.where(is_first, positions, 0))
-    return repeats

@@ -36,11 +36,12 @@ _CLOSING = ". `memkit expand ID` shows an entry."
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """One remembered entry: its short id, its day, and its heading on one line."""
+    """One remembered entry: its short id, its day, its heading on one line, and whether it still holds."""
 
     id: str
     date: str
     heading: str
+    is_superseded: bool = False
 
 
 def find_pointers(
@@ -63,7 +64,8 @@ def find_pointers(
             break
         pointer = _pointer(result)
         is_own = bool(session) and result.chunk.session == session
-        if not is_own and pointer.id not in shown and may_quote(result):
+        ids = {pointer.id, *(one["id"] for one in result.merged)}
+        if not is_own and ids.isdisjoint(shown) and may_quote(result):
             pointers.setdefault((pointer.date, pointer.heading), pointer)
     return list(pointers.values())
 
@@ -93,7 +95,8 @@ def lay_out(pointers: Sequence[Pointer]) -> str:
     text = ""
     room = MOST_CHARACTERS - len(_OPENING) - len(_CLOSING)
     for pointer in pointers:
-        named = f"{pointer.date} “{pointer.heading}” ({pointer.id})".strip()
+        mark = ", superseded" if pointer.is_superseded else ""
+        named = f"{pointer.date} “{pointer.heading}” ({pointer.id}{mark})".strip()
         addition = f"; {named}" if text else named
         if len(text) + len(addition) > room:
             break
@@ -108,6 +111,5 @@ def _pointer(result: Result) -> Pointer:
         heading = LEADING_HEADINGS.sub("", chunk.content).removeprefix("- ")
     # A stranger may have written it: no control characters, and nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)
-    return Pointer(
-        result.id, chunk.date, one_line(_QUOTES.sub('"', plain), HEADING_CHARACTERS)
-    )
+    shown = one_line(_QUOTES.sub('"', plain), HEADING_CHARACTERS)
+    return Pointer(result.id, chunk.date, shown, bool(result.superseded))

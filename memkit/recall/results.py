@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Any
 
 from memkit.errors import MemkitError
@@ -20,6 +21,12 @@ from memkit.text import CHARACTERS_PER_TOKEN, defuse, one_line, shorten
 
 SMALLEST_PIECE = 200
 """The fewest characters of a chunk that are worth showing."""
+
+MOST_JOINED = 2500
+"""The most characters of a turn in one result, unless one piece is longer.
+
+On the long messages of BEAM, more finds more evidence among ten results, but less fits into 1,000 tokens.
+"""
 
 NOTE_CHARACTERS = 300
 
@@ -54,8 +61,9 @@ class Filters:
 class SearchRequest:
     """A question and the limits of its answer.
 
-    `minimum` is the lowest relevance of a result. By default there is none, but the best match must reach
-    `search.best_relevance`, or nothing is returned. 0 returns everything.
+    `minimum` is the lowest relevance of a result; 0 returns everything. By default the best match must reach
+    `search.best_relevance`, or nothing is returned, and results far below it are left out, unless there is a
+    `budget` to fill.
     """
 
     query: str
@@ -65,6 +73,30 @@ class SearchRequest:
     file: str = ""  # being edited, relative to the project; raises chunks about its domain
     minimum: float | None = None
     explain: bool = False  # add to each result how its score came about
+    excerpts: bool = False  # add to each result the two lines to show to a person
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The lines that a person reads of a result.
+
+    `time` is the one in its heading, `title` the rest, or the text of a bullet. `match` is the sentence that
+    adds the most words of the question to the title, or "". `outcome` is what came of a turn, or "". `words`
+    are the words of the question as these texts have them, in lowercase. `session` is the title of the
+    session, or "".
+    """
+
+    time: str = ""
+    title: str = ""
+    match: str = ""
+    outcome: str = ""
+    words: tuple[str, ...] = ()
+    session: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Time and title."""
+        return f"{self.time} {self.title}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +106,10 @@ class Result:
     `id` is short, as shown. `project` is the name of the project whose root directory is `root`.
     `relevance` in [0, 1] compares across questions; `score` ranks the results of one question.
     `lexical` is BM25, `dense` the cosine (None without a vector), `context` the score of that mode.
+    The pieces of a turn and the bullets that cite it are one result, with the id of the best of them:
+    `merged` has the ids and kinds of the others.
+    `superseded` has the date, text, and id of a later fact because of which it no longer holds. `excerpt` is
+    for a person; it is None unless the request asks for it.
     """
 
     id: str
@@ -85,7 +121,23 @@ class Result:
     dense: float | None
     context: float
     root: str = ""
+    merged: list[dict[str, str]] = field(default_factory=list)
+    superseded: dict[str, str] = field(default_factory=dict)
     explanation: dict[str, Any] = field(default_factory=dict)
+    excerpt: Excerpt | None = None
+
+    @property
+    def now(self) -> str:
+        """The fact that supersedes it, with its date, on one line; or ""."""
+        known = [self.superseded.get("date", ""), self.superseded.get("text", "")]
+        return one_line(": ".join(filter(None, known)), NOTE_CHARACTERS)
+
+    @property
+    def turn_entries(self) -> list[str]:
+        """The ids to expand for the turns that a bullet cites. Expanding the bullet shows its session."""
+        if self.chunk.kind == "turn":  # expanding it shows all of its pieces
+            return []
+        return [one["id"] for one in self.merged if one["kind"] == "turn"]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as `memkit search --json` prints it."""
@@ -98,6 +150,8 @@ class Result:
             **{name: getattr(self.chunk, name) for name in _CHUNK_FIELDS},
             "turns": list(self.chunk.turns),
             "citations": list(self.chunk.citations),
+            "merged": self.merged,
+            **({"superseded": self.superseded} if self.superseded else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }
@@ -187,14 +241,47 @@ def fill(chunks: Iterable[tuple[int, Chunk]], tokens: int) -> Iterator[tuple[int
         yield number, piece
 
 
+def joined(pieces: Sequence[tuple[int, Chunk]]) -> Chunk:
+    """Return the pieces of a turn, which come best first, as one chunk in the order of the text.
+
+    Each comes with its number in the text. A line with `…` is where text is missing. Leave out pieces beyond
+    `MOST_JOINED` characters.
+    """
+    (_, best), *others = pieces
+    room = MOST_JOINED - len(best.content)
+    shown = [pieces[0]]
+    for number, piece in others:
+        room -= len(piece.content)
+        if room < 0:
+            break
+        shown.append((number, piece))
+    if len(shown) == 1:
+        return best
+    shown.sort(key=lambda one: one[0])
+    content = shown[0][1].content
+    for (number, before), (following, after) in pairwise(shown):
+        between = "\n\n" if following == number + 1 else "\n…\n"
+        if following == number + 1 and after.start_line == before.end_line:  # pieces of one long line
+            between = " "
+        content += between + after.content
+    return replace(
+        best, content=content, start_line=shown[0][1].start_line, end_line=shown[-1][1].end_line
+    )
+
+
 def _unseen(chunk: Chunk, seen: set[tuple[int, str]]) -> Chunk | None:
     """Return `chunk` without opening headings and `seen` lines at its ends; None if nothing is left.
 
+    The heading of a turn stays if its prompt stands only there.
+
     A line is known by number and text: the pieces of one long line share its number.
     """
-    lines = list(enumerate(chunk.content.split("\n"), chunk.start_line))
+    # Counted from the end: lines that memkit derives are not in a chunk, and they stand above its last one.
+    first = chunk.end_line - chunk.content.rstrip("\n").count("\n")
+    lines = list(enumerate(chunk.content.split("\n"), first))
     if headings := LEADING_HEADINGS.match(chunk.content):
-        del lines[: headings[0].count("\n")]
+        shown = headings[0].rstrip("\n") if chunk.has_prompt_in_heading else headings[0]
+        del lines[: shown.count("\n")]
     while lines and (not lines[0][1].strip() or lines[0] in seen):
         del lines[0]
     while lines and (not lines[-1][1].strip() or lines[-1] in seen):
@@ -254,6 +341,8 @@ def _entry(result: Result, room: int, root: str) -> str:
         "turns": ",".join(chunk.turns),
         "citations": ",".join(chunk.citations),
         "branch": chunk.branch,
+        "expand": ",".join(result.turn_entries),
+        "superseded": result.now,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)
     # Defused together: a tag could begin in the breadcrumb and go on in the content.

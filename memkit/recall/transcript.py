@@ -21,8 +21,10 @@ from memkit.errors import AmbiguousIdError, MemkitError, NotFoundError
 from memkit.hook.entries import OwnEntries, heading_words
 from memkit.hook.project import Project
 from memkit.index.chunk import Chunk
+from memkit.journal import Journal
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
+from memkit.recall.names import find_entry
 
 _REFUSAL = (
     "a Claude Code session can read only its own project's memory; "
@@ -184,7 +186,7 @@ def locate(
     if is_path and not other_projects:  # it may be any file
         raise MemkitError(_REFUSAL)
     if session is None and turn is not None:
-        session = _session_of(turn, project, chunks())
+        session = _session_of(turn, project, chunks)
     if session is None:
         original = _latest(home, project, chunks)
     elif is_path and Path(session).is_file():
@@ -205,8 +207,11 @@ def locate(
     return original
 
 
-def _session_of(turn: str, project: Project, chunks: Iterable[Chunk]) -> str:
-    for chunk in chunks:
+def _session_of(turn: str, project: Project, chunks: Callable[[], Sequence[Chunk]]) -> str:
+    found = find_entry(Journal(project), turn)
+    if found is not None and found.kind == "turn" and found.session:
+        return found.session
+    for chunk in chunks():  # of a memory elsewhere, or a turn that only its bullet names
         if chunk.session and any(name.startswith(turn) for name in chunk.turns):
             return chunk.session
     raise NotFoundError(f"no turn {turn!r} in the memory of {project.root}; give its session, too")

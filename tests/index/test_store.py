@@ -266,6 +266,7 @@ def do_damage(chroma: Path, damage: str) -> None:
         database.mkdir()
 
 
+@only_in_ci
 def test_an_index_that_kills_its_reader(tmp_path: Path, large: Memory) -> None:
     """Chroma maps its files into memory, and a truncated one ends the process."""
     memory = copy_of(large, tmp_path)
@@ -414,6 +415,7 @@ def assert_costs_nothing(memory: Memory) -> None:
     assert (report.added, report.deleted, report.embedded) == (0, 0, 0)
 
 
+@only_in_ci
 def test_two_homes_share_a_server(tmp_path: Path, server: str) -> None:
     first = cloned(tmp_path / "one", server, "2026-11-18.md", "2026-11-19.md")
     second = cloned(tmp_path / "two", server, "2026-11-19.md", "2026-11-20.md")
@@ -489,3 +491,23 @@ def test_a_server_that_does_not_answer(
             memory.sync()
     assert uri in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_chroma_cloud_gets_the_key_of_the_settings(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+
+    def client(api_key: str, **_: object) -> None:
+        used.append(api_key)
+        raise ValueError("the test's cloud is closed")
+
+    monkeypatch.setattr(chromadb, "CloudClient", client)
+    monkeypatch.delenv("CHROMA_API_KEY", raising=False)
+    with pytest.raises(IndexStoreError, match=r"Chroma Cloud needs a key; run `memkit config set keys.chroma`"):
+        Store(home, "cloud", "memkit-test")
+    Path(home.config_file).write_text("keys.chroma = 'ck-own'\n")
+    for _ in range(2):
+        with pytest.raises(IndexStoreError, match="is closed") as raised:
+            Store(home, "cloud", "memkit-test")
+        assert "ck-own" not in str(raised.value)
+        monkeypatch.setenv("CHROMA_API_KEY", "ck-shell")
+    assert used == ["ck-own", "ck-shell"]

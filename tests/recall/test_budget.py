@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from memkit.index.blocks import Document
 from memkit.index.chunk import Chunk
 from memkit.index.chunker import chunk_markdown
+from memkit.recall import results as results_module
 from memkit.recall.results import SMALLEST_PIECE, fill
-from memkit.settings import ChunkingSettings
+from memkit.settings import ChunkingSettings, Settings
 from memkit.text import CHARACTERS_PER_TOKEN
 from tests.ci import examples
 from tests.memory import make_chunk
@@ -111,7 +112,7 @@ def test_with_room_enough_all_is_shown_once(options: ChunkingSettings, chance: r
 
 
 def test_headings_are_left_to_the_breadcrumb() -> None:
-    chunk = make_chunk("# A\n\n## B\n\ntext\n\n# no opening heading\n", start_line=11, end_line=18)
+    chunk = make_chunk("# A\n\n## B\n\ntext\n\n# no opening heading\n", start_line=11, end_line=17)
     [(_, piece)] = fill([(0, chunk)], 100)
     assert piece.content == "text\n\n# no opening heading"
     assert (piece.start_line, piece.end_line) == (15, 17)
@@ -149,3 +150,11 @@ def test_files_of_the_same_lines_are_told_apart() -> None:
 def test_nothing_to_fill_with() -> None:
     assert list(fill([], 100)) == []
     assert list(fill([(0, make_chunk("# Heading\n\n")), (1, make_chunk("\n"))], 100)) == []
+
+
+def test_a_prompt_that_only_a_heading_has_is_within_the_budget() -> None:
+    text = "# 2026-11-20\n\n## 14:02 Ports <!-- session:aaaa -->\n\n### 14:02 Which port? <!-- turn:8ad3df7f -->\n**Answered** 7443.\n"
+    (chunk,) = chunk_markdown(text, "2026-11-20.md", source_hash="", options=Settings().chunking)
+    shown = results_module._unseen(chunk, set())
+    assert shown is not None and shown.content == "### 14:02 Which port?\n**Answered** 7443."
+    assert chunk.lexical_text == "2026-11-20\nWhich port?\n 7443."

@@ -7,6 +7,8 @@ from string import ascii_lowercase
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
 from memkit.index.snapshot import NAMED, Snapshot
@@ -14,6 +16,7 @@ from memkit.recall.corpus import Corpus
 from memkit.recall.results import Filters, SearchRequest
 from memkit.recall.search import Searcher
 from memkit.settings.load import SearchSettings
+from tests.ci import examples
 from tests.memory import FakeEmbedder, make_chunk
 from tests.recall.corpora import snapshot_of
 
@@ -176,3 +179,16 @@ def test_no_chunks(tmp_path: Path) -> None:
     assert [len(arm) for arm in corpus.lexical("port")] == [0, 0, 0]
     assert Searcher(empty, SearchSettings(), FakeEmbedder()).search("port").results == []
     assert Searcher([], SearchSettings(), FakeEmbedder()).search("port").results == []
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(
+    st.text(max_size=40).map(lambda text: text + '"turns": ["forged"]\\'),
+    st.lists(st.text(min_size=1, max_size=12) | st.sampled_from(['a"]', "]", '"turns": '])),
+)
+def test_turns_are_read_whatever_the_text(
+    tmp_path_factory: pytest.TempPathFactory, text: str, turns: list[str]
+) -> None:
+    chunk = make_chunk(text, source=text, heading=text, branch=text, turns=tuple(turns), citations=())
+    corpus = Corpus([snapshot_of(tmp_path_factory.mktemp("turns"), [chunk])])
+    assert corpus.turns(0) == list(corpus.chunk(0).turns) == turns

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memkit.embedding import Embedder
 from memkit.recall.fusion import COVERAGE_WEIGHT, relevance
 from memkit.recall.results import SearchRequest
-from memkit.recall.search import Searcher
+from memkit.recall.search import NEAR_RELEVANCE, NEAR_SCORE, Searcher
 from tests.ci import examples
 from tests.memory import DAYS, CountingEmbedder, Memory, make_memory
 
@@ -69,12 +69,23 @@ def test_off_topic_results_are_shown_if_everything_may_pass(memory: Memory) -> N
     assert answer.best == max(r.relevance for r in memory.search(UNKNOWN).results)
 
 
-def test_the_best_match_decides_whether_others_are_shown(memory: Memory) -> None:
-    """The cut is about the question; the ranking is left as it is."""
-    searcher = cutting(memory)
-    found = searcher.search(KNOWN, 50).results
-    assert found == memory.search(KNOWN).results
-    assert min(result.relevance for result in found) < searcher.settings.best_relevance
+@pytest.mark.parametrize("mode", ["context", "rrf", "weighted", "lexical", "dense"])
+def test_results_far_below_the_best_are_left_out(memory: Memory, mode: str) -> None:
+    """In relevance and in rank; the others keep their order."""
+    searcher = memory.searcher(mode=mode)
+    answer = searcher.search(KNOWN, 50)
+    everything = searcher.answer(SearchRequest(KNOWN, 50, minimum=0)).results
+    near, high = answer.best * NEAR_RELEVANCE, everything[0].score * NEAR_SCORE
+    assert answer.results == [one for one in everything if one.relevance >= near or one.score >= high]
+    if mode == "context":
+        assert 0 < len(answer.results) < len(everything)
+
+
+def test_a_budget_is_filled(memory: Memory) -> None:
+    searcher = memory.searcher()
+    found = searcher.answer(SearchRequest(KNOWN, budget=10_000))
+    assert found.results == searcher.answer(SearchRequest(KNOWN, budget=10_000, minimum=0)).results
+    assert min(one.relevance for one in found.results) < found.best * NEAR_RELEVANCE
 
 
 @pytest.mark.parametrize("mode", ["context", "rrf", "weighted", "lexical", "dense"])

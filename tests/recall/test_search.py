@@ -73,7 +73,7 @@ def test_results_are_ranked_and_distinct(searcher: Searcher, mode: str) -> None:
 
 def test_the_number_of_results(searcher: Searcher) -> None:
     query = "the service and the gateway"
-    assert len(searcher.search(query).results) == 5
+    assert len(searcher.answer(SearchRequest(query, minimum=0)).results) == 5
     assert len(in_mode(searcher, "context", k=2).search(query).results) == 2
     everything = [result.id for result in searcher.search(query, 1000).results]
     assert [result.id for result in searcher.search(query, 3).results] == everything[:3]
@@ -132,7 +132,8 @@ def test_the_shape_of_an_answer(searcher: Searcher) -> None:
     result = value["results"][0]
     assert list(result) == [
         "id", "score", "relevance", "project", "root", "source", "start_line", "end_line", "heading",
-        "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "scores",
+        "breadcrumb", "kind", "date", "session", "turns", "citations", "branch", "content", "merged",
+        "scores",
     ]  # fmt: skip
     assert list(result["scores"]) == ["lexical", "dense", "context"]
     assert result["source"] == ".memkit/memory/2026-11-19.md"
@@ -326,3 +327,15 @@ def test_no_provider_is_no_defect(tmp_path: Path) -> None:
     answer = opened(memory).search("PolicyController")
     assert answer.degraded == ""
     assert answer.results[0].dense is None
+
+
+def test_the_heading_of_a_session_alone_is_no_result(tmp_path: Path, real_embedder: Embedder) -> None:
+    """A long prompt makes a heading that is long enough for a chunk of its own, and matches best."""
+    prompt = "Which port should the staging gateway listen on, now that port 443 is in use there? Which …"
+    text = day("2026-11-18", (prompt, "7443. " + "The ingress has the other. " * 10))
+    text = text.replace("## 09:00 Work", f"## 09:00 {prompt}", 1)
+    memory = make_memory(tmp_path, {"2026-11-18.md": text}, embedder=CountingEmbedder(real_embedder))
+    memory.sync()
+    assert [one.is_bare for one in memory.snapshot.chunks()] == [True, False]
+    found = memory.searcher().search("which port does the gateway listen on").results
+    assert [one.chunk.kind for one in found] == ["turn"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memkit.recall.fusion import select
+from memkit.recall.selection import Selection
 from tests.ci import examples
 
 CHUNKS = st.lists(
@@ -17,8 +18,24 @@ CHUNKS = st.lists(
 )
 
 
+def select(
+    scores: list[float], entries: list[int], allowed: list[bool], size: int, cost: float
+) -> list[tuple[float, int]]:
+    found = Selection(
+        scores=np.array(scores, float),
+        own=np.zeros(len(scores)),
+        exact=None,
+        allowed=np.array(allowed, bool),
+        lengths=np.zeros(len(scores), np.int32),
+        entries=np.array(entries, np.int32),
+        repeat_cost=cost,
+        about=np.zeros(len(scores), bool),
+    )
+    return [(place.score, place.position) for place in islice(found.places(), size)]
+
+
 @settings(deadline=None, max_examples=examples(100))
-@given(CHUNKS, st.integers(1, 12), st.sampled_from([0.0, 0.1, 0.5]))
+@given(CHUNKS, st.integers(1, 60), st.sampled_from([0.0, 0.1, 0.5]))
 def test_repeats_of_an_entry_cost(
     chunks: list[tuple[float, int, bool]], size: int, cost: float
 ) -> None:
@@ -29,20 +46,19 @@ def test_repeats_of_an_entry_cost(
         expected.append((-score - cost * seen[entry], place))
         seen[entry] += 1
     expected = sorted(expected, key=lambda pair: -pair[0])[:size]
-    places, scores = select(
-        np.array([score for score, _, _ in chunks]),
-        np.array([entry for _, entry, _ in chunks], np.int32),
-        np.array([ok for _, _, ok in chunks], bool),
-        size,
-        cost,
+    scores, entries, allowed = (
+        (list(column) for column in zip(*chunks, strict=True)) if chunks else ([], [], [])
     )
-    assert list(zip(scores.tolist(), places.tolist(), strict=True)) == expected
+    assert select(scores, entries, allowed, size, cost) == expected
+
+
+def test_repeats_of_many_equal_scores_are_not_lost() -> None:
+    found = select([0.0] * 30, [0] * 30, [True] * 30, 30, 0.1)
+    assert [place for _, place in found] == list(range(30))
 
 
 def test_one_long_answer_does_not_fill_all_places() -> None:
     """Forty pieces of one entry, a little better than all others."""
-    scores = np.array([1.0] * 40 + [0.7, 0.6])
-    entries = np.array([0] * 40 + [1, 2], np.int32)
-    places, final = select(scores, entries, np.ones(42, bool), 5, 0.1)
-    assert sorted(places.tolist()) == [0, 1, 2, 3, 40]
-    assert np.allclose(sorted(final), [0.7, 0.7, 0.8, 0.9, 1.0])
+    found = select([1.0] * 40 + [0.7, 0.6], [0] * 40 + [1, 2], [True] * 42, 5, 0.1)
+    assert sorted(place for _, place in found) == [0, 1, 2, 3, 40]
+    assert np.allclose([score for score, _ in found], [1.0, 0.9, 0.8, 0.7, 0.7])

@@ -1,0 +1,22 @@
+"""Turns that only asked the memory. Their answers repeat other entries, which come first."""
+
+from __future__ import annotations
+
+from memkit.claude_code.omitted import asks_memory
+from memkit.journal.digest import read_parts
+
+
+def only_asked(section: str) -> bool:
+    """Return whether all tool calls of a turn, if it has any, asked memkit or read its files.
+
+    `section` is the turn in a day file.
+    """
+    calls = read_parts(section).tools
+    return bool(calls) and all(map(_is_lookup, calls))
+
+
+def _is_lookup(line: str) -> bool:
+    """Return whether a call asked memkit, from its line in a day file: name, input, and outcome."""
+    name, _, rest = line.removeprefix("- ").removeprefix("↳ ").partition(" ")
+    given = rest.partition(" → ")[0].strip("` ")
+    return asks_memory(name, {"skill" if name == "Skill" else "command": given})
