@@ -6,6 +6,7 @@ records when it last ended, so a killed one is due again.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
@@ -14,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memkit.archive import Archive
 from memkit.capture.capture import Capture
 from memkit.capture.sessions import LiveSessions, Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.errors import MemkitError, NotFoundError
+from memkit.errors import ConfigError, MemkitError, NotFoundError
 from memkit.files import make_private_directory
 from memkit.home_files import HOME_FILES
 from memkit.hook.project import Project
@@ -29,9 +30,12 @@ from memkit.index.purge import keep_small
 from memkit.ipc import spool
 from memkit.maintenance import remove_old_days, remove_old_replaced
 from memkit.paths import Home
-from memkit.settings.load import Settings
+from memkit.settings.load import Settings, may_summarize
 from memkit.state import read_state_or_none, write_state
 from memkit.text import one_line, plural
+
+if TYPE_CHECKING:
+    from memkit.summarize.summarizer import FindEmbedder
 
 logger = logging.getLogger(__name__)
 
@@ -242,8 +246,10 @@ class Summaries:
         settings_of: Callable[[Project], Settings],
         index: Callable[[str], object],
         note_error: Callable[[str], None],
+        find_embedder: FindEmbedder,
     ) -> None:
         """Call `index` for each project that got bullets or facts, and `note_error` for each failure."""
+        self._find_embedder = find_embedder
         self._home = home
         self._settings_of = settings_of
         self._index = index
@@ -263,11 +269,13 @@ class Summaries:
         now = time.monotonic()
         if self.is_busy or self._is_stopping or now < self._next_round:
             return
-        self._next_round = now + ROUND_SECONDS
+        is_waiting = bool(SummaryQueue(self._home))
+        if is_waiting:
+            self._next_round = now + ROUND_SECONDS
         may_compact = now >= self._next_compaction
         if may_compact:
             self._next_compaction = now + COMPACT_SECONDS
-        if may_compact or SummaryQueue(self._home):
+        if may_compact or is_waiting:
             self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
             self._thread.start()
 
@@ -280,8 +288,15 @@ class Summaries:
         from memkit.summarize.compaction import run_compactions
         from memkit.summarize.summarizer import run_summaries
 
+        try:
+            if not may_summarize(self._home, self._settings_of(Project(self._home.root))):
+                return
+        except ConfigError as error:
+            logger.warning("no round of summaries: %s", error)  # the doctor reports it
+            return
         began, pause = time.thread_time(), 0.0
-        for what, run in (("summaries", run_summaries), ("compaction", run_compactions)):
+        summarize = functools.partial(run_summaries, find_embedder=self._find_embedder)
+        for what, run in (("summaries", summarize), ("compaction", run_compactions)):
             try:
                 report = run(
                     self._home, self._settings_of, find_provider, should_stop=lambda: self._is_stopping

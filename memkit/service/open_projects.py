@@ -227,14 +227,16 @@ class OpenProjects:
         key = tuple(snapshot.path for snapshot in snapshots)
         with self._guard:
             found = self._corpora.get(key)
-        if found is None:
-            found = Corpus(snapshots)
+        corpus = Corpus(snapshots) if found is None else found
         with self._guard:
-            found = self._corpora.setdefault(key, found)
+            # A search that began before the newest snapshot must not bring back a dropped corpus.
+            if not all(snapshot.is_current() for snapshot in snapshots):
+                return corpus
+            corpus = self._corpora.setdefault(key, corpus)
             self._corpora.move_to_end(key)
             while len(self._corpora) > MAX_CORPORA:
                 self._corpora.popitem(last=False)
-        return found
+        return corpus
 
     def _drop_corpora(self, closed: _OpenProject) -> None:
         with self._guard:

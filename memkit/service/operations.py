@@ -23,9 +23,9 @@ from memkit.capture.sessions import LiveSessions
 from memkit.errors import MemkitError, NewerFileError
 from memkit.files import make_private_directory
 from memkit.hook.project import Project
+from memkit.hook.tally import history_file
 from memkit.index import SyncReport
 from memkit.index.catalog import index_key
-from memkit.index.chunk import digest
 from memkit.ipc import spool
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
@@ -77,7 +77,9 @@ class Operations:
         self.live = LiveSessions(home)
         self.writer = Writer(home, self.settings_of, self._models.find)
         self.watcher = Watcher(self.writer.index)
-        self.summaries = Summaries(home, self.settings_of, self.writer.index, self._note_error)
+        self.summaries = Summaries(
+            home, self.settings_of, self.writer.index, self._note_error, self._models.find
+        )
         self._projects = OpenProjects(
             home,
             self._models,
@@ -168,7 +170,7 @@ class Operations:
         ids = arguments["ids"]
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise MemkitError("the ids of pointers are not a list of strings")
-        self._pointers.add(str(arguments["session"]), ids)
+        self._pointers.add(str(arguments["session"]), ids, str(arguments.get("root", "")))
         usage.note(self._home, "pointers", ids)
         return {}
 
@@ -270,7 +272,7 @@ class PointerHistory:
     VERSION = 1
 
     def __init__(self, home: Home) -> None:
-        self._directory = home.pointer_history
+        self._home = home
 
     def of(self, session: str) -> set[str]:
         """Return the ids of the pointers that `session` got."""
@@ -279,14 +281,14 @@ class PointerHistory:
         except NewerFileError:  # to lose it costs a repetition
             return set()
 
-    def add(self, session: str, ids: list[str]) -> None:
-        """Note that `session` got the pointers with these ids. Raise `OSError`."""
-        make_private_directory(self._directory)
+    def add(self, session: str, ids: list[str], root: str = "") -> None:
+        """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
+        make_private_directory(self._home.pointer_history)
         known = sorted(self.of(session) | set(ids))
-        write_state(self._path(session), self.VERSION, {"ids": known})
+        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
 
     def _path(self, session: str) -> Path:
-        return Path(self._directory, f"{digest(session)[:24]}.json")
+        return Path(history_file(self._home, session))
 
 
 def _ids(value: dict[str, Any]) -> set[str]:

@@ -88,6 +88,10 @@ class RunningService:
                 if refused.kind != "elsewhere":  # on a busy machine the first index takes long
                     raise
                 return {}
+            except ServiceUnavailable as unavailable:
+                if unavailable.reason != "hung":  # a busy machine may answer no ping for seconds
+                    raise
+                return {}
 
         answer = wait_until(answer_here, "the project to be indexed")
         return [result["chunk"]["content"] for result in answer["results"]]

@@ -20,7 +20,7 @@ from memkit.ipc import spool
 from memkit.service import jobs
 from memkit.service.jobs import JOBS, Job, JobBook, JobContext, JobState, job_named, run_job
 from memkit.text import plural
-from tests.builders import Lines
+from tests.builders import Lines, entries
 from tests.memory import DAYS, Memory, make_memory
 
 
@@ -229,7 +229,7 @@ def test_old_session_states_are_removed(memory: Memory, tmp_path: Path) -> None:
     os.utime(sessions.path("young"))
     Archive(home).path("unarchived").unlink()
     before = {path: path.read_text() for path in Path(memory.project.memory).glob("*.md")}
-    assert sum(text.count("It is gone.") for text in before.values()) == 1
+    assert sum(entries(text).count("It is gone.") for text in before.values()) == 1
     kept = msgspec.structs.replace(memory.settings.archive, keep_days=9999)
     memory.settings = msgspec.structs.replace(memory.settings, archive=kept)
     assert not run_job(job_named("tidy"), around(memory)).failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,18 @@ def test_a_project_is_opened_once_and_read_again_after_a_change(held: Held) -> N
     held.projects.clear()
     assert held.watched == []
     assert not held.projects.is_open(memory.project)
+
+
+def test_a_late_search_does_not_keep_a_replaced_snapshot_open(held: Held) -> None:
+    project, settings = held.memory.project, held.memory.settings
+    late = held.projects.searcher(project, settings, settings.search).corpus.snapshots
+    held.memory.write("new.md", "# New\n\nA quagga at the gateway.\n")
+    held.writer.index(project.root).result(30)
+    held.found("quagga")  # reads the new snapshot and drops what belongs to the old one
+    held.projects._corpus(late)
+    replaced = weakref.ref(late[0])
+    del late
+    assert replaced() is None
 
 
 def test_other_settings_open_another_index(held: Held) -> None:
