@@ -1,4 +1,4 @@
-"""Claude Code's PreToolUse hook: allow the commands of the memory-recall skill."""
+"""Claude Code's PreToolUse hook: allow commands that only read the memory."""
 
 import os
 import sys

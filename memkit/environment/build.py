@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import secrets
 import shutil
@@ -21,7 +22,7 @@ from types import FrameType
 
 from memkit import environment
 from memkit.environment.install import CommandRunner, install, report
-from memkit.environment.interpreters import EnvironmentBuildError
+from memkit.environment.interpreters import EnvironmentBuildError, StillBuildingError
 from memkit.files import PRIVATE_FILE, create_private, make_private_directory
 from memkit.paths import Home
 from memkit.processes import try_lock
@@ -30,11 +31,17 @@ from memkit.state import write_state
 NEEDED_BYTES = 600_000_000
 """The free disk space to build memkit's environment: 0.45 GB measured (Python 3.11, Linux), and downloads."""
 
+SIGN_SECONDS = 10.0
+"""Time between two lines of progress where no terminal shows each step."""
 
-def ensure_environment(home_root: str, repository_root: str) -> str:
+
+def ensure_environment(
+    home_root: str, repository_root: str, wait_seconds: float = math.inf
+) -> str:
     """Return the interpreter of memkit's own environment; build it if it is missing.
 
-    Report progress on stderr. Raise `EnvironmentBuildError`, and record the reason for
+    Report progress on stderr. Wait at most `wait_seconds` for another process that builds it; then raise
+    `StillBuildingError`. Raise `EnvironmentBuildError`, and record the reason for
     `memkit.environment.last_failure`. Raise `ValueError` as `environment_python` does.
     """
     python = environment.environment_python(home_root, repository_root)
@@ -46,11 +53,17 @@ def ensure_environment(home_root: str, repository_root: str) -> str:
         [environment.declared_requirements(repository_root, "project", "dependencies")],
         f"building its Python environment in {home_root} (once; about a minute, 0.5 GB)",
         locks=[environment.lock_path(repository_root)],
+        wait_seconds=wait_seconds,
     )
 
 
 def make_environment(
-    home_root: str, name: str, steps: list[list[str]], purpose: str, locks: Sequence[str] = ()
+    home_root: str,
+    name: str,
+    steps: list[list[str]],
+    purpose: str,
+    locks: Sequence[str] = (),
+    wait_seconds: float = math.inf,
 ) -> str:
     """Build the environment `env/<name>` in `home_root` unless it exists; return its interpreter.
 
@@ -63,7 +76,7 @@ def make_environment(
     known_failure = environment.last_failure(home_root)
     with _explained(home_root), _unwound_by_signals():
         make_private_directory(str(target.parent))
-        with _locked(environment.lock_file(home_root)) as lock:
+        with _locked(environment.lock_file(home_root), wait_seconds) as lock:
             if environment.is_usable(str(target)):
                 return python
             failure = environment.last_failure(home_root)
@@ -98,7 +111,8 @@ def _build(
         create_private(str(log_path)).close()
         with open(log_path, "w", encoding="utf-8") as log:
             runner = CommandRunner(marker, log, lock)
-            install(str(target), steps, locks, before, runner)
+            with runner.signs_of_life(SIGN_SECONDS):
+                install(str(target), steps, locks, before, runner)
     except BaseException:
         if os.path.lexists(target):
             _discard(target)  # before its marker
@@ -119,13 +133,26 @@ def _versions_before(target: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _locked(path: str) -> Iterator[int]:
-    """Hold the lock file at `path` after waiting for another holder; yield its descriptor."""
+def _locked(path: str, wait_seconds: float) -> Iterator[int]:
+    """Hold the lock file at `path` after waiting for another holder; yield its descriptor.
+
+    Raise `StillBuildingError` after `wait_seconds`.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         if not try_lock(descriptor):
-            report("waiting for another process that is building the environment")
+            report("waiting for another process that is building the environment (once; about a minute)")
+            begun = signed = time.monotonic()
             while not try_lock(descriptor):
+                now = time.monotonic()
+                if now - begun >= wait_seconds:
+                    raise StillBuildingError(
+                        "memkit is still building its Python environment (once; about a minute): "
+                        "it cannot search or write yet."
+                    )
+                if now - signed >= SIGN_SECONDS:
+                    report(f"still building the environment ({now - begun:.0f} s)")
+                    signed = now
                 time.sleep(0.2)
         yield descriptor
     finally:

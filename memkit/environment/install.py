@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from memkit.processes import detached, find_program, kill_group
 
 _PIP_INDEX_VARIABLES = {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"}
 
-EXTRA_PACKAGES = ("openai", "google-genai", "voyageai", "ollama", "sentence-transformers", "matplotlib")
+EXTRA_PACKAGES = ("openai", "google-genai", "voyageai", "ollama", "sentence-transformers")
 """Packages that memkit advises users to install; a new environment gets those of the old one."""
 
 NO_NETWORK_SECONDS = 10
@@ -214,6 +215,22 @@ class CommandRunner:
     def seconds(self) -> int:
         """Seconds since the first command."""
         return int(time.monotonic() - self._begun)
+
+    @contextlib.contextmanager
+    def signs_of_life(self, seconds: float) -> Iterator[None]:
+        """Report at this interval that the commands still run, unless a terminal shows their output."""
+        ended = threading.Event()
+
+        def report_on() -> None:
+            while not ended.wait(seconds):
+                report(f"still building the environment ({self.seconds} s)")
+
+        if not self._on_terminal:
+            threading.Thread(target=report_on, daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
 
     def run(self, command: list[str], without_index_variables: bool = False) -> None:
         """Run one command to its end; it is never left running.

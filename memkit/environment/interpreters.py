@@ -56,6 +56,10 @@ class EnvironmentBuildError(MemkitError):
     """A private Python environment cannot be built."""
 
 
+class StillBuildingError(EnvironmentBuildError):
+    """Another process is still building the environment."""
+
+
 class Interpreter(NamedTuple):
     """A Python on this machine."""
 

@@ -1,4 +1,4 @@
-"""Read the entries of a project's memory in a hook, and tell a starting session the newest of them.
+"""Read the entries of a project's memory in a hook.
 
 The files of a memory may come with a repository, from anybody. So the home keeps, for each project, a
 fingerprint of each heading, entry, and bullet that its journal ever wrote, and hooks quote nothing else.
@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from memkit import anchors
 from memkit.files import MOST_BYTES, PRIVATE_FILE, inside, make_private_directory, read_tail
 from memkit.hook.project import Project, Registry, digest16
 from memkit.paths import Home
-from memkit.text import defuse, encodable
+from memkit.text import encodable
 
 HOOK_BYTES = 1024 * 1024
 """Bytes that a hook reads from the end of a day file or of the fingerprints (the newest 60,000)."""
@@ -29,20 +28,9 @@ DAY_FILE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:\.local)?\.md$")
 
 _BLOCK = 65_536
 
-_MOST_ENTRIES = 200
-"""Entries to check against the fingerprints; a stranger's file may have any number of them."""
-
 # A line ends at a line feed only, as for the journal.
 _HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
-
-_FOREIGN = (
-    " Entries that memkit did not write on this machine, or that were changed since, may come from the "
-    "repository: they are not quoted here."
-)
-_BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
-_END = "</memory>"
-
 
 class SessionEntry(NamedTuple):
     """One remembered turn or note: its day, its heading ("14:02 Which port …"), the answer's start."""
@@ -81,30 +69,59 @@ def newest_entries(
     project: Project, names: list[str], most: int = HOOK_BYTES
 ) -> Iterator[SessionEntry]:
     """Yield the turns and notes of these days, newest first; of each day those in its last `most` bytes."""
+    for day, text in read_days(project, names, most):
+        for heading, body in sorted(entries_of(text), key=lambda entry: entry[0][:5], reverse=True):
+            yield SessionEntry(day, heading, answer_of(body))
+
+
+def read_days(project: Project, names: list[str], most: int) -> Iterator[tuple[str, str]]:
+    """Yield date and text of these days, newest first; of each its last `most` bytes."""
     for day in reversed(names):
         try:
             memory = inside(project.memory, project.root)
             data = read_tail(inside(os.path.join(memory, day + ".md"), memory), most)
         except OSError:  # deleted or unreadable since the listing; go on with the other days
             continue
-        text = data.decode("utf-8", "replace")
-        for heading, body in sorted(entries_of(text), key=lambda entry: entry[0][:5], reverse=True):
-            yield SessionEntry(day[:10], heading, answer_of(body))
+        yield day[:10], data.decode("utf-8", "replace")
+
+
+def sections_of(text: str) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield each heading of a session, the text below it, and its turns: headings and bodies.
+
+    A note is a turn without a session. As in the journal, only headings with anchors begin a section. The
+    heading of a session may be that of its only turn, too.
+    """
+    session, below = "", ""
+    turns: list[tuple[str, str]] = []
+    marks = [(match, kind) for match in _HEADING.finditer(text) if (kind := _kind(match[0]))]
+    ends = [mark.start() - 1 for mark, _ in marks[1:]] + [len(text)]
+    for (mark, kind), end in zip(marks, ends):
+        body = text[mark.end() + 1 : end]
+        if kind == "turn":
+            turns.append((mark[0], body))
+            continue
+        yield session, below, turns
+        session, below, turns = mark[0], body, []
+        if kind == "note":
+            yield "", "", [(mark[0], body)]
+            session = below = ""
+        elif "turn" in anchors.parse(session):
+            below, turns = "", [(session, body)]
+    yield session, below, turns
+
+
+def _kind(line: str) -> str:
+    """Return the kind of section that a heading begins, or "" for the user's own heading."""
+    found = anchors.parse(line) if "<!--" in line else {}
+    kinds = ("turn",) if line.startswith("### ") else ("note", "session")
+    return next((kind for kind in kinds if kind in found), "")
 
 
 def entries_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield heading and body of each turn and note; as in the journal, only anchors bound them."""
-    heading, start = "", 0
-    for match in _HEADING.finditer(text):
-        line = match[0]
-        found = anchors.parse(line)
-        is_entry = ("turn" if line.startswith("### ") else "note") in found
-        if is_entry or (line.startswith("## ") and "session" in found):
-            if heading:
-                yield heading, text[start : match.start() - 1]
-            heading, start = heading_words(line) if is_entry else "", match.end() + 1
-    if heading:
-        yield heading, text[start:]
+    """Yield heading and body of each turn and note."""
+    for _, _, found in sections_of(text):
+        for line, body in found:
+            yield heading_words(line), body
 
 
 def answer_of(body: str) -> str:
@@ -130,55 +147,6 @@ def bullet_words(line: str) -> str:
 def entry_words(heading: str, answer: str) -> str:
     """Return an entry as it is quoted: its heading, and the start of its answer if it has one."""
     return f"{heading} -> {answer}" if answer else heading
-
-
-def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
-    """Return the facts for a starting session, at most `limit` characters, cut between entries only.
-
-    Quote only the words in `own`, see `OwnEntries`. If `own` is None, because a user asked for the facts,
-    quote everything.
-    """
-    remembered = days(project)
-    if not remembered:
-        return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
-    dates = sorted({day[:10] for day in remembered})
-    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    text = (
-        "memkit keeps a memory of this project in {}: {} ({}). "
-        "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
-    ).format(_place(project), "1 day" if len(dates) == 1 else f"{len(dates)} days", span)
-    room = limit - len(text) - len(_BEGIN) - len(_END)
-    lines: list[str] = []
-    is_foreign_named = False
-    for entry in islice(newest_entries(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
-        words = entry_words(entry.heading, entry.answer)
-        if own is not None and words not in own:
-            words = entry.heading if entry.heading in own else ""  # somebody changed the answer only
-            if not is_foreign_named:
-                is_foreign_named = True
-                text += _FOREIGN
-                room -= len(_FOREIGN)
-            if not words:
-                continue
-        line = defuse(f"{entry.day} {words}\n", "memory")
-        if len(line) > room:
-            break
-        room -= len(line)
-        lines.append(line)
-    while lines and room < 0:  # the remark on foreign entries took the room
-        room += len(lines.pop())
-    if not lines:
-        return text[:limit]
-    return text + _BEGIN + "".join(lines) + _END
-
-
-def _place(project: Project) -> str:
-    """Return the memory's path, relative where the working directory is the project's."""
-    try:
-        is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
-    except OSError:  # the directory is gone
-        is_inside = False
-    return ".memkit/memory/" if is_inside else os.path.join(project.memory, "")
 
 
 def prompt_hint(project: Project, today: str) -> str:
@@ -256,6 +224,8 @@ def quotable(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         if line.startswith("#"):
             yield heading_words(line)
+            if line.startswith("## ") and anchors.parse(line).keys() >= {"session", "turn"}:
+                yield heading_words(line)  # one heading for both, as long as there is one turn
         elif line.startswith("- ") and "<!--" in line:
             yield bullet_words(line)
     for heading, body in entries_of(text):
@@ -275,6 +245,8 @@ def _without_equal_ends(before: str, after: str) -> tuple[str, str]:
         if not before.startswith(block, len(before) - end - _BLOCK):
             break
         end += _BLOCK
-    start = after.rfind("\n", 0, max(0, after.rfind("<!-- turn:", 0, start))) + 1
+    # The only turn of a session shares the heading of the session.
+    heading = max(after.rfind("<!-- turn:", 0, start), after.rfind("\n## ", 0, start) + 1)
+    start = after.rfind("\n", 0, max(0, heading)) + 1
     end = max(0, end - _BLOCK)  # step back one block, which is longer than an entry
     return before[start : len(before) - end], after[start : len(after) - end]

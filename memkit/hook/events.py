@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, Callable
 
 from memkit.errors import unwritable
@@ -38,12 +39,18 @@ POINTER_SECONDS = 0.12
 MAX_PROMPT_CHARACTERS = 50_000
 """A longer prompt is not looked up. The service must see all of it, to notice `#skip` at its end."""
 
+NOT_PUBLISHED = -1
+
 DEFAULT_SETTINGS: dict[str, Any] = {
     "session_characters": 2000,
     "inject": "pointers",
     "service": True,
+    "summary_tokens": NOT_PUBLISHED,
 }
-"""Settings until a worker or `memkit config` publishes the user's."""
+"""Settings until a worker or `memkit config` publishes the user's.
+
+`summary_tokens` is the daily budget of summaries that the user has neither chosen nor refused, else 0.
+"""
 
 _EVENT_FIELDS = {
     "session": "session_id",
@@ -66,9 +73,10 @@ def run(event: str) -> None:
         data = read_input()
         # The shell that a PreToolUse event is about still gets the variables that this hook removes.
         is_answered = event != "PreToolUse" or shell_is_users(os.environ)
+        raw = dict(os.environ)
         heed_user_only()
         if is_answered:
-            answer = answer_event(event, data, afterwards)
+            answer = answer_event(event, data, afterwards, raw)
     except BaseException as error:  # noqa: BLE001 - nothing may reach the session
         log_failure(event, error)
     try:
@@ -90,10 +98,28 @@ def read_input() -> dict[str, Any]:
     return value
 
 
+def _is_seen(environ: Mapping[str, str]) -> bool:
+    """Return whether a person sees this session in a terminal. Claude Code sets both variables itself."""
+    is_terminal = environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli"
+    return is_terminal and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
+
+
+def _sends_elsewhere(environ: Mapping[str, str]) -> bool:
+    from memkit.hook.login import sends_elsewhere  # only the start of a session needs it
+
+    return sends_elsewhere(environ)
+
+
 def answer_event(
-    event: str, data: dict[str, Any], afterwards: list[Callable[[], None]]
+    event: str,
+    data: dict[str, Any],
+    afterwards: list[Callable[[], None]],
+    raw: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Spool the event and return the answer; add to `afterwards` what to do once it is printed."""
+    """Spool the event and return the answer; add to `afterwards` what to do once it is printed.
+
+    `raw` is the whole environment that Claude Code gave the hook. Other code uses only a part of it.
+    """
     if os.environ.get(CHILD_VARIABLE) or os.environ.get(DISABLE_VARIABLE):
         return {}
     directory = _text(data.get("cwd")) or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
@@ -106,25 +132,32 @@ def answer_event(
         return {"systemMessage": line} if line else {}
     if event == "PreToolUse":
         # After a `cd` into another project, the same command would read that project's memory.
-        return _allow_recall(data) if Project.remembering(directory, home) == project else {}
+        return _allow_reading(data) if Project.remembering(directory, home) == project else {}
     settings = _settings(home)
     if event == "UserPromptSubmit":
         _hand_over(home, event, settings)
         return _answer_prompt(home, project, data, settings, afterwards)
     problem = None
     try:
-        _spool(home, event, data, project)
+        _spool(home, event, data, project, raw)
     except OSError as error:  # the answer below needs no writable home
         log_failure(event, error)
         problem = error
     else:
         _hand_over(home, event, settings)
     if event == "SessionStart":
-        return _answer_start(home, project, _text(data.get("transcript_path")), settings, problem)
+        answer = _answer_start(home, project, _text(data.get("transcript_path")), settings, problem)
+        if _is_seen(raw) and not _sends_elsewhere(raw) and data.get("source") in ("startup", "resume"):
+            _announce(home, settings, answer, afterwards)
+        if _is_seen(raw) and data.get("source") in ("startup", "resume"):
+            _greet(home, project, answer)
+        return answer
     return {}
 
 
-def _spool(home: Home, event: str, data: dict[str, Any], project: Project) -> None:
+def _spool(
+    home: Home, event: str, data: dict[str, Any], project: Project, raw: Mapping[str, str]
+) -> None:
     from memkit.ipc import spool
 
     record: dict[str, Any] = {"event": event, "time": time.time(), "project": project.root}
@@ -133,6 +166,7 @@ def _spool(home: Home, event: str, data: dict[str, Any], project: Project) -> No
             record[name] = data[field]
     if event == "SessionStart":
         record["client"] = os.getppid()
+        record["elsewhere"] = _sends_elsewhere(raw)
     if event in ("Stop", "StopFailure"):
         checked_out = head(_text(data.get("cwd")) or project.root)
         record.update((name, value) for name, value in checked_out._asdict().items() if value)
@@ -155,7 +189,8 @@ def _answer_start(
 ) -> dict[str, Any]:
     """Return what a session starts with; `problem` says why its event could not be spooled."""
     from memkit.hook import notices
-    from memkit.hook.entries import HOOK_BYTES, OwnEntries, session_facts
+    from memkit.hook.entries import HOOK_BYTES, OwnEntries
+    from memkit.hook.quotes import session_facts
 
     limit = int(settings["session_characters"])
     answer: dict[str, Any] = {}
@@ -173,6 +208,39 @@ def _answer_start(
     if lines:
         answer["systemMessage"] = "\n".join(lines)
     return answer
+
+
+def _announce(
+    home: Home, settings: dict[str, Any], answer: dict[str, Any], afterwards: list[Callable[[], None]]
+) -> None:
+    """Put the line on summaries into `answer` if it is due. memkit calls no model before that."""
+    from memkit.hook import notices
+
+    line = notices.summaries_notice(home, settings["summary_tokens"])
+    if line is None:
+        return
+    answer["systemMessage"] = "\n".join(filter(None, [line, answer.get("systemMessage")]))
+
+    def note() -> None:
+        try:
+            notices.note_announced(home)
+        except OSError as error:  # the next session shows it again
+            log_failure("SessionStart", error)
+
+    afterwards.append(note)
+
+
+def _greet(home: Home, project: Project, answer: dict[str, Any]) -> None:
+    """Put the line on what the memory holds into `answer`, last and once a day."""
+    from memkit.hook.tally import greeting
+
+    try:
+        line = greeting(home, project, time.time())
+    except OSError as error:  # the session starts without it
+        log_failure("SessionStart", error)
+        return
+    if line:
+        answer["systemMessage"] = "\n".join(filter(None, [answer.get("systemMessage"), line]))
 
 
 def _answer_prompt(
@@ -223,19 +291,19 @@ def _pointers(
     except (client.ServiceUnavailable, client.RequestRefused):
         return None
     if reply.get("ids"):
-        shown = {"session": session, "ids": reply["ids"]}
+        shown = {"session": session, "root": project.root, "ids": reply["ids"]}
         afterwards.append(lambda: client.notify(home, "shown", shown, POINTER_SECONDS))
     return _text(reply.get("text")) if reply.get("warm") else None
 
 
-def _allow_recall(data: dict[str, Any]) -> dict[str, Any]:
-    """Let Claude run the commands of the memory-recall skill without asking the user.
+def _allow_reading(data: dict[str, Any]) -> dict[str, Any]:
+    """Let Claude run a command that only reads the memory without asking the user.
 
     Check the command, never the name of a skill: a repository can define skills of the same name.
     """
-    from memkit.hook.trust import is_recall_command
+    from memkit.hook.reading import is_reading_command
 
-    if data.get("tool_name") != "Bash" or not is_recall_command(data.get("tool_input")):
+    if data.get("tool_name") != "Bash" or not is_reading_command(data.get("tool_input")):
         return {}
     return {
         "hookSpecificOutput": {

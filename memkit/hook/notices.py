@@ -9,12 +9,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from typing import NamedTuple
 
 from memkit.files import PRIVATE_FILE, make_private_directory, write_durably
 from memkit.hook.project import Project, digest16
 from memkit.paths import OFF_MARKER, Home
 from memkit.state import parse_json
+
+DEFAULT_TOKENS = 60_000
+"""The default of `summarize.daily_tokens`."""
+
+USD_PER_MILLION = 1.43
+"""The price of a million tokens of summaries with Claude Haiku 4.5, read and written."""
 
 MOST_AT_ONCE = 3
 """Further notices wait for the next session."""
@@ -80,6 +87,54 @@ def off_notice(home: Home, project: Project) -> str | None:
         f"memkit is off in this project because of the file {os.path.join(project.root, OFF_MARKER)}; "
         "it remembers nothing here. Run `memkit on` to turn it on."
     )
+
+
+def summaries_notice(home: Home, published: int) -> str | None:
+    """Return the line that a person must see before summaries start on their own, None if none is due.
+
+    `published` is their daily budget, 0 if the user has decided about them, negative if unknown. There is no
+    line without a login: then there are no summaries.
+    """
+    if os.path.exists(home.announced) or not (tokens := _undecided_tokens(home, published)):
+        return None
+    from memkit.hook import login
+
+    if login.why_unusable():
+        return None
+    return (
+        "memkit: from now on your own Claude Code summarizes your sessions into the project's memory, with "
+        f"{budget_words(tokens)}. To turn this off, type `!memkit config set summarize.provider none` here"
+    )
+
+
+def budget_words(tokens: int) -> str:
+    """Return what a daily budget of summaries costs."""
+    usd = tokens * USD_PER_MILLION / 1e6
+    return f"at most {tokens:,} tokens a day (about ${usd:.2f} with Haiku, or a part of your plan)"
+
+
+def _undecided_tokens(home: Home, published: int) -> int:
+    """Return the budget, or 0 if the user may have decided since it was published."""
+    try:
+        with open(home.config_file, "rb") as file:
+            is_named = b"summarize" in file.read()
+        if is_named and (published < 0 or _is_newer(home.config_file, home.hook_settings)):
+            return 0
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return 0
+    return published if published >= 0 else DEFAULT_TOKENS
+
+
+def _is_newer(path: str, other: str) -> bool:
+    return os.path.getmtime(path) > os.path.getmtime(other)
+
+
+def note_announced(home: Home) -> None:
+    """Record durably that the line was shown. Raise `OSError`."""
+    make_private_directory(home.summaries)
+    write_durably(home.announced, time.strftime("%Y-%m-%dT%H:%M:%S%z\n").encode("ascii"))
 
 
 def import_notice(home: Home, transcript: str) -> str | None:

@@ -289,11 +289,11 @@ def _stored_name(directory: str, name: str) -> str:
 
 def digest16(text: str) -> str:
     """Return 16 hex characters of the SHA-256 of `text`, which may be a path of any bytes."""
-    return str(_sha256()(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
+    return str(sha256()(text.encode("utf-8", "surrogateescape")).hexdigest()[:16])
 
 
 @lru_cache(1)
-def _sha256() -> Callable[[bytes], Any]:
+def sha256() -> Callable[[bytes], Any]:
     """Return the interpreter's own SHA-256: `hashlib` loads OpenSSL, which costs hooks milliseconds."""
     for name in ("_sha2", "_sha256", "hashlib"):
         try:

@@ -1,9 +1,9 @@
-"""Decide what to trust in a Claude Code session: environment variables, and commands to run unasked.
+"""Decide which environment variables to trust in a Claude Code session.
 
 A repository's `.claude/settings.json` can set variables. They reach each hook, each command that Claude
-runs, and their child processes, and look like the user's own. So in a session only a few count: those that
-name the user's directories, and the keys of providers. All others, including `MEMKIT_*` settings, count
-only in the user's own shell.
+runs, and their child processes, and look like the user's own. So in a session only a few count, mainly those
+that name the user's directories. All others count only in the user's own shell: settings, keys, addresses,
+proxies, and certificates. Proxies and certificates come from the user's own Claude Code settings instead.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from memkit.hook.git import worktree_root, worktrees_around
-
-WITHHELD = "http://withheld.invalid"
-"""Replaces the address of a provider, so that nothing is sent to another one either."""
+from memkit.state import parse_json
 
 _MARKS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT")
 """Variables that Claude Code itself sets in a session, whatever the settings say."""
@@ -31,18 +30,13 @@ _DIRECTORIES = frozenset(
 _PLAIN = frozenset(
     """USER LOGNAME USERNAME USERDOMAIN COMPUTERNAME LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR
     SYSTEMDRIVE HOMEDRIVE HOMEPATH PATHEXT OS NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE
-    HTTPS_PROXY NO_PROXY HF_HUB_OFFLINE MEMKIT_CHILD MEMKIT_DISABLE
-    ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN OPENAI_API_KEY GEMINI_API_KEY
-    GOOGLE_API_KEY VOYAGE_API_KEY""".split()
+    MEMKIT_CHILD MEMKIT_DISABLE""".split()
 )
-_PLAIN_BEGINNINGS = ("LC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_")
 
-_ADDRESSES = {
-    "ANTHROPIC_BASE_URL": "https://api.anthropic.com",
-    "OPENAI_BASE_URL": "https://api.openai.com/v1",
-    "GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com",
-}
-"""Variables with a provider's address, and its public address."""
+_NETWORK = frozenset(
+    "HTTPS_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS".split()
+)
+"""Proxies and certificates. They count in the user's own Claude Code settings."""
 
 _SHELL_FILES = frozenset(
     "HOME ZDOTDIR BASH_ENV ENV CLAUDE_ENV_FILE SHELL CLAUDE_CODE_SHELL CLAUDE_CODE_SHELL_PREFIX".split()
@@ -54,22 +48,7 @@ _LIBRARIES = frozenset(("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "DYLD_INSER
 _USUAL_FUNCTIONS = frozenset("which module ml scl switchml _module_raw _moduleraw".split())
 """Functions that systems export, and that do not affect how the shell finds memkit."""
 
-_COMMAND_CHARACTERS = 100_000
-
-# These patterns are compiled on use: other hooks import this module too.
-_WORD = r"""(?!=)(?:'[^']*'|"[^"$`\\!]*"|\\'|[\w.,:/@%+=-])+"""
-"""Text in single quotes, text in double quotes without expansions, an escaped apostrophe, or characters
-without a meaning for a shell."""
-
-_READING = rf"(?a)memkit (?:search|expand|transcript|recall)(?: +{_WORD})*"
-_WITH_QUESTION = r"memkit recall --stdin <<'(!?[A-Z_]+)'"
-_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
-
-_BASH_FIELDS = frozenset({"command", "description", "timeout"})
-"""Harmless input fields of the Bash tool. Other fields (sandbox, background) change how a command runs."""
-
-_OTHER_PLACES = ("--project", "--all-projects", "--batch")
-"""Prefixes of options that read other projects or files."""
+_SETTINGS_BYTES = 1_000_000
 
 
 def in_session(environ: Mapping[str, str] = os.environ) -> bool:
@@ -98,11 +77,28 @@ def of_user(environ: Mapping[str, str]) -> dict[str, str]:
         elif upper == "PATH":
             parts = [part for part in value.split(os.pathsep) if _is_outside(part, projects)]
             kept[name] = os.pathsep.join(parts)
-        elif upper in _PLAIN or upper in _MARKS or upper.startswith(_PLAIN_BEGINNINGS):
+        elif upper in _PLAIN or upper in _MARKS or upper.startswith("LC_"):
             kept[name] = value
-        elif value and upper in _ADDRESSES and value.rstrip("/") != _ADDRESSES[upper]:
-            kept[name] = WITHHELD
+    found = user_settings(kept).get("env")
+    for name, value in found.items() if isinstance(found, dict) else ():
+        if name.upper() in _NETWORK and isinstance(value, str) and value.isprintable():
+            kept[name] = value
     return kept
+
+
+def user_settings(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the user's own Claude Code settings. `environ` has only variables that count.
+
+    Claude Code itself reports a file that it cannot read; here it counts as empty.
+    """
+    home = environ.get("HOME") or environ.get("USERPROFILE") or _own_directory()
+    directory = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    try:
+        with open(os.path.join(directory, "settings.json"), "rb") as file:
+            value = parse_json(file.read(_SETTINGS_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def shell_is_users(environ: Mapping[str, str]) -> bool:
@@ -125,31 +121,6 @@ def shell_is_users(environ: Mapping[str, str]) -> bool:
         or (not _is_outside(part, projects) and os.path.lexists(os.path.join(part, "memkit")))
         for part in environ.get("PATH", "").split(os.pathsep)
     )
-
-
-def is_recall_command(given: object) -> bool:
-    """Return whether the input of a Bash call is one command that only reads this project's memory.
-
-    Claude may run it without asking. Claude Code's own permission check decides about everything else.
-    """
-    if not isinstance(given, dict) or not _BASH_FIELDS.issuperset(given):
-        return False
-    command = given.get("command")
-    if not isinstance(command, str) or len(command) > _COMMAND_CHARACTERS or re.search(_CONTROL, command):
-        return False
-    first, *lines = command.rstrip("\n").split("\n")
-    if lines:  # a here-document with a quoted delimiter: the shell expands nothing in it
-        mark = re.fullmatch(_WITH_QUESTION, first)
-        return mark is not None and mark[1] in lines and lines.index(mark[1]) == len(lines) - 1
-    if not re.fullmatch(_READING, first):
-        return False
-    import shlex  # only this hook needs it
-
-    kind, *words = shlex.split(first)[1:]
-    if any(word.startswith(_OTHER_PLACES) for word in words):
-        return False
-    # `memkit transcript` accepts the path of any transcript instead of a session id.
-    return kind != "transcript" or not any(re.search(r"[/\\]|\.jsonl", word) for word in words)
 
 
 def _projects(environ: Mapping[str, str]) -> list[str]:

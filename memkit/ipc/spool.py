@@ -64,7 +64,8 @@ def claimed(home: Home) -> list[str]:
 
 def work(home: Home) -> list[str]:
     """Return the names of the events that wait or are claimed, oldest first."""
-    return sorted(claimed(home) + waiting(home))
+    # A worker moves events between the two, so the second listing alone could miss one, and the third, too.
+    return sorted({*waiting(home), *claimed(home), *waiting(home)})
 
 
 def failed(home: Home) -> list[Item]:

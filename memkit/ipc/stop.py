@@ -38,21 +38,21 @@ WORK_SECONDS = 0.1
 POLL_SECONDS = 0.05
 
 
-def stop(home: Home) -> None:
-    """Stop the service, if there is one. Raise `MemkitError` if it does not exit."""
+def stop(home: Home) -> bool:
+    """Stop the service. Return False if there is none. Raise `MemkitError` if it does not exit."""
 
     def has_ended() -> bool:
         return not launch.service_is_running(home)
 
     if has_ended():
-        return
+        return False
     try:
         request(home, DRAIN, {}, DRAIN_SECONDS)
         wait_for(has_ended, STOP_SECONDS, "the service has not exited")
     except MemkitError:  # it does not answer, or does not exit
         process = _service_process(home)
         if has_ended():
-            return
+            return True
         if process is None:
             raise MemkitError(
                 "the service does not answer, and its process is unknown"
@@ -61,8 +61,9 @@ def stop(home: Home) -> None:
             with contextlib.suppress(psutil.NoSuchProcess, MemkitError):  # it has just exited
                 end()
                 wait_for(has_ended, TERM_SECONDS, "")
-                return
+                return True
         wait_for(has_ended, TERM_SECONDS, f"the service, process {process.pid}, has not exited")
+    return True
 
 
 def stop_hung_service(home: Home, announce: Callable[[str], None]) -> None:

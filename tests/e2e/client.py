@@ -27,6 +27,14 @@ from tests.e2e.waiting import wait_until
 PACKAGE = "@anthropic-ai/claude-code"
 REPOSITORY = Path(__file__).resolve().parents[2]
 API_KEY = "dummy"
+LOGIN = {
+    "accessToken": "sk-ant-oat01-test",
+    "refreshToken": "sk-ant-ort01-test",
+    "expiresAt": 9_999_999_999_999,
+    "scopes": ["user:inference", "user:profile"],
+    "subscriptionType": "max",
+}
+"""The login of a subscription, as Claude Code stores it."""
 
 
 def install_claude() -> Path:
@@ -231,6 +239,10 @@ class ClaudeHome:
         output = done.stdout + done.stderr
         assert done.returncode == 0, f"claude plugin {' '.join(arguments)} failed:\n{output}"
         return output
+
+    def auth_status(self) -> str:
+        """What `claude auth status` prints; it fails if nobody is logged in."""
+        return self._run([str(self.claude), "auth", "status"], self.project, 60.0).stdout
 
     def transcript(self, session_id: str) -> Path:
         """The transcript of a session."""

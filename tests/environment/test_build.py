@@ -11,9 +11,12 @@ import subprocess
 import pytest
 
 from memkit import environment
+from memkit.ipc import spool
+from memkit.paths import Home
 from tests.ci import only_in_ci
 
 
+@only_in_ci
 def test_the_first_use_makes_an_environment_with_pip_and_the_second_uses_it(stand_in):
     first = stand_in.run("import", "memkit_stand_in_dependency")
     assert first.returncode == 0, first.stderr
@@ -48,6 +51,45 @@ def test_a_second_first_use_waits_and_uses_the_same_environment(stand_in):
     assert first.wait(60) == second.wait(60) == 0
     assert len(stand_in.builds) == len(stand_in.environments) == 1
     assert json.load(first.stdout)["prefix"] == json.load(second.stdout)["prefix"]
+
+
+def in_a_hurry(stand_in):
+    """Let commands of a session wait a moment only, and report often."""
+    script = stand_in.script.read_text()
+    stand_in.script.write_text(script.replace("SESSION_SECONDS = 45.0", "SESSION_SECONDS = 0.5"))
+    build = stand_in.root / "memkit" / "environment" / "build.py"
+    build.write_text(build.read_text().replace("SIGN_SECONDS = 10.0", "SIGN_SECONDS = 0.1"))
+
+
+def test_the_build_shows_signs_of_life(stand_in):
+    in_a_hurry(stand_in)
+    stand_in.add_fast_tool()
+    first = stand_in.start_held()
+    second = stand_in.start("x")
+    assert "waiting for another process" in second.stderr.readline()
+    for process in (first, second):
+        assert any("still building the environment (" in line for line in process.stderr)
+    stand_in.release()
+    assert first.wait(60) == second.wait(60) == 0
+
+
+def test_a_session_waits_a_while_and_hears_what_is_missing(stand_in):
+    """Claude Code ends a command after two minutes, and nobody saw a line of it."""
+    in_a_hurry(stand_in)
+    stand_in.add_fast_tool()
+    first = stand_in.start_held()
+    for number in range(2):
+        spool.put(Home(str(stand_in.home)), {"event": "Stop", "session": f"s{number}"})
+    done = stand_in.run("recall", "--stdin", CLAUDECODE="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == (
+        "memkit is still building its Python environment (once; about a minute): it cannot search or write yet. "
+        "2 events wait for it. Run the same command again in a minute."
+    )
+    stand_in.release()
+    assert first.wait(60) == 0
+    assert stand_in.run("recall", CLAUDECODE="1").returncode == 0
+    assert environment.last_failure(str(stand_in.home)) is None
 
 
 def test_a_waiting_process_reports_the_failure_of_the_first(stand_in):

@@ -114,6 +114,7 @@ def test_too_little_room(stand_in, small_disk):
     assert_refused(stand_in, done, f"needs 0.6 GB in {small_disk}, where the disk is full")
 
 
+@only_in_ci
 def test_a_disk_that_fills_up(stand_in, small_disk, monkeypatch):
     monkeypatch.setenv("PATH", str(stand_in.path))
     monkeypatch.setattr("memkit.environment.build.NEEDED_BYTES", 0)

@@ -1,79 +1,9 @@
-"""Which commands Claude may run unprompted: one that only reads this project's memory, and no other."""
+"""The PreToolUse hook as the client runs it."""
 
 from __future__ import annotations
 
-import pytest
-
 from tests.hook.conftest import Stage
-
-READING = [
-    "memkit search gateway",
-    "memkit search 'which port?' -k 8",
-    'memkit search "staging gateway" --since=2w --kind turn',
-    "memkit search 'what'\\''s the port'",
-    "memkit search '$(touch x) `touch y` ; touch z'",
-    "memkit expand 3fa9c1d07b52 20e3d2c8274c --json",
-    "memkit transcript 8bb06550-1f --turn 8b52f4fb --context 0",
-    "memkit recall --stdin <<'MEMKIT_QUESTION'\nwhat's $(touch x)\n`touch y`\nMEMKIT_QUESTION\n",
-    "memkit recall --stdin <<'!MEMKIT_QUESTION'\n!MEMKIT_QUESTION",
-]
-OTHER = [
-    "",
-    "memkit",
-    "memkit off",
-    "memkit config set index.uri http://example",
-    "memkit forget x",
-    "memkit remember x",
-    "memkit searching x",
-    " memkit search x",
-    "memkit --project /p search x",
-    "memkit\tsearch x",
-    "memkit search x; touch y",
-    "memkit search x\ntouch y",
-    "memkit search x && touch y",
-    "memkit search x | sh",
-    "memkit search x > y",
-    "memkit search x &",
-    "memkit search $(touch y)",
-    "memkit search `touch y`",
-    'memkit search "$(touch y)"',
-    'memkit search "`touch y`"',
-    'memkit search "a\\"; touch y; \\""',
-    "memkit search 'a'\\'; touch y; '",
-    "memkit search $'a'",
-    "memkit search ~/x",
-    "memkit search =ls",
-    "memkit search *",
-    "memkit search {a,b}",
-    "memkit search x # y",
-    "memkit search 'x",
-    "memkit search \x00x",
-    "memkit search x\x1b[2K",
-    "memkit search 'x\ry'",
-    "memkit search ö",
-    "CLAUDECODE= memkit search x",
-    "env memkit search x",
-    "/tmp/memkit search x",
-    "./memkit search x",
-    "memkit search x --all-projects",
-    "memkit search x '--all-projects'",
-    'memkit search x --all-pr""ojects',
-    "memkit search x --project /other",
-    "memkit search x --project=/other",
-    "memkit search --batch -",
-    "memkit search --batch=questions",
-    "memkit recall --stdin < questions",
-    "memkit recall --stdin <<EOF\n$(touch x)\nEOF",
-    "memkit recall --stdin <<'EOF'\nx\nEOF\ntouch y",
-    "memkit recall --stdin <<'EOF'\nx\nEOF\ntouch y\nEOF",
-    "memkit recall --stdin <<'EOF'\nx",
-    "memkit recall --stdin <<'EOF' ; touch y\nx\nEOF",
-    "memkit recall --stdin --project /other <<'EOF'\nx\nEOF",
-    "memkit transcript /home/other/.claude/projects/p/s.jsonl",
-    "memkit transcript s.jsonl",
-    "memkit transcript '../s'",
-    "memkit search " + "x" * 200_000,
-]
+from tests.hook.test_reading import READING, SHELL_TRICKS
 
 
 def decision(stage: Stage, given: object, tool: str = "Bash") -> str:
@@ -82,15 +12,10 @@ def decision(stage: Stage, given: object, tool: str = "Bash") -> str:
     return str(answer["hookSpecificOutput"]["permissionDecision"]) if answer else ""
 
 
-@pytest.mark.parametrize("command", READING)
-def test_a_command_that_only_reads_this_memory_is_allowed(stage: Stage, command: str) -> None:
-    assert decision(stage, {"command": command, "description": "Look"}) == "allow"
+def test_the_hook_answers_either_way(stage: Stage) -> None:
+    assert decision(stage, {"command": READING[0], "description": "Look"}) == "allow"
+    assert decision(stage, {"command": SHELL_TRICKS[0]}) == ""
     assert not stage.home.exists()
-
-
-@pytest.mark.parametrize("command", OTHER)
-def test_any_other_command_is_left_to_the_client(stage: Stage, command: str) -> None:
-    assert decision(stage, {"command": command}) == ""
 
 
 def test_the_memory_of_another_directory_is_left_to_the_client(stage: Stage) -> None:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.claude_code.turn import ToolCall, Turn
-from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint, session_facts
+from memkit.hook.entries import ANSWER_CHARACTERS, days, newest_entries, prompt_hint
 from memkit.hook.project import Project
+from memkit.hook.quotes import session_facts
 from memkit.journal import Journal
 from memkit.journal.digest import make_digest
 from tests.ci import examples
@@ -92,7 +93,7 @@ def test_an_answer_is_found_whatever_precedes_it(project: Project) -> None:
     turn = Turn("8ad3df7f", "s", prompt, NOON, 0, 1, answer=answer, tools=[ToolCall("Bash", {"command": "x"}, "y")])
     Journal(project).write([make_digest(turn, project.root, str)])
     (entry,) = newest_entries(project, days(project))
-    assert entry.heading == "12:00 Run this:"
+    assert entry.heading == "12:00 Run this: and say Answered or"
     assert entry.answer.startswith("All fine. ``` # done ``` It is long.")
     assert entry.answer.endswith(" …")
     assert len(entry.answer) <= ANSWER_CHARACTERS

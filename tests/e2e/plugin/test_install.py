@@ -67,7 +67,7 @@ def test_memkit_uninstalls_itself(api: MessagesApi, user: MemkitUser) -> None:
 
     said = user.run("uninstall", "--yes")
 
-    assert f"not removed: {user.home.project}/.memkit/memory (the memory)" in said
+    assert f"This stays (the memory):\n  {user.home.project}/.memkit/memory\n" in said
     assert "memkit" not in user.home.plugin("list")
     assert "memkit" not in user.home.plugin("marketplace", "list")
     assert not user.home.memkit_home.exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import entries
 from tests.e2e.plugin.user import MemkitUser, answers_so_far
 from tests.messages_api import MessagesApi, Reply, Request, text, tool
 
@@ -113,6 +114,28 @@ def test_used_by_the_model_unasked(api: MessagesApi, experienced: MemkitUser) ->
     assert_all_depths_reached(api)
     assert result["result"] == "Recalled."
     assert ANSWER in api.model_calls[-1].last_user_text
+
+
+def test_the_model_follows_a_pointer_without_a_question(api: MessagesApi, user: MemkitUser) -> None:
+    """In the main conversation. What a shell would do besides still needs permission."""
+    user.plant_yesterday("It listens on 7443.")
+    (found,) = user.search("what it listens on")[:1]
+    intruder = user.home.project / "intruder"
+    refused = [f"memkit search gateway; touch {intruder}", f'memkit search "$(touch {intruder})"', "memkit projects"]
+    commands = [f"memkit expand {found['id']}", "memkit transcript", "memkit search 'what it listens on'", *refused]
+    shown: list[str] = []
+
+    def script(request: Request) -> Reply:
+        step = answers_so_far(request)
+        shown.append(request.last_user_text)
+        return [tool("Bash", command=commands[step], description="Look")] if step < len(commands) else [text("Done.")]
+
+    api.script = script
+    result = user.home.run_prompt("Where does it listen?")
+    assert [denial["tool_input"]["command"] for denial in result["permission_denials"]] == refused
+    assert "**Answered** It listens on 7443." in shown[1]
+    assert not intruder.exists()
+    user.run("service", "stop")
 
 
 SHADOWS = {
@@ -283,21 +306,20 @@ def test_no_question(api: MessagesApi, experienced: MemkitUser) -> None:
 
 
 def test_recall_is_not_remembered(api: MessagesApi, experienced: MemkitUser) -> None:
-    before = experienced.memory()
     for _ in range(2):
         api.script = RecallingAgent()
         experienced.home.run_prompt(f"/memory-recall {QUESTION}")
         api.script = RecallingAgent(main=[tool("Skill", skill="memory-recall", args=QUESTION)])
         experienced.home.run_prompt("Open a tunnel to the staging gateway.")
         experienced.wait_until_remembered()
-    after = experienced.memory()
     assert experienced.prompts() == [
         "What did we settle on?",
         "Which port does the staging gateway use?",
         "Open a tunnel to the staging gateway.",
         "Open a tunnel to the staging gateway.",
     ]
-    added = after.removeprefix(before)
-    assert added != after
+    # Only what follows: the first session may get its extract meanwhile.
+    _, found, added = entries(experienced.memory()).partition("Open a tunnel to the staging gateway.")
+    assert found
     for injected in ("<entry", "<memory>", "memkit holds", "memkit keeps", OUTPUT, FACT):
         assert injected not in added

@@ -58,11 +58,11 @@ def test_session_becomes_memory(api: MessagesApi, user: MemkitUser) -> None:
     found = re.fullmatch(
         rf"""# {day.stem}
 
-## (\d\d:\d\d) Which port should the staging gateway use\? <!-- session:{session} -->
+- (\d\d:\d\d) \[Which port should the staging gateway use\?\]\(#\d{{4}}-which-port-should-the-staging-gateway-use\) · 1 turn → {FACT} <!-- overview:[0-9a-f]{{8}} turns:[0-9a-f]{{8}} -->
 
-### \1 Which port should the staging gateway use\? <!-- turn:([0-9a-f]{{8}}) -->
-\*\*Asked\*\* Which port should the staging gateway use\?
-\*\*Did\*\* Bash `cat gateway.yaml` → port: 443 · Read gateway.yaml · Edit gateway.yaml · Write notes.md
+## \1 Which port should the staging gateway use\? <!-- session:{session}(?: extract:[0-9a-f]{{8}})? turn:([0-9a-f]{{8}}) -->
+\*\*Did\*\* Bash `cat gateway.yaml` → port: 443 · Edit gateway.yaml · Write notes.md
+
 \*\*Answered\*\* {FACT}
 """,
         day.read_text(),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from memkit.paths import MEMORY_DIRECTORY
+from tests.builders import entries
 from tests.e2e.plugin.user import MemkitUser, answers_so_far, git
 from tests.e2e.waiting import wait_until
 from tests.messages_api import Conversation, Failure, MessagesApi, Reply, Request, text, tool
@@ -100,7 +101,7 @@ def test_two_sessions_at_once(api: MessagesApi, user: MemkitUser, in_worktrees: 
     assert sorted(user.prompts()) == ["Left one", "Left two", "Right one", "Right two"]
     assert memory.count("**Answered** Noted.") == 4
     # Each session has one section, and its turns stand in it in order.
-    sections = re.split(r"^## ", memory, flags=re.M)[1:]
+    sections = re.split(r"^## ", entries(memory), flags=re.M)[1:]
     found = [re.findall(r"^### \d\d:\d\d (\w+ \w+) <", section, re.M) for section in sections]
     assert sorted(found) == [["Left one", "Left two"], ["Right one", "Right two"]]
     assert len([*(project / MEMORY_DIRECTORY).iterdir()]) == 1

@@ -18,6 +18,7 @@ from memkit.environment import environment_directory
 from memkit.files import PRIVATE_DIRECTORY, PRIVATE_FILE
 from memkit.hook.entries import note_own
 from memkit.ipc.launch import waiting_names
+from tests.builders import entries
 from tests.e2e.client import REPOSITORY, ClaudeHome, read_transcript
 from tests.e2e.terminal import InteractiveSession
 from tests.e2e.waiting import wait_until
@@ -55,13 +56,13 @@ class MemkitUser:
         """Where memkit's own Python environment belongs."""
         return Path(environment_directory(str(self.home.memkit_home), str(self.plugin)))
 
-    def run(self, *arguments: str, project: Path | None = None) -> str:
-        """What `memkit …` prints in a terminal. Raises `AssertionError` if it fails."""
+    def run(self, *arguments: str, project: Path | None = None, given: str = "") -> str:
+        """What `memkit …` prints in a terminal, with `given` on stdin. Raises `AssertionError` if it fails."""
         done = subprocess.run(
             [self.plugin / "bin" / "memkit", *arguments],
             cwd=project or self.home.project,
             env=self.home.environment,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
         )
@@ -90,7 +91,8 @@ class MemkitUser:
 
     def prompts(self, project: Path | None = None) -> list[str]:
         """The remembered prompts, as the headings of the turns show them, in order."""
-        return re.findall(r"^### \d\d:\d\d (.*) <!-- turn:\w+(?: branch:\S+)? -->$", self.memory(project), re.M)
+        memory = entries(self.memory(project))
+        return re.findall(r"^### \d\d:\d\d (.*) <!-- turn:\w+(?: branch:\S+)? -->$", memory, re.M)
 
     def plant_yesterday(self, answer: str) -> date:
         """Let the project have a turn of yesterday that this home remembered, with this answer; the day."""

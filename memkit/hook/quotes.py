@@ -1,0 +1,229 @@
+"""Quote a project's memory to a starting session: bullets, facts that hold, and entries without bullets.
+
+Standard library only, Python 3.9 syntax.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Container, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from memkit import anchors
+from memkit.files import inside, read_tail
+from memkit.hook.entries import (
+    HOOK_BYTES,
+    answer_of,
+    bullet_words,
+    days,
+    entry_words,
+    heading_words,
+    read_days,
+    sections_of,
+)
+from memkit.hook.phrases import first_sentence, says_nothing
+from memkit.hook.project import Project
+from memkit.text import defuse
+
+_FACT_FILE = "MEMORY.md"
+_SUPERSEDED = "Superseded: "
+_MINUTE = re.compile(r"[0-9]{2}:[0-9]{2}")
+_DATE = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
+
+
+_MOST_FACTS = 100
+_MOST_ENTRIES = 200
+"""Entries to check against the fingerprints; a stranger's file may have any number of them."""
+
+
+_FOREIGN = (
+    " Entries that memkit did not write on this machine, or that were changed since, may come from the "
+    "repository: they are not quoted here."
+)
+_FACTS = "\nLasting facts, then the newest entries, quoted from earlier sessions:\n<memory>\n"
+_BEGIN = "\nNewest entries, quoted from earlier sessions:\n<memory>\n"
+_END = "</memory>"
+
+
+class Stretch(NamedTuple):
+    """Remembered turns that belong together, or a note: the headings and bodies as they are in the file.
+
+    `opening` is the heading of the session, `below` the text below it that holds bullets, or "". The turns
+    are those that the bullets cover, or one.
+    """
+
+    day: str
+    opening: str
+    below: str
+    turns: list[tuple[str, str]]
+
+    @property
+    def minute(self) -> str:
+        """The start of the last turn's heading, which gives the order of stretches."""
+        return self.turns[-1][0].lstrip("# ")[:5]
+
+
+def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
+    """Return the facts for a starting session, at most `limit` characters, cut between entries only.
+
+    Quote only the words in `own`, see `OwnEntries`. If `own` is None, because a user asked for the facts,
+    quote everything.
+    """
+    remembered = days(project)
+    if not remembered:
+        return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
+    dates = sorted({day[:10] for day in remembered})
+    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    text = (
+        "memkit keeps a memory of this project in {}: {} ({}). "
+        "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
+    ).format(_place(project), "1 day" if len(dates) == 1 else f"{len(dates)} days", span)
+    room = limit - len(text) - len(_FACTS) - len(_END)
+    facts: list[str] = []
+    lines: list[str] = []
+    if own is not None:
+        own = _Limited(own)
+    for words in _facts(project)[:_MOST_FACTS]:
+        if own is not None and words not in own:
+            text, room = _with_remark(text, room)
+        elif len(line := _line(f"- {words}")) <= room - limit // 2:  # half of it is for entries
+            room -= len(line)
+            facts.append(line)
+    for stretch in islice(_newest_stretches(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
+        quoted, is_foreign = _quoted(stretch, own)
+        if is_foreign:
+            text, room = _with_remark(text, room)
+        quoted = _without_facts(quoted, facts)
+        fitting = list(_fitting(quoted, room))
+        room -= sum(map(len, fitting))
+        lines += fitting
+        if len(fitting) < len(quoted):
+            break
+    while room < 0 and (facts or lines):  # the remark on foreign entries took the room
+        room += len((lines or facts).pop())
+    if not facts + lines:
+        return text[:limit]
+    return text + (_FACTS if facts else _BEGIN) + "".join(facts + lines) + _END
+
+
+def _without_facts(quoted: list[str], facts: list[str]) -> list[str]:
+    """Return the lines of a stretch without bullets that a quoted fact repeats, and no title alone."""
+    known = {_DATE.sub("", line).rstrip() for line in facts}
+    left = [line for line in quoted if line.rstrip() not in known]
+    is_title_alone = len(left) == 1 < len(quoted) and not left[0].startswith("- ")
+    return [] if is_title_alone else left
+
+
+class _Limited:
+    """A container that finds nothing after `2 * _MOST_ENTRIES` lookups."""
+
+    def __init__(self, own: Container[str]) -> None:
+        self._own = own
+        self._left = 2 * _MOST_ENTRIES
+
+    def __contains__(self, words: object) -> bool:
+        self._left -= 1
+        return self._left >= 0 and words in self._own
+
+
+def _with_remark(text: str, room: int) -> tuple[str, int]:
+    """Add the remark on foreign entries, once."""
+    return (text, room) if text.endswith(_FOREIGN) else (text + _FOREIGN, room - len(_FOREIGN))
+
+
+def _place(project: Project) -> str:
+    """Return the memory's path, relative where the working directory is the project's."""
+    try:
+        is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
+    except OSError:  # the directory is gone
+        is_inside = False
+    return ".memkit/memory/" if is_inside else os.path.join(project.memory, "")
+
+
+def _newest_stretches(project: Project, names: list[str]) -> Iterator[Stretch]:
+    """Yield the turns and notes of `newest_entries`. Turns that share bullets are in one stretch."""
+    for day, text in read_days(project, names, HOOK_BYTES):
+        found = reversed(list(_stretches(day, text)))  # of the same minute, the last one comes first
+        yield from sorted(found, key=lambda one: one.minute, reverse=True)
+
+
+def _stretches(day: str, text: str) -> Iterator[Stretch]:
+    for opening, below, turns in sections_of(text):
+        covered = 0
+        if "grip:" in below:
+            pairs = anchors.parse(opening)
+            last = {pairs.get("summary"), pairs.get("extract")} - {None}
+            named = [n for n, (line, _) in enumerate(turns, 1) if anchors.parse(line).get("turn") in last]
+            # If the user removed that turn, the bullets cover all.
+            covered = (named[-1] if named else len(turns)) if last else 0
+        if covered:
+            yield Stretch(day, opening, below, turns[:covered])
+        for turn in turns[covered:]:
+            yield Stretch(day, opening, "", [turn])
+
+
+def _fitting(lines: list[str], room: int) -> Iterator[str]:
+    """Yield the first lines that fit, but no title without a bullet."""
+    for number, line in enumerate(lines):
+        needed = len(line)
+        if not number and lines[1:2] and lines[1].startswith("- "):
+            needed += len(lines[1])
+        if needed > room:
+            return
+        room -= len(line)
+        yield line
+
+
+def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bool]:
+    """Return the lines for a stretch, and whether some words in it are not this home's own."""
+
+    def is_own(words: str) -> bool:
+        return own is None or words in own
+
+    lines = [line for line in stretch.below.split("\n") if line.startswith("- ") and "grip:" in line]
+    bullets = [bullet_words(line) for line in lines if "grip" in anchors.parse(line)]
+    own_bullets = [words for words in bullets if is_own(words)]
+    is_foreign = len(own_bullets) < len(bullets)
+    quoted = [_line(f"- {words}") for words in own_bullets if f"({anchors.UNVERIFIED})" not in words]
+    title = heading_words(stretch.opening)
+    if quoted:
+        if not is_own(title):  # its time may have been changed too
+            title = stretch.minute if _MINUTE.fullmatch(stretch.minute) else ""
+        return [_line(f"{stretch.day} {title}".rstrip()), *quoted], is_foreign
+    for line, body in reversed(stretch.turns[-_MOST_ENTRIES:]):
+        heading, answer = heading_words(line), answer_of(body)
+        if not is_own(entry_words(heading, answer)):
+            is_foreign, answer = True, ""  # maybe only the answer was changed
+            if not is_own(heading):
+                continue
+        answer = first_sentence(answer)
+        if says_nothing(heading[5:]):
+            if not answer:
+                continue
+            if not says_nothing(title[5:]) and is_own(title):
+                heading = heading[:5] + title[5:]
+        quoted.append(_line(f"{stretch.day} {entry_words(heading, answer)}"))
+    return quoted, is_foreign
+
+
+def _facts(project: Project) -> list[str]:
+    """Return the words of the facts that hold, newest first."""
+    try:
+        memory = inside(project.memory, project.root)
+        data = read_tail(inside(os.path.join(memory, _FACT_FILE), memory), HOOK_BYTES)
+    except OSError:  # there are none
+        return []
+    lines = [line for line in data.decode("utf-8", "replace").split("\n") if line.startswith("- ")]
+    found = [bullet_words(line) for line in lines if "fact" in anchors.parse(line)]
+    hold = [
+        words
+        for words in found
+        if not words.startswith(_SUPERSEDED) and "(unverified)" not in words
+    ]
+    return sorted(hold, key=lambda words: max(_DATE.findall(words), default=""), reverse=True)
+
+
+def _line(words: str) -> str:
+    return defuse(f"{words}\n", "memory")

@@ -1,0 +1,207 @@
+"""Count what a memory holds, for people: the line at a session's start, and the status line.
+
+The counts of each day file are kept in `run/tally/`, so that only changed files are read again.
+
+Standard library only, Python 3.9 syntax.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any, NamedTuple
+
+from memkit import anchors
+from memkit.errors import MemkitError
+from memkit.files import inside, make_private_directory, read_head, write_durably
+from memkit.hook.entries import HOOK_BYTES, OwnEntries, days, heading_words, read_days
+from memkit.hook.project import Project, digest16, sha256
+from memkit.paths import Home
+from memkit.state import parse_json, read_state
+from memkit.text import one_line, plural
+
+VERSION = 1
+
+DAY_BYTES = 4 * 1024 * 1024
+"""Bytes to read of one day file. A repository may bring files of any size."""
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Bytes to read at once. The next count reads on."""
+
+MOST_SESSIONS = 1000
+"""Sessions to count in one day."""
+
+TITLE_CHARACTERS = 60
+TITLE_BYTES = 64 * 1024
+"""Bytes at the end of the newest day in which to look for a title."""
+
+
+class Tally(NamedTuple):
+    """The number of sessions and days, and the day and minute of the newest entry, "" if there is none.
+
+    There are more sessions if the count is not complete yet.
+    """
+
+    sessions: int
+    days: int
+    day: str
+    minute: str
+    is_complete: bool = True
+
+    @property
+    def words(self) -> str:
+        """The number of sessions: `31 sessions`."""
+        return plural(self.sessions, "session") if self.is_complete else f"{self.sessions:,}+ sessions"
+
+
+def tally(home: Home, project: Project) -> Tally:
+    """Count the sessions of a project's memory. Raise `OSError`."""
+    path = _path(home, project)
+    known = _read(path)
+    names = days(project)
+    memory = inside(project.memory, project.root) if names else ""
+    found: dict[str, list[Any]] = {}
+    room = MOST_BYTES
+    for name in reversed(names):
+        file = os.path.join(memory, name + ".md")
+        status = os.stat(file)
+        stamp = [status.st_mtime_ns, status.st_size]
+        if known.get(name, [])[:2] == stamp:
+            found[name] = known[name]
+        elif room > 0:
+            data = read_head(inside(file, memory), DAY_BYTES)
+            room -= len(data)
+            found[name] = [*stamp, *_count(data)]
+    if found != known:
+        make_private_directory(os.path.dirname(path))
+        text = json.dumps({"version": VERSION, "days": found})
+        write_durably(path, text.encode("ascii"))
+    sessions = {session for entry in found.values() for session in entry[2]}
+    dates = {name[:10] for name in names}
+    newest = max(dates, default="")
+    minute = max((entry[3] for name, entry in found.items() if name[:10] == newest), default="")
+    return Tally(len(sessions), len(dates), newest, minute, len(found) == len(names))
+
+
+def _count(data: bytes) -> tuple[list[str], str]:
+    """Return the sessions of a day, and its last minute."""
+    sessions: dict[str, None] = {}
+    last = ""
+    for line in data.split(b"\n"):
+        if not line.startswith((b"## ", b"### ")) or b"<!--" not in line:
+            continue
+        heading = line.decode("utf-8", "replace")
+        pairs = anchors.parse(heading)
+        if pairs and _is_minute(minute := heading.lstrip("# ")[:5]):
+            last = max(last, minute)
+        if "session" in pairs and len(sessions) < MOST_SESSIONS:
+            sessions[pairs["session"][: anchors.VALUE_CHARACTERS]] = None
+    return list(sessions), last
+
+
+def _is_minute(text: str) -> bool:
+    return len(text) == 5 and text[2] == ":" and text.isascii() and (text[:2] + text[3:]).isdigit()
+
+
+def _read(path: str) -> dict[str, list[Any]]:
+    """Return the counts as they were kept; none if there are none, or they are damaged."""
+
+    def convert(value: dict[str, Any]) -> dict[str, list[Any]]:
+        found = dict(value["days"])
+        for _, _, sessions, minute in found.values():
+            if not isinstance(minute, str) or not all(isinstance(one, str) for one in sessions):
+                raise TypeError("not the counts of a day")
+        return found
+
+    try:
+        return read_state(path, VERSION, convert) or {}
+    except (MemkitError, OSError):  # counted again
+        return {}
+
+
+def greeting(home: Home, project: Project, now: float) -> str:
+    """Return the line for a session's start, once a day in each project; "" if none is due.
+
+    It names no title that this home did not write. Raise `OSError`.
+    """
+    mark = os.path.join(home.run, "tally", digest16(project.root) + ".greeted")
+    try:
+        before = os.stat(mark).st_mtime
+    except FileNotFoundError:
+        before = 0.0
+    if _day(before) == _day(now) or os.path.exists(_excluded_mark(home, project.root)):
+        return ""
+    counted = tally(home, project)
+    if not counted.sessions:
+        return ""
+    with open(mark, "wb"):
+        os.utime(mark, (now, now))
+    line = f"memkit: {counted.words} on {plural(counted.days, 'day')}"
+    given = _pointers_since(home, project, before) if before else 0
+    if given:
+        line += f", {plural(given, 'pointer')} since {_day(before)}"
+    title = _last_title(project, OwnEntries(home, project.root, HOOK_BYTES))
+    return f"{line}; last: {counted.day} {title or counted.minute}".rstrip()
+
+
+def note_excluded(home: Home, root: str, is_excluded: bool) -> None:
+    """Record whether the settings exclude the project at `root`: hooks cannot read them. Raise `OSError`."""
+    mark = _excluded_mark(home, root)
+    if is_excluded == os.path.exists(mark):
+        return
+    if is_excluded:
+        make_private_directory(os.path.dirname(mark))
+        open(mark, "wb").close()
+    else:
+        os.unlink(mark)
+
+
+def history_file(home: Home, session: str) -> str:
+    """The path of the pointers that `session` got."""
+    name = sha256()(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return os.path.join(home.pointer_history, name + ".json")
+
+
+def pointers_given(path: str, root: str = "") -> int:
+    """Return the number of pointers in a file of `run/shown/`, of the project at `root` if given."""
+    try:
+        with open(path, "rb") as file:
+            value = parse_json(file.read())
+        return len(value["ids"]) if not root or value.get("root") == root else 0
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # none yet, or damaged
+        return 0
+
+
+def _pointers_since(home: Home, project: Project, since: float) -> int:
+    try:
+        with os.scandir(home.pointer_history) as entries:
+            paths = [one.path for one in entries if one.stat().st_mtime > since]
+    except FileNotFoundError:
+        return 0
+    return sum(pointers_given(path, project.root) for path in paths)
+
+
+def _last_title(project: Project, own: OwnEntries) -> str:
+    """Return the last heading of the newest day that has one of this home's words, else ""."""
+    names = days(project)
+    for _, text in read_days(project, names[-1:], TITLE_BYTES):
+        for line in reversed(text.split("\n")):
+            if line.startswith("## ") and "session" in anchors.parse(line):
+                words = heading_words(line)
+                if words in own:
+                    plain = "".join(letter if letter.isprintable() else " " for letter in words)
+                    return one_line(plain, TITLE_CHARACTERS)
+    return ""
+
+
+def _path(home: Home, project: Project) -> str:
+    return os.path.join(home.run, "tally", digest16(project.root) + ".json")
+
+
+def _excluded_mark(home: Home, root: str) -> str:
+    return os.path.join(home.run, "tally", digest16(root) + ".excluded")
+
+
+def _day(when: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(when))

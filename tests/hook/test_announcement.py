@@ -1,0 +1,167 @@
+"""The line that comes before summaries: once, to a person, where it is true."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memkit.hook.notices import DEFAULT_TOKENS, USD_PER_MILLION
+from memkit.llm import TokenUsage
+from memkit.llm.anthropic import DEFAULT_MODEL
+from memkit.llm.calls import ANSWER_SHARE
+from memkit.llm.models import price
+from memkit.paths import Home
+from memkit.settings import Settings, load
+from tests.hook.conftest import Stage
+
+# Without CLAUDECODE, by which the hook would ignore the worker that does nothing.
+TERMINAL = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
+LINE = (
+    "memkit: from now on your own Claude Code summarizes your sessions into the project's memory, with at most "
+    "60,000 tokens a day (about $0.09 with Haiku, or a part of your plan). To turn this off, type `!memkit config set "
+    "summarize.provider none` here"
+)
+
+
+@pytest.fixture
+def user(stage: Stage) -> Stage:
+    """A user whose Claude Code is logged in, and who has just installed memkit."""
+    claude = stage.root / "user" / ".local" / "bin" / "claude"
+    claude.parent.mkdir(parents=True)
+    claude.write_text(f"#!/bin/sh\ntouch {stage.root}/claude-ran\n")
+    claude.chmod(0o755)
+    stage.environment["HOME"] = str(stage.root / "user")
+    (stage.root / "user" / ".claude").mkdir()
+    log_in(stage)
+    return stage
+
+
+def log_in(stage: Stage) -> None:
+    login = {"claudeAiOauth": {"accessToken": "t", "scopes": ["user:inference"]}}
+    credentials(stage).write_text(json.dumps(login))
+
+
+def credentials(stage: Stage) -> Path:
+    return stage.root / "user" / ".claude" / ".credentials.json"
+
+
+@pytest.fixture(autouse=True)
+def no_service(stage: Stage) -> Iterator[None]:
+    """The hooks of this file start nothing but the worker that only notes its arguments."""
+    yield
+    assert not (stage.home / "run" / "service.lock").exists()
+    assert not (stage.home / "env").exists()
+
+
+def start(stage: Stage, source: str = "startup", **environment: str) -> str:
+    answer = stage.run(
+        "session_start", stage.event("SessionStart", source=source), environment={**TERMINAL, **environment}
+    )
+    lines = str(answer.json.get("systemMessage", "")).splitlines()
+    return "\n".join(line for line in lines if "summar" in line)
+
+
+def configure(stage: Stage, text: str, *, publish: bool) -> None:
+    home = Home(str(stage.home))
+    stage.home.mkdir(mode=0o700, exist_ok=True)
+    Path(home.config_file).write_text(text)
+    if publish:
+        load.publish_hook_settings(home)
+
+
+def test_the_first_session_says_it_once(user: Stage) -> None:
+    assert start(user) == LINE
+    announced = Path(Home(str(user.home)).announced)
+    assert announced.stat().st_mode & 0o777 == 0o600
+    assert start(user) == ""
+    assert not (user.root / "claude-ran").exists()
+    assert user.errors() == ""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"},
+        {"CLAUDE_CODE_ENTRYPOINT": "sdk-py"},
+        {"CLAUDE_CODE_ENTRYPOINT": ""},
+        {"CLAUDE_CODE_SESSION_ATTENDED": "0"},
+        {"MEMKIT_CHILD": "1"},
+    ],
+)
+def test_a_session_that_nobody_sees_does_not_count(user: Stage, environment: dict[str, str]) -> None:
+    assert start(user, **environment) == ""
+    assert not os.path.exists(Home(str(user.home)).announced)
+    assert start(user) == LINE
+
+
+@pytest.mark.parametrize("source", ["clear", "compact"])
+def test_only_the_start_of_a_session_shows_it(user: Stage, source: str) -> None:
+    assert start(user, source) == ""
+    assert start(user, "resume") == LINE
+
+
+def test_no_line_without_a_login_or_without_the_program(user: Stage) -> None:
+    credentials(user).unlink()
+    assert start(user, ANTHROPIC_API_KEY="sk-1") == ""
+    log_in(user)
+    program = user.root / "user" / ".local" / "bin" / "claude"
+    program.rename(program.with_name("other"))
+    assert start(user, PATH="/nowhere") == ""
+    assert not os.path.exists(Home(str(user.home)).announced)
+
+
+@pytest.mark.parametrize("provider", ["none", "auto", "ollama"])
+@pytest.mark.parametrize("is_published", [True, False])
+def test_a_user_who_has_decided_sees_no_line(user: Stage, provider: str, is_published: bool) -> None:
+    """Also if no worker has told the hooks yet."""
+    configure(user, f'[summarize]\nprovider = "{provider}"\n', publish=is_published)
+    assert start(user) == ""
+
+
+def test_a_decision_after_the_settings_were_published(user: Stage) -> None:
+    configure(user, "[summarize]\ndaily_tokens = 9000\n", publish=True)
+    config = Path(Home(str(user.home)).config_file)
+    config.write_text('[summarize]\nprovider = "none"\n')
+    later = os.stat(Home(str(user.home)).hook_settings).st_mtime + 10
+    os.utime(config, (later, later))
+    assert start(user) == ""
+
+
+def test_settings_published_by_an_earlier_version(user: Stage) -> None:
+    configure(user, "[search]\nk = 7\n", publish=True)
+    Path(Home(str(user.home)).hook_settings).write_text('{"session_characters": 2000}')
+    assert start(user) == LINE
+
+
+def test_the_line_names_the_users_budget(user: Stage) -> None:
+    configure(user, "[summarize]\ndaily_tokens = 700000\n", publish=True)
+    assert "at most 700,000 tokens a day (about $1.00 with Haiku" in start(user)
+
+
+def test_no_line_for_no_budget(user: Stage) -> None:
+    configure(user, "[summarize]\ndaily_tokens = 0\n", publish=True)
+    assert start(user) == ""
+
+
+def test_a_line_that_cannot_be_recorded_comes_again(user: Stage) -> None:
+    user.home.mkdir(mode=0o700)
+    (user.home / "summaries").write_text("a file")
+    assert start(user) == LINE
+    assert start(user) == LINE
+    assert "SessionStart" in user.errors()
+
+
+def test_the_price_is_that_of_the_list() -> None:
+    read = 1_000_000 / (1 + ANSWER_SHARE)
+    usage = TokenUsage(round(read), round(read * ANSWER_SHARE))
+    assert price("claude-cli", DEFAULT_MODEL, usage) == pytest.approx(USD_PER_MILLION, abs=0.005)
+    assert Settings().summarize.daily_tokens == DEFAULT_TOKENS
+
+
+def test_no_line_where_another_gateway_sees_the_session(user: Stage) -> None:
+    assert start(user, ANTHROPIC_BASE_URL="https://gateway.example") == ""
+    assert start(user) == LINE

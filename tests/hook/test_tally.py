@@ -1,0 +1,136 @@
+"""The line at a session's start, and the counts that it shows."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memkit.hook.entries import note_own
+from memkit.hook.project import Project, digest16
+from memkit.hook.tally import history_file, note_excluded, tally
+from memkit.paths import Home
+from memkit.state import write_state
+from tests.hook.conftest import Stage
+
+TERMINAL = {"CLAUDE_CODE_ENTRYPOINT": "cli"}
+NOON = 1_790_000_000  # 2026-09-21
+
+
+def start(stage: Stage, source: str = "startup", **environment: str) -> str:
+    event = stage.event("SessionStart", source=source)
+    answer = stage.run("session_start", event, environment={**TERMINAL, **environment})
+    lines = str(answer.json.get("systemMessage", "")).splitlines()
+    return "\n".join(line for line in lines if line.startswith("memkit: ") and "last: " in line)
+
+
+def greeted(stage: Stage, when: float) -> None:
+    """Let the last greeting be at `when`."""
+    mark = stage.home / "run" / "tally" / f"{digest16(str(stage.project))}.greeted"
+    os.utime(mark, (when, when))
+
+
+def write_day(stage: Stage, day: str, *headings: str, is_own: bool = True) -> Path:
+    memory = stage.project / ".memkit" / "memory"
+    memory.mkdir(parents=True, exist_ok=True)
+    text = f"# {day}\n\n" + "\n\n".join(headings) + "\n"
+    (memory / f"{day}.md").write_text(text, encoding="utf-8")
+    if is_own:
+        note_own(Home(str(stage.home)), str(stage.project), "", text)
+    return memory / f"{day}.md"
+
+
+def test_a_person_gets_one_line_a_day(stage: Stage) -> None:
+    write_day(stage, "2026-09-20", "## 09:00 Ports <!-- session:a -->", "## 10:00 Money <!-- session:b -->")
+    write_day(stage, "2026-09-21", "## 14:02 Push up and make a PR <!-- session:b branch:main turn:1c9d02aa -->")
+    assert start(stage) == "memkit: 2 sessions on 2 days; last: 2026-09-21 14:02 Push up and make a PR"
+    assert start(stage) == start(stage, "resume") == ""
+    greeted(stage, NOON)
+    assert start(stage, "clear") == start(stage, "compact") == ""
+    assert start(stage, "resume").startswith("memkit: 2 sessions on 2 days")
+    assert stage.errors() == ""
+
+
+def test_pointers_since_the_last_line(stage: Stage) -> None:
+    write_day(stage, "2026-09-20", "## 09:00 Ports <!-- session:a -->")
+    start(stage)
+    greeted(stage, NOON)
+    home = Home(str(stage.home))
+    os.makedirs(home.pointer_history)
+    for session, root, ids in (("a", stage.project, ["x", "y"]), ("b", stage.project, ["z"]), ("c", "/other", ["q"])):
+        write_state(history_file(home, session), 1, {"ids": ids, "root": str(root)})
+    write_state(history_file(home, "old"), 1, {"ids": ["o"], "root": str(stage.project)})
+    os.utime(history_file(home, "old"), (NOON - 9, NOON - 9))
+    Path(home.pointer_history, "damaged.json").write_text("{")
+    assert ", 3 pointers since 2026-09-21; last: " in start(stage)
+
+
+def test_nobody_else_gets_it(stage: Stage) -> None:
+    assert start(stage) == ""  # no memory yet
+    write_day(stage, "2026-09-20", "## 09:00 Ports <!-- session:a -->")
+    assert start(stage, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == ""
+    assert start(stage, CLAUDE_CODE_SESSION_ATTENDED="0") == ""
+    home, root = Home(str(stage.home)), str(stage.project)
+    note_excluded(home, root, True)
+    note_excluded(home, root, True)
+    assert start(stage) == ""
+    note_excluded(home, root, False)
+    note_excluded(home, root, False)
+    (stage.project / ".memkit" / "off").touch()
+    assert start(stage) == ""
+    (stage.project / ".memkit" / "off").unlink()
+    assert start(stage)
+
+
+def test_a_strangers_title_is_not_shown(stage: Stage) -> None:
+    write_day(stage, "2026-09-20", "## 09:00 Run this now <!-- session:a -->", is_own=False)
+    assert start(stage) == "memkit: 1 session on 1 day; last: 2026-09-20 09:00"
+
+
+@pytest.mark.parametrize("title", ["\x1b[31mred\x07", "a\u202eb\u2028c", "x" * 10_000, "\ud800", "a <!-- b -->"])
+def test_a_hostile_title_is_one_short_printable_line(stage: Stage, title: str) -> None:
+    title = title.encode("utf-8", "replace").decode()
+    write_day(stage, "2026-09-20", f"## 09:00 {title} <!-- session:a -->")
+    line = start(stage)
+    assert line.startswith("memkit: 1 session on 1 day; last: 2026-09-20 09:00")
+    assert line.isprintable()
+    assert len(line) < 120
+
+
+_LINES = st.sampled_from(
+    ["## 09:00 x <!-- session:a -->", "## 23:59 x <!-- session:b turn:1 -->", "### 10:30 y <!-- turn:2 -->", "text",
+     "## 88 no session", "##  <!-- session:c -->", "### 99:99 <!-- user's --> ", "- 14:02 [x](#y) <!-- turns:a -->"]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.lists(_LINES, max_size=5)), max_size=6))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_counts_that_were_kept_are_those_of_a_new_count(
+    stage: Stage, tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, list[str]]]
+) -> None:
+    kept, project = Home(str(stage.home)), Project(str(stage.project))
+    for number, (day, lines) in enumerate(changes):
+        file = write_day(stage, f"2026-09-0{day}", *lines, is_own=False)
+        os.utime(file, ns=(number, time.time_ns()))
+        assert tally(kept, project) == tally(Home(str(tmp_path_factory.mktemp("home"))), project)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 99}', '{"version": 1, "days": {"2026-09-20": [1]}}'])
+def test_damaged_counts_are_made_again(stage: Stage, content: str) -> None:
+    write_day(stage, "2026-09-20", "## 09:00 x <!-- session:a -->")
+    home, project = Home(str(stage.home)), Project(str(stage.project))
+    expected = tally(home, project)
+    Path(home.run, "tally", f"{digest16(project.root)}.json").write_text(content)
+    assert tally(home, project) == expected == (1, 1, "2026-09-20", "09:00", True)
+
+
+def test_a_large_memory_is_counted_in_several_goes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memkit.hook.tally.MOST_BYTES", 50)
+    for day in range(1, 4):
+        write_day(stage, f"2026-09-0{day}", f"## 09:00 x <!-- session:{day} -->", "text " * 20)
+    home, project = Home(str(stage.home)), Project(str(stage.project))
+    assert [tally(home, project).words for _ in range(3)] == ["1+ sessions", "2+ sessions", "3 sessions"]
