@@ -24,55 +24,61 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _GROUPS = {
-    "Start": {
-        "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
-        "demo": ("demo", "Try memkit in a temporary directory."),
-        "status": ("status", "Show what is remembered, what is pending, and what failed."),
-        "doctor": ("doctor", "Find and fix problems."),
+    "Remember": {
+        "remember": ("remember", "Add a note to the memory."),
+        "edit": ("remember", "Open a day of the memory in your editor."),
+        "import": ("importing", "Import existing Claude Code sessions."),
+        "summarize": ("summarize", "Summarize sessions with a model."),
+        "compact": ("summarize", "Condense the memory into lasting facts."),
+        "forget": ("forget", "Erase something permanently."),
+        "on": ("projects", "Remember this project's sessions again."),
+        "off": ("projects", "Stop remembering this project's sessions."),
     },
     "Find": {
         "search": ("search", "Search the memory."),
         "expand": ("expand", "Show the whole section around a result."),
         "cite": ("expand", "Show the proof of a summary bullet."),
-        "transcript": ("transcript", "Show the original exchange."),
-        "recall": ("recall", "Search and format the results for a model (used by the skill)."),
+        "transcript": ("expand", "Show the original exchange."),
     },
-    "Write": {
-        "remember": ("remember", "Add a note to the memory."),
-        "edit": ("remember", "Open a day of the memory in your editor."),
-        "import": ("importing", "Import existing Claude Code sessions."),
-        "forget": ("forget", "Erase something permanently."),
-        "on": ("projects", "Remember this project's sessions again."),
-        "off": ("projects", "Stop remembering this project's sessions."),
-        "projects": ("projects", "List, link, rename, and merge projects."),
-    },
-    "Summarize": {
-        "summarize": ("summarize", "Summarize sessions with a model."),
-        "compact": ("summarize", "Condense the memory into lasting facts."),
-        "cost": ("cost", "Show what model calls cost."),
-    },
-    "Review": {
+    "Look": {
+        "sessions": ("sessions", "List sessions, newest first."),
+        "show": ("show", "Show a day, a session, or a turn."),
+        "status": ("status", "Show what is remembered, what is pending, and what failed."),
         "stats": ("stats", "Show statistics of the memory: days, turns, use, cost, size."),
+        "cost": ("stats", "Show what model calls cost."),
         "export": ("export", "Export the memory as Markdown, JSON lines, or HTML."),
-        "audit": ("audit", "Search the memory for secrets."),
     },
     "Maintain": {
-        "config": ("config", "Show and change settings."),
+        "doctor": ("doctor", "Find and fix problems."),
         "index": ("index", "Update the search index."),
         "watch": ("index", "Update the search index whenever a file changes."),
-        "work": ("work", "Process pending events."),
+        "backup": ("backup", "Save memory, archive, and settings to one file."),
+        "restore": ("backup", "Restore a backup."),
+        "audit": ("forget", "Search the memory for secrets."),
         "service": ("service", "Control the background service."),
         "jobs": ("jobs", "List, run, and pause scheduled jobs."),
         "logs": ("logs", "Show memkit's logs."),
-        "backup": ("backup", "Save memory, archive, and settings to one file."),
-        "restore": ("backup", "Restore a backup."),
-        "completion": ("config", "Print the completion script for your shell."),
         "uninstall": ("uninstall", "Remove memkit from this machine."),
+    },
+    "Configure": {
+        "setup": ("setup", "Check this machine, install the plugin, import old sessions."),
+        "demo": ("demo", "Try memkit in a temporary directory."),
+        "config": ("config", "Show and change settings."),
+        "projects": ("projects", "List, link, rename, and merge projects."),
+        "statusline": ("status", "Print a line for Claude Code's status line."),
+        "completion": ("config", "Print the completion script for your shell."),
     },
 }
 """The commands by task: each with the module of this package that holds it, and its line of help."""
 
-_COMMANDS = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
+_INTERNAL = {
+    "recall": ("recall", "Search and format the results for a model (used by the skill)."),
+    "work": ("work", "Process pending events (used by hooks)."),
+}
+"""Commands for memkit's own parts. They work, and the manual has them, but help does not list them."""
+
+_LISTED = {name: entry for group in _GROUPS.values() for name, entry in group.items()}
+_COMMANDS = _LISTED | _INTERNAL
 
 _ALIASES = {"grip": "cite"}
 """Former names of commands. They work, but help does not list them."""
@@ -113,7 +119,7 @@ class _LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, _COMMANDS))
+        width = max(map(len, _LISTED))
         for title, commands in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in commands.items()])
@@ -124,7 +130,7 @@ class _LazyGroup(click.Group):
 
         named = [
             CompletionItem(name, help=line)
-            for name, (_, line) in _COMMANDS.items()
+            for name, (_, line) in _LISTED.items()
             if name.startswith(incomplete)
         ]
         return named + click.Command.shell_complete(self, ctx, incomplete)
@@ -152,7 +158,7 @@ def cli() -> None:
 
     \b
       memkit setup
-      memkit search "which port does the staging gateway use"
+      memkit search which port does the staging gateway use
       memkit search --help
     """
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, echo, format_size
+from memkit.cli.output import confirm, echo, format_size, progress_bar, short_path
 from memkit.errors import MemkitError, NotFoundError
 from memkit.text import plural
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 def backup_command(context: Context, file: str, yes: bool) -> None:
     """Write everything that memkit cannot rebuild to one file that only you can read.
 
-    That is the memories of all projects and your own, the archive, the settings, the ledger, the record of
-    what was forgotten, and the session states. The index and other derived files are not in it.
+    That is the memories of all projects and your own, the archive, the settings with your keys, the ledger,
+    the record of what was forgotten, and the session states. The index and other derived files are not in it.
 
     \b
       memkit backup ~/memkit.tar.zst
@@ -39,11 +40,12 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
         raise MemkitError(f"{path} exists; name another file, or pass --yes to replace it")
     with context.index_lock():
         projects = projects_with_memory(context.home, [context.project])
-        report = back_up(context.home, projects, path)
+        with progress_bar(context, "writing the backup", is_counted=False):
+            report = back_up(context.home, projects, path)
     context.report(
         {"file": str(path), **dataclasses.asdict(report)},
-        *(f"The memory of {root}" for root in report.projects),
-        f"{plural(report.files, 'file')} in {path} ({format_size(report.size)}).",
+        *(f"The memory of {short_path(root)}" for root in report.projects),
+        f"{plural(report.files, 'file')} in {short_path(str(path))} ({format_size(report.size)}).",
     )
 
 
@@ -70,17 +72,20 @@ def restore_command(
     """
     from memkit.maintenance.restore import open_backup
 
-    with context.memory().exclusive_lock(), open_backup(context.home, Path(file)) as found:
+    with context.memory().exclusive_lock(), ExitStack() as unpacked:
+        with progress_bar(context, "checking the backup", is_counted=False):
+            found = unpacked.enter_context(open_backup(context.home, Path(file)))
         moved = _moved(context, [one.root for one in found.header.projects], found.gone, move)
         found.move(moved)
         if not context.as_json:
             _show(found, force)
         confirm("Restore?", yes)
         with_settings = _restore_settings(context, found, yes)
-        report = found.apply(
-            force=force, with_settings=with_settings,
-            settings_of=context.settings_of, announce=context.say,
-        )  # fmt: skip
+        with progress_bar(context, "restoring", is_counted=False):
+            report = found.apply(
+                force=force, with_settings=with_settings,
+                settings_of=context.settings_of, announce=context.say,
+            )  # fmt: skip
     _print(context, report)
     context.check(
         report.problems, "some forgotten text is back; fix these problems, and run `memkit forget`"
@@ -121,8 +126,8 @@ def _moved(
 
 def _show(found: Restore, force: bool) -> None:
     for named, project in zip(found.header.projects, found.projects, strict=True):
-        to = "" if named.root == project.root else f" to {project.root}"
-        echo(f"The memory of {named.root}{to}")
+        to = "" if named.root == project.root else f" to {short_path(project.root)}"
+        echo(f"The memory of {short_path(named.root)}{to}")
     for path in found.added_paths:
         echo(f"Markdown that would be indexed as well: {path}")
     count = Counter(step.state for step in found.steps)

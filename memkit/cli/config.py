@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, json_line
+from memkit.cli.output import echo, json_line, short_path
+from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -16,6 +21,14 @@ if TYPE_CHECKING:
 
 ACTIONS = {"list": (), "get": ("SECTION.NAME",), "set": ("SECTION.NAME", "VALUE"), "path": ()}
 """The actions with their arguments."""
+
+IMPORTANT = (
+    ("memory", "shared"), ("memory", "keep_days"), ("capture", "redact"), ("capture", "exclude"),
+    ("archive", "enabled"), ("embedding", "provider"), ("search", "k"), ("recall", "inject"),
+    ("recall", "other_projects"), ("service", "enabled"), ("summarize", "provider"),
+    ("summarize", "daily_tokens"),
+)  # fmt: skip
+"""The settings that most people ask for first. `list` shows them, and what was changed."""
 
 NOTIFY_SECONDS = 1.0
 """The time limit for notifying the service of a change."""
@@ -42,23 +55,36 @@ def _complete_setting(
 @click.argument("action", type=click.Choice(list(ACTIONS)), default="list")
 @click.argument("name", required=False, metavar="[SECTION.NAME]", shell_complete=_complete_setting)
 @click.argument("value", required=False)
-def config_command(context: Context, action: str, name: str | None, value: str | None) -> None:
+@click.option("--all", "everything", is_flag=True, help="List every setting.")
+def config_command(
+    context: Context, action: str, name: str | None, value: str | None, everything: bool
+) -> None:
     """Show and change settings.
 
+    `list` shows what you changed, and the settings that matter most; --all adds the rest.
+    `set` asks for a key without showing it, or reads it from stdin if that is no terminal. Keys are never
+    printed.
+
     \b
-      memkit config list
+      memkit config list --all
       memkit config get search.k
       memkit config set search.k 10
+      memkit config set keys.openai
       memkit config path
     """
     from memkit.settings import load, validate
 
+    section, _, rest = (name or "").partition(".")
+    if action == "set" and validate.is_secret((section, rest)):
+        validate.check_known((section, rest))
+        value = _read_key(str(name), value)
     given = [one for one in (name, value) if one is not None]
     if len(given) != len(ACTIONS[action]):
         raise click.UsageError(f"`memkit config {action}` takes {' and '.join(ACTIONS[action]) or 'nothing'}")
-    section, _, rest = (name or "").partition(".")
+    if everything and action != "list":
+        raise click.UsageError("--all is for `memkit config list`")
     if action == "list":
-        _list(context)
+        _list(context, everything)
     elif action == "path":
         context.report({"path": context.home.config_file}, context.home.config_file)
     elif action == "set":
@@ -66,16 +92,38 @@ def config_command(context: Context, action: str, name: str | None, value: str |
     else:
         validate.check_known((section, rest))
         found = getattr(getattr(load.load(context.home, context.project).settings, section), rest)
+        found = validate.masked((section, rest), found)
         context.report({"key": name, "value": found}, _text(found))
 
 
-def _list(context: Context) -> None:
+def _read_key(name: str, given: str | None) -> str:
+    """Return the new value of a secret: from a prompt without echo, or from stdin if that is no terminal.
+
+    `given` is the command line's value. Only "" is accepted there, which removes the secret.
+    """
+    if given:
+        raise click.UsageError(
+            f"leave the key out: the shell's history keeps it; `memkit config set {name}` asks for it"
+        )
+    if given is None:
+        ask = f"{name} (what you type is not shown)"
+        if sys.stdin.isatty():
+            given = click.prompt(ask, "", hide_input=True, show_default=False, err=True)
+        else:
+            given = sys.stdin.read()
+        given = given.strip()
+        if not given:
+            raise MemkitError(f'no key was given; `memkit config set {name} ""` removes the key')
+    return given
+
+
+def _list(context: Context, everything: bool) -> None:
     from memkit.settings import load, validate
 
     loaded = load.load(context.home, context.project)
     rows = {
         f"{section}.{name}": {
-            "value": getattr(getattr(loaded.settings, section), name),
+            "value": validate.masked((section, name), getattr(getattr(loaded.settings, section), name)),
             "origin": loaded.origins.get((section, name), "default"),
             "description": validate.describe((section, name)),
         }
@@ -84,20 +132,40 @@ def _list(context: Context) -> None:
     if context.as_json:
         context.print_json({"settings": rows, "refused": loaded.refused})
         return
-    for name, row in rows.items():
-        origin = "" if row["origin"] == "default" else f"  [{row['origin']}]"
-        echo(f"{name} = {_text(row['value'])}{origin}")
-        echo(f"    {row['description']}", dim=True)
+    changed = {name: row for name, row in rows.items() if row["origin"] != "default"}
+    shown = {name: rows[name] for name in map(".".join, IMPORTANT) if name not in changed}
+    if everything:
+        _show(rows)
+    else:
+        if changed:
+            echo("Changed", bold=True)
+            _show(changed)
+            echo()
+            echo("Most used", bold=True)
+        _show(shown)
+        rest = len(rows) - len(changed) - len(shown)
+        echo()
+        echo(f"{rest} more settings have their default; `memkit config list --all` shows them.")
     for line in loaded.refused:
         context.say(line)
 
 
+def _show(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print each setting with its value, its origin if that is not the default, and its meaning."""
+    width = max(40, shutil.get_terminal_size().columns)
+    for name, row in rows.items():
+        origin = "" if row["origin"] == "default" else f"  [{short_path(row['origin'])}]"
+        echo(f"{name} = {_text(row['value'])}{origin}")
+        for line in wrap(row["description"], width - 4, break_on_hyphens=False, break_long_words=False):
+            echo(f"    {line}", dim=True)
+
+
 def _set(context: Context, key: Key, text: str) -> None:
     from memkit.ipc import client
-    from memkit.settings import load
+    from memkit.settings import load, validate
 
     file, name = context.home.config_file, ".".join(key)
-    value = load.save(context.home, key, text)
+    value = validate.masked(key, load.save(context.home, key, text))
     context.report({"key": name, "value": value, "path": file}, f"{name} = {_text(value)} in {file}")
     origin = load.load(context.home).origins[key]
     load.publish_hook_settings(context.home)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo
+from memkit.cli.output import echo, progress_bar, short_path
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
 from memkit.hook.project import Project
@@ -95,14 +95,16 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
             show(f"prompt: {one_line(prompt, 100)}")
 
     title("2. memkit writes a Markdown page for the day and indexes it")
-    with memory.index_lock():
-        selection = ImportSelection(home, find_sources([transcript]), project, into=project)
-        Importer(selection, settings).run(lambda done: None)
-    memory.index()
+    with progress_bar(context, "writing and indexing", is_counted=False):
+        with memory.index_lock():
+            selection = ImportSelection(home, find_sources([transcript]), project, into=project)
+            Importer(selection, settings).run(lambda done: None)
+        memory.index()
     show(memory.day(memory.days[0]), most=14)
 
     title(f'3. You ask later: memkit search "{QUESTION}"')
-    answer = memory.search(QUESTION, k=2)
+    with progress_bar(context, "searching", is_counted=False):
+        answer = memory.search(QUESTION, k=2)
     if not answer.results:
         raise MemkitError("the demo found nothing in its own memory; please report this")
     for result in answer.results:
@@ -124,7 +126,7 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
     title(f"Done in {took} s")
     show(f"The demo used {directory}, which is now deleted.")
     show("Your own memory is in each project, as .memkit/memory/YYYY-MM-DD.md.")
-    show(f"The index and your settings are in {context.home.root}.")
+    show(f"The index and your settings are in {short_path(context.home.root)}.")
     return {
         "day_file": f"{memory.days[0]}.md",
         "results": answer.as_dict()["results"],

@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_duration, plain, styled
+from memkit.cli.output import echo, format_duration, plain, progress_bar, styled
+from memkit.cli.status import summaries_lines, summaries_state
 from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.doctor import Finding
     from memkit.doctor.checks import FixResult
 
-COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
+COLORS = {"error": "red", "warning": "magenta", "note": "cyan"}
 
 
 @command("doctor")
@@ -38,38 +40,54 @@ def doctor_command(context: Context, fix: bool) -> None:
     from memkit.doctor.checks import apply_fixes, examine
 
     log_to_file(context.home)
-    findings = examine(open_subject(context.home, context.project))
+
+    def check() -> list[Finding]:
+        with progress_bar(context, "checking") as progress:
+            return examine(open_subject(context.home, context.project), progress=progress)
+
+    findings = check()
     fixed: list[FixResult] = []
     if fix:
-        for result in apply_fixes(open_subject(context.home, context.project), findings):
+        fixes = apply_fixes(open_subject(context.home, context.project), findings)
+        while result := _next_fix(context, fixes):
             fixed.append(result)
             if not context.as_json:
                 echo(f"{'not fixed' if result.failed else 'fixed'}: {result.message}")
         if fixed:
-            findings = examine(open_subject(context.home, context.project))
+            findings = check()
     events = last_events(context.home)
+    loaded = open_subject(context.home, context.project).loaded
+    summaries = summaries_state(context, loaded) if loaded else None
     if context.as_json:
         context.print_json(
             {
                 "findings": [{**dataclasses.asdict(one), "fixable": one.fixable} for one in findings],
                 "fixed": [result._asdict() for result in fixed],
                 "last_events": events,
+                "summaries": summaries,
             }
         )
     else:
-        _show(findings, events)
+        _show(findings, events, summaries_lines(summaries) if summaries else {})
     if any(finding.level == "error" for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-def _show(findings: list[Finding], events: dict[str, float]) -> None:
+def _next_fix(context: Context, fixes: Iterator[FixResult]) -> FixResult | None:
+    with progress_bar(context, "fixing", is_counted=False):
+        return next(fixes, None)
+
+
+def _show(findings: list[Finding], events: dict[str, float], summaries: dict[str, str]) -> None:
     for finding in findings:
         level = styled(finding.level, fg=COLORS[finding.level], bold=True)
         click.echo(f"{level}: {plain(finding.what)}")
         echo(f"    means: {finding.meaning}")
         echo(f"    fix:   {finding.fix}")
     for root, when in sorted(events.items(), key=lambda pair: -pair[1]):
-        echo(f"last event of a hook in {root}: {format_duration(time.time() - when)} ago")
+        echo(f"last hook event in {root}: {format_duration(time.time() - when)} ago")
+    for name, line in summaries.items():
+        echo(f"{name}: {line}")
     counts: Counter[str] = Counter(finding.level for finding in findings)
     shown = [plural(counts[level], level) for level in COLORS if counts[level]]
     echo(f"{', '.join(shown)}." if shown else "No problems found.")

@@ -1,16 +1,27 @@
-"""`memkit expand` and `memkit cite`: from a result to its context, and from a bullet to its proof."""
+"""`memkit expand`, `cite`, and `transcript`: from a result to its context, proof, and original exchange."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Iterator
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, plain, styled
+from memkit.cli.screen import page, width
+from memkit.cli.sessions import list_sessions
 from memkit.text import one_line
 
+if TYPE_CHECKING:
+    from memkit.claude_code.exchange import Message
+    from memkit.recall.transcript import Exchange
+
 EVENT_CHARACTERS = 200
+SHOWN_CHARACTERS = 2000
+RULE_COLUMNS = 80
 
 
 @command("expand")
@@ -35,15 +46,16 @@ def expand_command(context: Context, ids: tuple[str, ...]) -> None:
 
 def _show(section: dict[str, Any]) -> None:
     session, branch = section["session"], section["branch"]
-    click.echo(f"{styled(section['id'], fg='yellow')}  {styled(section['breadcrumb'], bold=True)}")
+    click.echo(f"{styled(section['id'], fg='cyan')}  {styled(section['breadcrumb'], bold=True)}")
     echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)
     if session:
         echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
     echo(f"\n{section['content']}\n")
     for citation in section["citations"]:
-        echo(f"proof of a bullet: memkit cite {citation}", dim=True)
+        echo(f"proof of a bullet: memkit cite {quote(citation)}", dim=True)
     for turn in section["turns"]:
-        line = f"original exchange: memkit transcript {f'{session} ' * bool(session)}--turn {turn}"
+        where = f"{quote(session)} " if session else ""
+        line = f"original exchange: memkit transcript {where}--turn {quote(turn)}"
         if turn in section["missing"]:
             line = f"(turn {turn} cannot be read: the archive of its session is damaged; see `memkit doctor`)"
         echo(line, dim=True)
@@ -71,7 +83,7 @@ def cite_command(context: Context, citation_id: str, around: int) -> None:
     if context.as_json:
         context.print_json(citation.as_dict())
         return
-    click.echo(f"{styled(citation.id, fg='yellow')}  {styled(citation.bullet, bold=True)}")
+    click.echo(f"{styled(citation.id, fg='cyan')}  {styled(citation.bullet, bold=True)}")
     echo(f"{citation.day}, session {citation.session}", dim=True)
     if not citation.source:
         echo("\nIts turns are no longer in the memory, and no original of them is kept.")
@@ -79,6 +91,84 @@ def cite_command(context: Context, citation_id: str, around: int) -> None:
     echo(f"\n“{citation.excerpt}”")
     echo(f"from the {citation.source}, turns {', '.join(citation.turns)}", dim=True)
     for number, message in enumerate(citation.events):
-        mark = styled(">", fg="yellow") if number == citation.place else " "
+        mark = styled(">", fg="cyan") if number == citation.place else " "
         text = one_line(plain(" ".join(message.texts())), EVENT_CHARACTERS)
         click.echo(f"{mark} {plain(message.role):<10}{text}")
+
+
+@command("transcript")
+@click.argument("session", required=False)
+@click.option("--turn", metavar="ID", help="Show only this turn; `memkit show` prints its ID.")
+@click.option(
+    "--context", "around", type=click.IntRange(0, 1000), default=0, show_default=True,
+    help="Number of messages to show before and after the turn.",
+)  # fmt: skip
+def transcript_command(context: Context, session: str | None, turn: str | None, around: int) -> None:
+    """Show the original exchange from Claude Code's transcript, or from memkit's archive.
+
+    SESSION is a session's id, its first characters, or the path of any transcript (.jsonl). Without it,
+    show the session that holds the turn; without a turn, list sessions as `memkit sessions` does.
+
+    \b
+      memkit transcript
+      memkit transcript --turn 8b52f4fb --context 3
+      memkit transcript 8bb06550 --json
+    """
+    context.stay_in_project()
+    if session is None and turn is None:
+        list_sessions(context)
+        return
+    exchange = context.memory().transcript(session, turn, around)
+    if context.as_json:
+        context.print_json(exchange.as_dict())
+        return
+    page("\n".join([*_origin(context, exchange), *_messages(exchange)]))
+
+
+def _origin(context: Context, exchange: Exchange) -> list[str]:
+    original = exchange.original
+    place = str(original.path)
+    if original.archive is not None:
+        place = f"session {original.session}, from memkit's archive: its transcript is gone"
+    lines = [place]
+    named = {"branch": exchange.branch, "commit": exchange.commit}
+    if line := ", ".join(f"{name} {value}" for name, value in named.items() if value):
+        lines.append(line)
+    if damaged := original.damaged_bytes:
+        missing = f", including turns {', '.join(exchange.missing)}" if exchange.missing else ""
+        context.say(f"{damaged:,} bytes of this archive cannot be read{missing}; see `memkit doctor`")
+    return [styled(line, dim=True) for line in lines]
+
+
+def _messages(exchange: Exchange) -> Iterator[str]:
+    """Yield the lines of all messages, with a rule above and below the turn that was asked for."""
+    inside = False
+    for message in exchange.messages:
+        if bool(exchange.turn) and (message.turn == exchange.turn) != inside:
+            inside = not inside
+            yield _rule(f"turn {exchange.turn}" if inside else f"end of turn {exchange.turn}")
+        yield from _lines(message, is_context=bool(exchange.turn) and not inside)
+    if inside:
+        yield _rule(f"end of turn {exchange.turn}")
+
+
+def _rule(words: str) -> str:
+    return styled(f"── {words} ".ljust(min(width(), RULE_COLUMNS), "─"), bold=True)
+
+
+def _lines(message: Message, *, is_context: bool) -> Iterator[str]:
+    when = f"{message.time.astimezone():%Y-%m-%d %H:%M:%S}" if message.time else ""
+    color = {"user": "cyan", "assistant": "green"}.get(message.role)
+    yield f"{styled(message.role, fg=color, bold=True)}  {styled(when, dim=True)}"
+    if message.text:
+        yield styled(message.text, dim=True) if is_context else plain(message.text)
+    for tool in message.tools:
+        if tool.result is None:
+            line = f"→ {tool.name} {json.dumps(tool.input, ensure_ascii=False)}"
+        else:
+            line = f"← {tool.name}{' failed' if tool.is_error else ''}: {tool.result}"
+        if len(line) > SHOWN_CHARACTERS:
+            left = len(line) - SHOWN_CHARACTERS
+            line = f"{line[:SHOWN_CHARACTERS]} … ({left:,} characters more; --json shows them)"
+        yield styled(line, dim=True)
+    yield ""

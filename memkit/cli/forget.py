@@ -1,18 +1,20 @@
-"""`memkit forget`."""
+"""`memkit forget` and `memkit audit`: erase text, and find secrets."""
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING
 
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import confirm, echo, plain, styled, user_agrees
+from memkit.cli.output import confirm, echo, plain, print_table, progress_bar, styled, user_agrees
 from memkit.errors import MemkitError
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from memkit.forget.audit import AuditReport
     from memkit.forget.locations import Locations
     from memkit.forget.selection import ForgetSelection
     from memkit.memory import Memory
@@ -76,12 +78,14 @@ def forget_command(
     if not any(given):
         if Tombstones(context.home).unfinished() is None:
             raise click.UsageError("name what to forget: IDs, --session, --since, --query, --everything")
-        memory.erase(ForgetSelection())
+        with progress_bar(context, "erasing", is_counted=False):
+            memory.erase(ForgetSelection())
         context.report({}, "Finished the interrupted run.")
         return
-    selection = _select(memory, ids, session, (since, until), query, k)
-    selection.everywhere = everywhere
-    found = find_locations(context.home, context.project, selection)
+    with progress_bar(context, "looking", is_counted=False):
+        selection = _select(memory, ids, session, (since, until), query, k)
+        selection.everywhere = everywhere
+        found = find_locations(context.home, context.project, selection)
     if not context.as_json:
         _show(found, context.project.root)
     if dry_run:
@@ -93,7 +97,8 @@ def forget_command(
     if others and not yes and user_agrees(f"Also forget it in {others}?"):
         selection.everywhere = True
         found = find_locations(context.home, context.project, selection)
-    memory.erase(selection)
+    with progress_bar(context, "erasing", is_counted=False):
+        memory.erase(selection)
     context.report(_as_dict(found, removed=True), "Forgotten.")
 
 
@@ -125,7 +130,7 @@ def _select(
 def _show(found: Locations, root: str) -> None:
     entries = [*found.turns, *found.notes]
     for entry in entries[:SHOWN_ENTRIES]:
-        click.echo(f"{styled(entry.id, fg='yellow')}  {entry.day} {plain(entry.heading)}")
+        click.echo(f"{styled(entry.id, fg='cyan')}  {entry.day} {plain(entry.heading)}")
     if len(entries) > SHOWN_ENTRIES:
         echo(f"… and {len(entries) - SHOWN_ENTRIES} more")
     for passage in found.passages:
@@ -134,7 +139,7 @@ def _show(found: Locations, root: str) -> None:
         echo(str(path))
     facts = [pair for location in found.facts for pair in location.facts.items()]
     for name, line in facts:
-        click.echo(f"{styled(name, fg='yellow')}  {plain(line)}")
+        click.echo(f"{styled(name, fg='cyan')}  {plain(line)}")
     if not found:
         echo("The memory holds none of that, and an import would leave it out.")
         return
@@ -174,3 +179,69 @@ def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:
         "projects": found.by_project,
         "shared": {root: len(turns) for root, turns in sorted(found.shared.items())},
     }
+
+
+@command("audit")
+@click.option("--fix", is_flag=True, help="Redact the secrets in every file that memkit wrote.")
+@click.option("--all-projects", is_flag=True, help="Audit the memories of all projects.")
+def audit_command(context: Context, fix: bool, all_projects: bool) -> None:
+    """Look for secrets in the memory, with the current rules and your own in `capture.redact`.
+
+    The audit reads the journal and other indexed Markdown, the archive, the index, session states, events,
+    and logs. It prints the place and kind of each secret, but never the secret. `--fix` redacts all of them,
+    except in Markdown that memkit did not write. The exit status is 1 if a secret remains.
+
+    \b
+      memkit audit
+      memkit audit --all-projects --fix
+    """
+    from memkit.forget.audit import Audit
+
+    audit = Audit(
+        context.home,
+        None if all_projects else context.project,
+        functools.cache(context.settings_of),
+        context.say,
+    )
+    with progress_bar(context, "auditing", is_counted=False):
+        if fix:
+            with context.index_lock():
+                report = audit.fix()
+        else:
+            report = audit.search()
+    _print_audit(context, report, fix)
+    if report.remaining or report.problems:
+        raise click.exceptions.Exit(1)
+
+
+def _print_audit(context: Context, report: AuditReport, fix: bool) -> None:
+    remaining = {(finding.where, finding.place) for finding in report.remaining}
+    fixed = [one for one in report.found if fix and (one.where, one.place) not in remaining]
+    if context.as_json:
+        shown = [{**finding.as_dict(), "fixed": True} for finding in fixed]
+        shown += [{**finding.as_dict(), "fixed": False} for finding in report.remaining]
+        context.print_json(
+            {
+                "findings": shown,
+                "fixed": len(fixed),
+                "left": len(report.remaining),
+                "problems": report.problems,
+            }
+        )
+        return
+    for line in report.problems:
+        context.say(line)
+    print_table(
+        (word, one.kind, one.where, one.place if one.line is None else f"{one.place}:{one.line}")
+        for word, findings in (("redacted", fixed), ("found", report.remaining))
+        for one in findings
+    )
+    if not fixed and not report.remaining:
+        echo("Nothing found.")
+    elif not fix:
+        echo(f"{plural(len(report.remaining), 'secret')} found; `memkit audit --fix` redacts them.")
+    else:
+        rest = f", {len(report.remaining)} not redacted" if report.remaining else ""
+        echo(f"{plural(len(fixed), 'secret')} redacted{rest}.")
+        if any(finding.where == "markdown" for finding in report.remaining):
+            echo("memkit does not change Markdown that it did not write; edit it yourself.")

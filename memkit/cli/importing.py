@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import confirm, format_estimate, format_size, progress_bar
+from memkit.cli.output import confirm, format_estimate, format_size, progress_bar, short_path, table
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.events import DISABLE_VARIABLE
 from memkit.hook.project import Project
@@ -84,7 +85,8 @@ def _ask_for_others(context: Context, selection: ImportSelection, yes: bool) -> 
         return
     context.say("these transcripts belong to other projects and would be imported there:")
     for root in others:
-        context.say(f"  {root}" if os.path.isdir(Project(root).memory) else f"  {root} (no memory yet)")
+        note = "" if os.path.isdir(Project(root).memory) else " (no memory yet)"
+        context.say(f"  {short_path(root)}{note}")
     context.say("--project imports all of them into one project instead")
     confirm("Import them?", yes)
 
@@ -178,9 +180,20 @@ def _print_preview(context: Context, found: ImportPreview) -> None:
             f"`memkit summarize` would use about {summaries.tokens:,} tokens, "
             f"{format_estimate(summaries.usd)}; the import itself makes no model calls."
         )
-    context.report(value, *lines, *found.projects)
+    context.report(value, *lines, *_by_project(found))
     for line in () if context.as_json else found.problems:
         context.say(line)
+
+
+def _by_project(found: ImportPreview) -> list[str]:
+    """Return a table of the projects, the largest first."""
+    turns: Counter[str] = Counter()
+    days: Counter[str] = Counter()
+    for (root, _), count in found.days.items():
+        turns[root] += count
+        days[root] += 1
+    rows = [(f"{count:,}", f"{days[root]:,}", short_path(root)) for root, count in turns.most_common()]
+    return table(rows, ("turns", "days", "project"), numbers=(0, 1)) if rows else []
 
 
 def _summaries(context: Context, found: ImportPreview) -> Plan | None:
@@ -228,7 +241,7 @@ def _print_report(
     lines = []
     for path, outcome in report.files if by_file else ():
         found = f"{plural(outcome.turns, 'turn')}, {outcome.written} new" if outcome.turns else "no turns"
-        lines.append(f"{path}: {found}{_skipped(outcome)}")
+        lines.append(f"{path.name}: {found}{_skipped(outcome)}")
     if report.done_before:
         lines.append(f"{plural(report.done_before, 'transcript')} imported before the interruption.")
     if history.turns:
@@ -239,7 +252,11 @@ def _print_report(
     if total.left_out:
         left_out = plural(total.left_out, "turn")
         lines.append(f"{left_out} left out: memkit was off, or they are excluded or forgotten.")
-    lines += [f"Remembered in {root}" for root in roots]
+    if len(roots) > 1:
+        lines.append(f"Remembered in {plural(len(roots), 'project')}:")
+        lines += [f"  {short_path(root)}" for root in roots]
+    else:
+        lines += [f"Remembered in {short_path(root)}" for root in roots]
     context.report(value, *lines)
 
 

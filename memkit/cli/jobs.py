@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_time
+from memkit.cli.output import echo, progress_bar
 from memkit.errors import MemkitError
+from memkit.text import format_time
 
 if TYPE_CHECKING:
     from memkit.service.jobs import Job, JobState
@@ -56,11 +57,12 @@ def _run(context: Context, name: str) -> None:
     from memkit.recall.client import ask_service
 
     project, home, settings = context.project, context.home, context.settings()
-    try:
-        found = ask_service(project, home, settings, "job", {"name": name}, RUN_SECONDS, context.say)
-    except ServiceUnavailable:
-        (state,) = run_here(context, [name])
-        found = dataclasses.asdict(state)
+    with progress_bar(context, f"running {name}", is_counted=False):
+        try:
+            found = ask_service(project, home, settings, "job", {"name": name}, RUN_SECONDS, context.say)
+        except ServiceUnavailable:
+            (state,) = run_here(context, [name])
+            found = dataclasses.asdict(state)
     if found["failed"]:
         raise MemkitError(f"job {name}: {found['result']}")
 

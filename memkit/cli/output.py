@@ -11,7 +11,6 @@ import math
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,8 @@ from memkit.errors import MemkitError
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from memkit.cli.context import Context
     from memkit.llm.ledger import Total
 
@@ -41,6 +42,14 @@ def plain(text: str) -> str:
 def plain_file(text: str) -> str:
     """Return `text` for a file: without colors and control characters, but with bidi controls."""
     return _CONTROL.sub("\ufffd", click.unstyle(text.replace("\r\n", "\n")))
+
+
+def short_path(path: str) -> str:
+    """Return `path` with `~` for the user's home directory."""
+    for home in (os.path.expanduser("~"), os.path.realpath(os.path.expanduser("~"))):
+        if len(home) > 1 and path.startswith(home + os.sep):
+            return f"~{path[len(home) :]}"
+    return path
 
 
 def escaped(line: str) -> str:
@@ -72,23 +81,48 @@ def json_line(value: Any) -> str:
 
 def print_fields(fields: Mapping[str, str]) -> None:
     """Print a line for each field: its name, padded to the longest name, and its text."""
+    for line in field_lines(fields):
+        echo(line)
+
+
+def field_lines(fields: Mapping[str, str]) -> list[str]:
+    """Return the lines of `print_fields`, made safe."""
     width = max(map(len, fields)) + 2
-    for name, text in fields.items():
-        echo(f"{name:<{width}}{text}")
+    return [plain(f"{name:<{width}}{text}") for name, text in fields.items()]
 
 
 def print_table(
     rows: Iterable[Sequence[str]], headers: Sequence[str] = (), numbers: Sequence[int] = ()
 ) -> None:
-    """Print `rows` in columns as wide as their longest cell; columns in `numbers` are right-aligned."""
-    table = [[plain(cell) for cell in row] for row in ([headers] if headers else []) + list(rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
+    """Print the lines of `table`."""
+    for line in table(rows, headers, numbers):
+        click.echo(line)
+
+
+def table(
+    rows: Iterable[Sequence[str]], headers: Sequence[str] = (), numbers: Sequence[int] = ()
+) -> list[str]:
+    """Return `rows` as lines with columns as wide as their longest cell, made safe.
+
+    Columns in `numbers` are right-aligned.
+    """
+    safe = [[plain(cell) for cell in row] for row in ([headers] if headers else []) + list(rows)]
+    widths = [max(map(len, column)) for column in zip(*safe, strict=True)]
+    lines = []
+    for row in safe:
         cells = [
             cell.rjust(width) if column in numbers else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        click.echo("  ".join(cells).rstrip())
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def as_svg(console: Console, title: str) -> str:
+    """Return as an SVG what a recording console of rich printed. The picture loads nothing."""
+    picture = console.export_svg(title=title, unique_id="memkit")
+    # rich names a font on a foreign server, which would learn of the reader.
+    return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
 
 
 # Numbers
@@ -108,11 +142,6 @@ def format_duration(seconds: float) -> str:
         if seconds >= length:
             return plural(int(seconds // length), unit)
     return plural(max(0, int(seconds)), "second")
-
-
-def format_time(seconds: float) -> str:
-    """Return a point in time (seconds since the epoch) in local time, to the minute."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def format_estimate(usd: float | None) -> str:
@@ -151,16 +180,16 @@ def user_agrees(question: str, default: bool = False) -> bool:
     return sys.stdin.isatty() and click.confirm(plain(question), default=default, err=True)
 
 
-# Progress on stderr; nothing is shown with `--json`, or where stderr is no terminal
+# Progress on stderr, gone when done; nothing is shown with `--json`, or where stderr is no terminal
 
 
 @contextmanager
 def progress_bar(
-    context: Context, what: str, *, is_bytes: bool = False
+    context: Context, what: str, *, is_bytes: bool = False, is_counted: bool = True
 ) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes the done and the total count and shows a progress bar.
 
-    If `is_bytes`, the bar also shows the rate.
+    If `is_bytes`, the bar also shows the rate. Without `is_counted`, a spinner and the time replace the bar.
     """
     if context.as_json or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -168,11 +197,14 @@ def progress_bar(
     from rich import progress
     from rich.console import Console
 
-    amount: list[progress.ProgressColumn] = [progress.MofNCompleteColumn()]
-    if is_bytes:
-        amount = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
-    columns = [progress.TextColumn("{task.description}"), progress.BarColumn(), *amount]
-    columns.append(progress.TimeRemainingColumn())
+    columns: list[progress.ProgressColumn] = [progress.TextColumn("{task.description}", markup=False)]
+    if not is_counted:
+        columns = [progress.SpinnerColumn("line"), *columns, progress.TimeElapsedColumn()]
+    else:
+        amount: list[progress.ProgressColumn] = [progress.MofNCompleteColumn()]
+        if is_bytes:
+            amount = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+        columns += [progress.BarColumn(), *amount, progress.TimeRemainingColumn()]
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(plain(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

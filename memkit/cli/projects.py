@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, plain
+from memkit.cli.output import echo, plain, progress_bar
 from memkit.errors import MemkitError, NotFoundError
 from memkit.hook.project import Project, Registry
 from memkit.text import one_line, plural
@@ -138,7 +138,7 @@ def _merge(context: Context, path: str, remove: bool) -> None:
         raise MemkitError(f"{target.root} already has that memory")
     settings = context.settings()
     removed = 0
-    with context.index_lock():
+    with progress_bar(context, "merging", is_counted=False), context.index_lock():
         merged = merge(source, target, context.home, context.memory().journal)
         _record_moves(context, {os.path.realpath(os.path.expanduser(path)), source.root}, target)
         sync_project(target, context.home, settings, announce=context.say)

@@ -18,7 +18,7 @@ MOST_RESULTS = 20
 
 
 @command("recall")
-@click.option("--stdin", "from_stdin", is_flag=True, required=True, help="Read the question from stdin.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the question from stdin.")
 def recall_command(context: Context, from_stdin: bool) -> None:
     """Search the memory for the question on stdin and format the results for a model.
 
@@ -28,6 +28,10 @@ def recall_command(context: Context, from_stdin: bool) -> None:
     \b
       memkit recall --stdin < question.txt
     """
+    if click.get_current_context().args or not from_stdin:
+        raise click.UsageError(
+            "recall is for the skill and needs --stdin; ask with `memkit search QUERY`"
+        )
     question = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     try:
         text, value = _recall(context, question)
@@ -41,15 +45,21 @@ def recall_command(context: Context, from_stdin: bool) -> None:
     context.report(value, text)
 
 
+recall_command.allow_extra_args = True  # a question there gets the advice to use `memkit search`
+
+
 def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
-    from memkit.hook.entries import session_facts
+    from memkit.hook.quotes import session_facts
     from memkit.recall.results import lay_out
 
     context.stay_in_project()
     memory = context.memory()
     budget = memory.settings.recall.budget_tokens
     if not question:
+        waiting = memory.search_client().catch_up()
         facts = session_facts(context.project, budget * CHARACTERS_PER_TOKEN)
+        if waiting:
+            facts += f"\n\nNote: {waiting}."
         return facts, {"text": facts, "results": []}
     answer = memory.search(question, MOST_RESULTS)
     text = lay_out(answer, budget, context.project.root)

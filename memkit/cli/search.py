@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import echo, styled
+from memkit.cli.output import echo
 from memkit.errors import MemkitError
 from memkit.index.chunk import KINDS
 from memkit.state import parse_json
-from memkit.text import shorten
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.recall.results import Answer
 
-SHOWN_CHARACTERS = 600
 MODES = ("context", "rrf", "weighted", "lexical", "dense")
 
 
 @command("search")
-@click.argument("query", required=False)
+@click.argument("words", metavar="QUERY", nargs=-1)
 @click.option("-k", "k", type=click.IntRange(1, 1000), help="Number of results (default: setting search.k).")
 @click.option(
     "--budget", type=click.IntRange(50, 1_000_000), metavar="TOKENS",
@@ -50,14 +49,15 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
     help="Only results of at least this relevance, 0 to 1.",
 )  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Show results of any relevance.")
-@click.option("--explain", is_flag=True, help="Show how each result got its score.")
+@click.option("--full", is_flag=True, help="Show the text of each result.")
+@click.option("--explain", is_flag=True, help="Like --full, with how each result got its score.")
 @click.option(
     "--batch", metavar="-",
     help='Read one query per line from stdin, plain or as {"query": …}; print one JSON object per line.',
 )  # fmt: skip
 def search_command(
     context: Context,
-    query: str | None,
+    words: tuple[str, ...],
     mode: str | None,
     all_projects: bool,
     everything: bool,
@@ -70,17 +70,20 @@ def search_command(
     session: str,
     branch: str,
     path: str,
+    full: bool,
     **options: Any,
 ) -> None:
-    """Search the memory, best results first.
+    """Search the memory: sessions and files, those with the best results first.
 
-    Shows nothing if no entry is relevant enough; --all shows the nearest entries anyway.
+    Leaves out results far below the best one, and shows nothing if no entry is relevant enough; --all shows
+    the nearest entries anyway. The query needs no quotes. Words in it that begin with a dash go after `--`.
 
     \b
-      memkit search "which port does the staging gateway use"
+      memkit search which port does the staging gateway use
       memkit search --since 2w --kind turn --json deploy/gateway.yaml
+      memkit search --full -- what does --force do
     """
-    if (query is None) == (batch is None):
+    if (not words) == (batch is None):
         raise click.UsageError("give a QUERY, or --batch - with one query per line on stdin")
     if batch not in (None, "-"):  # Claude may run this unprompted: it opens no file for it
         raise click.UsageError("--batch takes only `-`, which means stdin")
@@ -95,6 +98,7 @@ def search_command(
     context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
     options["file"] = _inside(context.project.root, file)
+    options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
     options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
     memory = context.memory()
     if mode:
@@ -106,7 +110,7 @@ def search_command(
             # Without the query: stdin can be a file that the caller may not read.
             context.print_json({"line": number, **answer.as_dict(with_query=False)})
         return
-    answer = memory.search(query or "", k, all_projects=all_projects, **options)
+    answer = memory.search(" ".join(words), k, all_projects=all_projects, **options)
     if context.as_json:
         context.print_json(answer.as_dict())
         return
@@ -114,7 +118,14 @@ def search_command(
         context.say(answer.degraded)
     if not answer.chunks:
         context.say(f"{context.project.root} has no memory yet")
-    _show(answer, "" if all_projects else context.project.root)
+    if not answer.results:
+        narrowing = {"since": since, "until": until, "session": session, "branch": branch}
+        narrowing |= {"kind": kind, "path": path, "min-relevance": options["minimum"]}
+        _say_nothing(answer, context, narrowing, all_projects=all_projects)
+        return
+    from memkit.cli.results import show_full, show_short
+
+    (show_short if is_short else show_full)(answer, "" if all_projects else context.project.root)
 
 
 def _inside(root: str, path: str) -> str:
@@ -143,26 +154,21 @@ def _queries(stdin: Any) -> Iterator[tuple[int, str]]:
             yield number, query
 
 
-def _show(answer: Answer, root: str) -> None:
-    if not answer.results and answer.best:
+def _say_nothing(answer: Answer, context: Context, narrowing: dict[str, Any], *, all_projects: bool) -> None:
+    """Print that nothing was found, and what would search more: other projects, or without an option."""
+    if answer.best:
         nearest = f"{answer.best:.2f} only (--all shows it)"
         echo(f"Nothing found: the nearest entry has a relevance of {nearest}.")
-    elif not answer.results:
+    else:
         echo("Nothing found.")
-    for result in answer.results:
-        chunk = result.chunk
-        heading = chunk.breadcrumb or chunk.source
-        if result.root != root:
-            heading = f"{result.project}: {heading}"
-        click.echo(f"{styled(result.id, fg='yellow')}  {styled(heading, bold=True)}")
-        place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
-        echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
-        for name, value in result.explanation.items():
-            echo(f"  {name}: {_explained(value)}", dim=True)
-        echo(f"{shorten(chunk.content.strip(), SHOWN_CHARACTERS)}\n")
+    advice = []
+    if not all_projects and context.may_leave_project:
+        from memkit.index.catalog import known_projects
 
-
-def _explained(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_explained(inner)}" for name, inner in value.items())
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+        others = [one for one in known_projects(context.home) if one != context.project]
+        if others:
+            advice.append(f"--all-projects, which adds {plural(len(others), 'other project')}")
+    if given := [f"--{name}" for name, value in narrowing.items() if value]:
+        advice.append(f"without {' and '.join(given)}")
+    if advice:
+        echo(f"Try {', or '.join(advice)}.")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import echo, format_duration, print_fields
+from memkit.cli.output import echo, format_duration, print_fields, progress_bar
 from memkit.errors import IndexBusyError, MemkitError
 from memkit.text import plural
 
@@ -20,15 +20,17 @@ START_SECONDS = 30.0
 
 
 @command("service")
-@click.argument("action", type=click.Choice(["start", "stop", "restart", "status", "logs", "run"]))
+@click.argument(
+    "action", type=click.Choice(["status", "start", "stop", "restart", "logs", "run"]), default="status"
+)
 def service_command(context: Context, action: str) -> None:
-    """Manage the process that keeps the index and the model in memory.
+    """Show or control the process that keeps the index and the model in memory.
 
     It starts when a session or a search needs it, and exits when it is idle (setting
     service.idle_minutes). `run` is that process, in the foreground.
 
     \b
-      memkit service status
+      memkit service
       memkit service restart
     """
     if action == "run":
@@ -39,15 +41,20 @@ def service_command(context: Context, action: str) -> None:
 
         show_logs(context)
         return
+    stopped = False
     if action in ("stop", "restart"):
         from memkit.ipc.stop import stop
 
-        stop(context.home)
+        with progress_bar(context, "stopping the service", is_counted=False):
+            stopped = stop(context.home)
     if action in ("start", "restart"):
-        _start(context)
+        with progress_bar(context, "starting the service", is_counted=False):
+            _start(context)
     value = _status(context)
     if context.as_json:
         context.print_json(value)
+    elif action == "stop" and not value["running"]:
+        echo("The service has stopped." if stopped else "No service was running.")
     else:
         _show(value)
 

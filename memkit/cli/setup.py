@@ -39,13 +39,19 @@ class _Questions:
         if not self._yes and not click.confirm(plain(question), default=True):
             raise _Skipped(f"you declined{otherwise}")
 
+    def decide(self, step: str, question: str) -> bool | None:
+        """Return the user's own answer, or None if there was no question: `--yes` is no answer."""
+        if self._yes or step in self._skip or not self._may_ask:
+            return None
+        return click.confirm(plain(question), default=True)
+
 
 @command("setup")
 @click.option("--yes", "-y", is_flag=True, help="Do everything without asking.")
 @click.option(
     "--skip",
     multiple=True,
-    type=click.Choice(["model", "plugin", "launcher", "import"]),
+    type=click.Choice(["model", "plugin", "launcher", "summaries", "import"]),
     help="Leave out a step.",
 )
 def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
@@ -54,7 +60,7 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
     Asks before each change, and changes nothing that is already there, so you can run it again. Offers the
     command `memkit` for terminals: a script in ~/.local/bin that runs the plugin's memkit.
     With --json, or where there is no terminal (as after `!` in Claude Code), it cannot ask, and skips each
-    change unless you pass --yes.
+    change unless you pass --yes. Whether a model may write summaries is decided by an answer only.
 
     \b
       memkit setup
@@ -68,6 +74,7 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
         "claude": _claude,
         "plugin": _plugin,
         "launcher": _launcher,
+        "summaries": _summaries,
         "import": _import,
     }
     found: dict[str, dict[str, str]] = {}
@@ -88,6 +95,7 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
         raise MemkitError(f"these steps failed: {failed}; fix what they report, and run `memkit setup` again")
     if not context.as_json:
         echo("Work in Claude Code as usual; `memkit status` shows what memkit remembers.")
+        echo("`memkit statusline --help` shows how to add memkit to Claude Code's status line.")
 
 
 def _python(context: Context, questions: _Questions) -> str:
@@ -182,6 +190,28 @@ def _launcher(context: Context, questions: _Questions) -> str:
     if str(path.parent) in os.environ.get("PATH", "").split(os.pathsep):
         return f"a terminal finds memkit at {path}"
     return f"{path} runs memkit; add {path.parent} to your PATH"
+
+
+def _summaries(context: Context, questions: _Questions) -> str:
+    from memkit.hook.notices import budget_words
+    from memkit.settings import load
+
+    loaded = load.load(context.home)
+    chosen = loaded.settings.summarize
+    if chosen.why_off:
+        return f"off, because {chosen.why_off}"
+    if load.PROVIDER in loaded.origins:
+        return f"by {chosen.provider}, as you set it"
+    most = budget_words(chosen.daily_tokens)
+    question = f"Let your own Claude Code summarize new sessions into the memory, with {most}?"
+    answer = questions.decide("summaries", question)
+    if answer is None and load.may_summarize(context.home, loaded.settings):
+        return f"on, with {most}"
+    if answer is None:
+        return f"they start after the next session in a terminal has said so, with {most}"
+    load.save(context.home, load.PROVIDER, "auto" if answer else "none")
+    load.publish_hook_settings(context.home)
+    return f"on, with {most}" if answer else "off; `memkit config set summarize.provider auto` turns them on"
 
 
 def _import(context: Context, questions: _Questions) -> str:

@@ -1,17 +1,33 @@
-"""`memkit stats`: numbers, and charts whose shades work without color; without Unicode they are ASCII."""
+"""`memkit stats` and `memkit cost`.
+
+The charts have shades that work without color; without Unicode they are ASCII.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 from calendar import month_abbr
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memkit.cli.context import Context, command, day_named
-from memkit.cli.output import echo, format_cost, format_size, plain, print_fields, print_table
+from memkit.cli.context import Context, command, day_named, iso_day_named
+from memkit.cli.output import (
+    as_svg,
+    echo,
+    field_lines,
+    format_cost,
+    format_size,
+    plain,
+    print_fields,
+    print_table,
+    short_path,
+    table,
+)
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -24,13 +40,14 @@ if TYPE_CHECKING:
 FILES = 10
 """The number of files to show."""
 
-PATH_CHARACTERS = 60
-"""The length of a path in the picture; a longer path loses its start."""
+PICTURE_COLUMNS = 80
+"""The width of the picture."""
 
 SHADES = "·░▒▓█"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ASCII_SHADES, ASCII_BLOCKS = ".-+*#", " .-+*#"
 MARGIN = 4
+BAR_COLUMNS = 24
 WEEKDAYS = ("Mon", "", "Wed", "", "Fri", "", "")
 
 
@@ -38,15 +55,14 @@ WEEKDAYS = ("Mon", "", "Wed", "", "Fri", "", "")
 @click.option("--all-projects", is_flag=True, help="Count the memories of all projects.")
 @click.option("--since", metavar="DAY", help="From this day on: 2026-11-20, 3m, last monday.")
 @click.option(
-    "--png", type=click.Path(dir_okay=False), metavar="FILE",
-    help="Also draw a picture (needs matplotlib).",
-)  # fmt: skip
-def stats_command(context: Context, all_projects: bool, since: str | None, png: str | None) -> None:
+    "--svg", type=click.Path(dir_okay=False), metavar="FILE", help="Also write all of this as a picture."
+)
+def stats_command(context: Context, all_projects: bool, since: str | None, svg: str | None) -> None:
     """Show statistics of the memory: days, turns, words, use, cost, size, a calendar, and the busiest files.
 
     \b
       memkit stats --since 3m
-      memkit stats --all-projects --png memory.png
+      memkit stats --all-projects --svg memory.svg
     """
     from memkit.stats import gather
 
@@ -54,9 +70,9 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
     stats = gather(context.home, context.project, first, all_projects=all_projects)
     for line in stats.problems:
         context.say(line)
-    if png is not None:
-        _draw(stats, png)
-        context.say(f"wrote the picture to {png}")
+    if svg is not None:
+        _draw(stats, svg)
+        context.say(f"wrote the picture to {svg}")
     if context.as_json:
         context.print_json(_as_dict(stats))
         return
@@ -64,39 +80,41 @@ def stats_command(context: Context, all_projects: bool, since: str | None, png: 
 
 
 def _draw(stats: Stats, path: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
     from memkit.files import write_durably
-    from memkit.stats import draw
 
-    title = f"{_name(stats)}: {plural(len(stats.tally.days), 'day')}, {plural(stats.tally.turns, 'turn')}"
-    full_name = _namer(stats)
-
-    def name(file: FileCount) -> str:
-        path = full_name(file)
-        return path if len(path) <= PATH_CHARACTERS else f"…{path[1 - PATH_CHARACTERS :]}"
-
-    data = draw(stats.tally, title, stats.tally.files(FILES), name)
+    console = Console(
+        file=io.StringIO(), record=True, width=PICTURE_COLUMNS, force_terminal=True, no_color=False,
+        color_system="truecolor", highlight=False, markup=False, emoji=False,
+    )  # fmt: skip
+    for line in field_lines(_lines(stats)):
+        console.print(Text(line))
+    if stats.tally.turns:
+        _print_charts(console, stats)
+        for line in ("", *_file_lines(stats, PICTURE_COLUMNS)):
+            console.print(Text(line))
     try:
-        write_durably(os.path.abspath(path), data)
+        write_durably(os.path.abspath(path), as_svg(console, f"memkit stats: {_name(stats)}").encode())
     except OSError as error:
         raise MemkitError(f"cannot write the picture {path}: {error.strerror or error}") from error
 
 
 def _name(stats: Stats) -> str:
     if len(stats.projects) == 1:
-        return plain(stats.projects[0].root)
+        return short_path(plain(stats.projects[0].root))
     return plural(len(stats.projects), "project")
 
 
 def _namer(stats: Stats) -> Callable[[FileCount], str]:
     """Return a function that names a file: by its path in one project, or in full for several projects."""
     if len(stats.projects) == 1:
-        return lambda file: plain(file.path)
-    return lambda file: plain(os.path.join(file.root, file.path))
+        return lambda file: plain(short_path(file.path))
+    return lambda file: plain(short_path(os.path.join(file.root, file.path)))
 
 
 def _as_dict(stats: Stats) -> dict[str, Any]:
-    from dataclasses import asdict
-
     tally = stats.tally
     by_day = [
         {
@@ -135,16 +153,35 @@ def _print(stats: Stats) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
+    _print_charts(console, stats)
+    files = _file_lines(stats, console.width if console.is_terminal else None)
+    if files:
+        echo()
+    for line in files:
+        echo(line)
+
+
+def _print_charts(console: Console, stats: Stats) -> None:
     console.print()
     console.print(_calendar(console, stats.tally.turns_by_day, stats.since))
     console.print()
     console.print(_hour_line(console, stats.tally.hours))
+
+
+def _file_lines(stats: Stats, columns: int | None) -> list[str]:
+    """Return the table of the busiest files. With `columns`, a longer path loses its start."""
     files = stats.tally.files(FILES)
-    if files:
-        name = _namer(stats)
-        rows = [(f"{file.edited:,}", f"{file.mentioned:,}", name(file)) for file in files]
-        echo()
-        print_table(rows, ("edited", "mentioned", "file"), numbers=(0, 1))
+    if not files:
+        return []
+    name = _namer(stats)
+    rows = [(f"{file.edited:,}", f"{file.mentioned:,}", name(file)) for file in files]
+    lines = table(rows, ("edited", "mentioned", "file"), numbers=(0, 1))
+    if columns is None:
+        return lines
+    room = columns - lines[0].index("file")
+    short = [path if len(path) <= room else f"…{path[1 - room :]}" for _, _, path in rows]
+    rows = [(edited, mentioned, path) for (edited, mentioned, _), path in zip(rows, short, strict=True)]
+    return table(rows, ("edited", "mentioned", "file"), numbers=(0, 1))
 
 
 def _lines(stats: Stats) -> dict[str, str]:
@@ -242,3 +279,51 @@ def _hour_line(console: Console, hours: Mapping[int, int]) -> Text:
         drawn.append(f"  most between {busiest}:00 and {busiest + 1}:00")
     drawn.append("\n       0     6     12    18")
     return drawn
+
+
+@command("cost")
+@click.option(
+    "--by", type=click.Choice(["day", "project", "model"]), default="day", show_default=True,
+    help="What to group the calls by.",
+)  # fmt: skip
+@click.option("--since", metavar="DAY", help="Only calls from this day on (default: all).")
+def cost_command(context: Context, by: str, since: str | None) -> None:
+    """Show the cost of memkit's model calls: tokens, and dollars where prices are known.
+
+    \b
+      memkit cost --by model
+      memkit cost --since 2w
+    """
+    from memkit.llm.ledger import Ledger, Total, total
+
+    ledger = Ledger(context.home)
+    calls = ledger.calls(iso_day_named(since))
+    groups: dict[str, Total] = {}
+    for call in calls:
+        name = f"{call.provider} {call.model}" if by == "model" else getattr(call, by)
+        groups.setdefault(name, Total()).add(call)
+    everything = total(calls)
+    if context.as_json:
+        rows = [{by: name, **asdict(one)} for name, one in groups.items()]
+        context.print_json({"by": by, "groups": rows, "total": asdict(everything)})
+        return
+    if not calls:
+        echo("No model was called.")
+        return
+    most = max(one.tokens for one in groups.values()) or 1
+    print_table(
+        [
+            (
+                name, f"{one.calls:,}", f"{one.tokens_in:,}", f"{one.tokens_out:,}", format_cost(one),
+                "#" * round(BAR_COLUMNS * one.tokens / most),
+            )
+            for name, one in sorted(groups.items())
+        ],
+        (by, "calls", "read", "written", "cost", ""),
+        numbers=(1, 2, 3, 4),
+    )  # fmt: skip
+    settings = context.settings().summarize
+    echo(
+        f"{plural(everything.calls, 'call')}, {everything.tokens:,} tokens, {format_cost(everything)}. "
+        f"Today {ledger.today().tokens:,} of {settings.daily_tokens:,} tokens."
+    )

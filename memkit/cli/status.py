@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import format_size, print_fields
+from memkit.cli.output import format_cost, format_size, print_fields, short_path
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from memkit.llm.ledger import Total
+    from memkit.settings import SummarizeSettings
     from memkit.settings.load import Settings
+
+MINUTES_PER_DAY = 1440
 
 
 @command("status")
@@ -27,18 +32,18 @@ def status_command(context: Context) -> None:
         return
     print_fields(
         {
-            "project": value["project"] + (" (off)" if value["off"] else ""),
+            "project": short_path(value["project"]) + (" (off)" if value["off"] else ""),
             "memory": _memory_line(value["memory"]),
             "index": _index_line(value["index"]),
             "archive": _archive_line(value["archive"]),
-            "summaries": _summaries_line(value["summaries"]),
+            **summaries_lines(value["summaries"]),
             "pending": f"{plural(value['waiting'], 'event')}; "
             + ("a worker is running" if value["worker"] else "no worker is running"),
             "service": _service_line(value["service"]),
             "pointers": f"{value['pointers']['given']:,} shown, {value['pointers']['followed']:,} followed",
             "failed": f"{plural(len(value['failed']), 'event')}; "
             f"{plural(value['hook_errors'], 'hook error')} in the log",
-            "home": value["home"],
+            "home": short_path(value["home"]),
         }
     )
     for item in value["failed"]:
@@ -69,16 +74,27 @@ def _archive_line(value: dict[str, Any]) -> str:
     return size if value["enabled"] else f"{size}; off"
 
 
-def _summaries_line(value: dict[str, Any]) -> str:
-    if not value["on"]:
-        return "off (setting summarize.provider)"
-    parts = [f"by {value['provider']}", f"{plural(value['waiting'], 'segment')} pending"]
-    if value["reached"]:
-        parts.append("today's budget is used up; they continue tomorrow")
-    if value["given_up"]:
-        parts.append(f"{value['given_up']:,} failed; `memkit summarize` tries them again")
-    parts.append(f"{value['tokens_today']:,} of {value['daily_tokens']:,} tokens today")
-    return "; ".join(parts)
+def summaries_lines(value: dict[str, Any]) -> dict[str, str]:
+    """Return in words what `summaries_state` returns: the state, and what was spent if anything can be."""
+    parts = [f"off, because {value['why_off']}"]
+    if value["on"]:
+        parts = [f"by {value['provider']}", f"{plural(value['waiting'], 'segment')} pending"]
+        if value["unannounced"]:
+            parts.append("they start after the next session in a terminal has said so")
+        elif value["reached"]:
+            parts.append("today's budget is used up; they continue tomorrow")
+        elif value["when"]:
+            parts.append(value["when"])
+        if value["given_up"]:
+            parts.append(f"{value['given_up']:,} failed; `memkit summarize` tries them again")
+    lines = {"summaries": "; ".join(parts)}
+    today, month = value["today"], value["month"]
+    if value["on"] or month["calls"]:
+        lines["spent"] = (
+            f"today {today['tokens']:,} of {value['daily_tokens']:,} tokens, {today['cost']}; "
+            f"this month {month['tokens']:,}, {month['cost']}"
+        )
+    return lines
 
 
 def _service_line(value: dict[str, Any]) -> str:
@@ -124,7 +140,7 @@ def _status(context: Context) -> dict[str, Any]:
             "sessions": archive.sessions,
             "bytes": archive.bytes,
         },
-        "summaries": _summaries(context, settings),
+        "summaries": summaries_state(context, settings),
         "waiting": len(spool.waiting(home)),
         "worker": launch.worker_is_running(home),
         "service": {
@@ -140,31 +156,62 @@ def _status(context: Context) -> dict[str, Any]:
     }
 
 
-def _summaries(context: Context, settings: Settings) -> dict[str, Any]:
+def summaries_state(context: Context, settings: Settings) -> dict[str, Any]:
+    """Return whether a model writes summaries, why not, what waits for it, and what was spent."""
+    from memkit.llm.ledger import Ledger, total
+    from memkit.settings.load import may_summarize
+
     chosen = settings.summarize
-    if not chosen.is_on:
-        return {"on": False}
+    ledger, today = Ledger(context.home), date.today()
+    month = ledger.calls(today.replace(day=1).isoformat())
+    spent = total(call for call in month if call.day == today.isoformat())
+    state: dict[str, Any] = {
+        "on": chosen.is_on,
+        "why_off": chosen.why_off,
+        "unannounced": not may_summarize(context.home, settings),
+        "daily_tokens": chosen.daily_tokens,
+        "today": _spent(spent),
+        "month": _spent(total(month)),
+    }
+    return state | _waiting(context, settings, spent) if chosen.is_on else state
+
+
+def _spent(sum_of: Total) -> dict[str, Any]:
+    cost = format_cost(sum_of) if sum_of.calls else "$0"
+    return {"calls": sum_of.calls, "tokens": sum_of.tokens, "usd": sum_of.usd, "cost": cost}
+
+
+def _waiting(context: Context, settings: Settings, spent: Total) -> dict[str, Any]:
     from memkit.llm import find_provider
     from memkit.llm.calls import Calls, is_budget_reached
-    from memkit.llm.ledger import Ledger
     from memkit.summarize.segments import group_into_calls
     from memkit.summarize.summarizer import Summarizer
 
+    chosen = settings.summarize
     summarizer = Summarizer(context.home, lambda _: settings, Calls(context.home, find_provider))
     candidates = summarizer.select(context.project, "")
     following = next(group_into_calls(candidates, chosen), [])
     material = sum(one.segment.tokens for one in following)
-    today = Ledger(context.home).today()
     return {
-        "on": True,
-        "provider": chosen.provider,
+        "provider": "claude-cli" if chosen.provider == "auto" else chosen.provider,
         "waiting": len(candidates),
+        "when": when_due(chosen) if any(not one.attempt.count for one in candidates) else "",
         "given_up": sum(1 for one in candidates if one.attempt.given_up),
         "reasons": sorted({one.attempt.reason for one in candidates if one.attempt.reason}),
-        "reached": bool(candidates) and is_budget_reached(today, chosen, material),
-        "tokens_today": today.tokens,
-        "daily_tokens": chosen.daily_tokens,
+        "reached": bool(candidates) and is_budget_reached(spent, chosen, material),
     }
+
+
+def when_due(chosen: SummarizeSettings) -> str:
+    """Return how long a segment waits for others to share its call."""
+    if chosen.mode == "turn" or not chosen.wait_minutes:
+        return ""
+    most = "until the day is over"
+    if chosen.wait_minutes < MINUTES_PER_DAY:
+        hours = chosen.wait_minutes / 60
+        wait = plural(int(hours), "hour") if hours.is_integer() else f"{chosen.wait_minutes:g} minutes"
+        most = f"{wait} or {most}"
+    return f"waiting for more, {most}; `memkit summarize` does it now"
 
 
 def _count_lines(path: Path) -> int:
@@ -172,3 +219,21 @@ def _count_lines(path: Path) -> int:
         return 0
     with path.open("rb") as file:
         return sum(1 for _ in file)
+
+
+@command("statusline")
+def statusline_command(context: Context) -> None:
+    """Print one line for Claude Code's status line, from the JSON that it writes to stdin.
+
+    It prints nothing if something fails. Add this to ~/.claude/settings.json:
+
+    \b
+      "statusLine": {"type": "command", "command": "~/.local/bin/memkit statusline"}
+
+    \b
+      memkit statusline --project ~/src/shop
+    """
+    from memkit.hook.status_line import line_for_stdin
+
+    line = line_for_stdin(context.directory if context.names_project else "")
+    context.report({"line": line}, *filter(None, [line]))

@@ -7,12 +7,26 @@ from typing import TYPE_CHECKING
 import click
 
 from memkit.cli.context import Context, command
-from memkit.cli.output import confirm, echo, user_agrees
+from memkit.cli.output import (
+    confirm,
+    echo,
+    format_size,
+    print_table,
+    progress_bar,
+    short_path,
+    user_agrees,
+)
 from memkit.errors import MemkitError
 from memkit.text import plural
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memkit.maintenance.uninstall import OwnedFiles
+
+
+SHOWN_PATHS = 10
+"""The number of paths that stay to show for one reason."""
 
 
 @command("uninstall")
@@ -20,8 +34,11 @@ if TYPE_CHECKING:
 @click.option(
     "--everything", is_flag=True, help="Also remove the Markdown of all projects, and your own memory."
 )
+@click.option("--dry-run", is_flag=True, help="List every file that would be removed; remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask; the Markdown stays unless you pass --everything.")
-def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes: bool) -> None:
+def uninstall_command(
+    context: Context, keep_memory: bool, everything: bool, dry_run: bool, yes: bool
+) -> None:
     """Remove memkit from this machine: plugin, service, environment, model, index, archive, settings.
 
     The Markdown of your projects and your own memory stay, unless you pass --everything. The command shows
@@ -29,6 +46,7 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
 
     \b
       memkit backup ~/memkit.tar.zst
+      memkit uninstall --dry-run
       memkit uninstall
     """
     if keep_memory and everything:
@@ -44,32 +62,38 @@ def uninstall_command(context: Context, keep_memory: bool, everything: bool, yes
     plugins = installed_names()
 
     def find() -> OwnedFiles:
-        return find_owned_files(context.home, projects, keep_memory=keep_memory, everything=everything)
+        found = find_owned_files(context.home, projects, keep_memory=keep_memory, everything=everything)
+        found.kept.extend(elsewhere)
+        return found
 
     own = find()
     if not context.as_json:
-        _show(own, plugins)
+        _show(context, own, plugins, dry_run)
+    if dry_run:
+        if context.as_json:
+            context.print_json({"removed": [], "would_remove": [str(path) for path in own.removed],
+                                "left": _left(own), "problems": []})  # fmt: skip
+        return
     confirm("Remove this?", yes)
     question = f"Also remove the memory of {plural(len(projects), 'project')}? This cannot be undone."
     if projects and not (yes or keep_memory or everything) and user_agrees(question):
         everything = True
         own = find()
     stop_logging()
-    done = uninstall(context.home, plugins, own)
-    kept = [(str(path), why) for path, why in own.kept] + elsewhere
+    with progress_bar(context, "removing") as progress:
+        done = uninstall(context.home, plugins, own, progress)
     context.report(
-        {
-            "removed": done.removed,
-            "left": [{"path": path, "reason": why} for path, why in kept],
-            "problems": done.problems,
-        },
+        {"removed": done.removed, "left": _left(own), "problems": done.problems},
         "memkit is removed; open sessions keep its hooks until they end.",
-        *(f"not removed: {path} ({why})" for path, why in kept),
     )
     context.check(done.problems, f"{plural(len(done.problems), 'thing')} could not be removed")
 
 
-def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
+def _left(own: OwnedFiles) -> list[dict[str, str]]:
+    return [{"path": str(path), "reason": why} for path, why in own.kept]
+
+
+def _index_elsewhere(context: Context) -> list[tuple[Path | str, str]]:
     """Return an index outside of the home, which may hold data of other programs."""
     try:
         uri = context.settings().index.uri
@@ -79,10 +103,27 @@ def _index_elsewhere(context: Context) -> list[tuple[str, str]]:
     return [(uri, "the index, by index.uri")] if uri else []
 
 
-def _show(own: OwnedFiles, plugins: list[str]) -> None:
-    echo("This would be removed:")
-    for line in [f"the plugin {name}" for name in plugins] + [str(path) for path in own.removed]:
-        echo(f"  {line}")
-    echo("This stays:")
-    for path, why in own.kept:
-        echo(f"  {path} ({why})")
+def _show(context: Context, own: OwnedFiles, plugins: list[str], in_full: bool) -> None:
+    """Print what goes by kind, and what stays by reason; `in_full`, also every path that goes."""
+    from memkit.maintenance.uninstall import group_files
+
+    with progress_bar(context, "counting files", is_counted=False):
+        groups = group_files(context.home, own)
+    echo(f"This would be removed from {short_path(context.home.root)} and Claude Code:")
+    rows = [("plugin", name, "") for name in plugins]
+    rows += [(one.name, plural(one.files, "file"), format_size(one.bytes)) for one in groups]
+    print_table([(f"  {name}", count, size) for name, count, size in rows], numbers=(1, 2))
+    if in_full:
+        echo("These are the files and directories:")
+        for path in own.removed:
+            echo(f"  {short_path(str(path))}")
+    reasons: dict[str, list[str]] = {}
+    for kept, why in own.kept:
+        reasons.setdefault(why, []).append(short_path(str(kept)))
+    for why, paths in reasons.items():
+        echo(f"This stays ({why}):")
+        shown = paths if in_full else paths[:SHOWN_PATHS]
+        for place in shown:
+            echo(f"  {place}")
+        if len(paths) > len(shown):
+            echo(f"  … and {len(paths) - len(shown)} more; --dry-run lists all")

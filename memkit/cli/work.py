@@ -12,7 +12,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.jobs import run_here
-from memkit.cli.output import echo
+from memkit.cli.output import echo, progress_bar
 from memkit.errors import IndexBusyError
 from memkit.text import plural
 
@@ -37,7 +37,8 @@ def work_command(context: Context, wait: bool, retry: bool) -> None:
     if not os.path.isdir(context.home.root):
         return  # deleted since a hook started this; do not create it again
     try:
-        report = _work(context, wait, retry)
+        with progress_bar(context, "working", is_counted=False):
+            report = _work(context, wait, retry)
     except IndexBusyError:
         if wait:
             raise
@@ -103,8 +104,11 @@ def _summarize(context: Context, report: WorkReport) -> None:
         return
     from memkit.capture.worker import work
     from memkit.llm import find_provider
+    from memkit.settings.load import may_summarize
     from memkit.summarize.summarizer import run_summaries
 
+    if not may_summarize(context.home, context.settings()):
+        return
     settings_of = functools.cache(context.settings_of)
     done = run_summaries(context.home, settings_of, find_provider)
     report.failures += done.failures

@@ -86,6 +86,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
             monkeypatch.delenv(name)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("COLUMNS", "80")  # whatever terminal the tests run in
     monkeypatch.setenv("MEMKIT_SERVICE_ENABLED", "false")  # what it does stands in tests/service
     mask = os.umask(0o022)
     yield

@@ -322,7 +322,7 @@ def test_settings_that_send_data_elsewhere_are_skipped(
             config.write_text(before)
         done = run_lexical(memory, "restore", str(backup), "--yes", *force)
         assert 'index.uri = "http://stranger.example:8000", now ""' in done.output
-        assert 'summarize.provider = "ollama", now "none"' in done.output
+        assert 'summarize.provider = "ollama", now "auto"' in done.output
         assert ("capture.redact = []" in done.output) == (before is not None)
         assert (config.read_text() if config.exists() else None) == before
     config.unlink()

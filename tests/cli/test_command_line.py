@@ -28,7 +28,7 @@ def test_help_of_every_command(run: Run, read_only: Memory) -> None:
     found = run(read_only, "--help")
     assert found.status == 0
     for name in COMMANDS:
-        assert f"\n  {name}" in found.output
+        assert (f"\n  {name}" in found.output) == (name not in cli._INTERNAL)
         own = run(read_only, name, "-h")
         assert own.status == 0
         assert own.output.startswith(f"Usage: memkit {name}")
@@ -194,7 +194,7 @@ def test_a_project_elsewhere(run: Run, read_only: Memory, tmp_path: Path) -> Non
         ["work"],
         ["import", "one.jsonl"],
         ["config", "set", "search.k", "3"],
-        ["transcript"],
+        ["transcript", "0"],
         ["status"],
     ],
 )
@@ -210,7 +210,7 @@ def test_a_home_that_is_a_file(
         assert (found.status, found.output) == (0, "")
     else:
         assert str(tmp_path / "file") in found.complaint or "no index yet" in found.complaint or (
-            command == ["transcript"] and "no session" in found.complaint
+            command == ["transcript", "0"] and "no transcript" in found.complaint
         )
 
 
@@ -228,7 +228,7 @@ def test_a_refused_project_setting_is_reported_once_and_stops_nothing(
     run: Run, fresh: Memory
 ) -> None:
     Path(fresh.project.root, ".memkit.toml").write_text("index.uri = 'cloud'\n[search]\nk = 2\n")
-    found = run(fresh, "search", "--json", "the service")
+    found = run(fresh, "search", "--json", "--all", "the service")
     assert found.status == 0
     assert len(found.json["results"]) == 2
     assert found.errors.count("\n") == 1
@@ -294,7 +294,7 @@ def test_memory_cannot_control_the_terminal(run: Run, fresh: Memory) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07 red \x1b[31mred\r overwritten \x9b5A"
     fresh.write("evil.md", f"# [bold]Evil[/x] :smile: {evil}\n\n" + "quagga words " * 12 + evil)
     found = run(fresh, "search", "quagga")
-    identifier = found.output[:12]
+    identifier = found.output.splitlines()[1].split()[-1]
     expanded = run(fresh, "expand", identifier)
     for outcome in (found, expanded):
         assert outcome.status == 0

@@ -24,8 +24,8 @@ def completed(*words: str) -> list[str]:
 
 
 def test_commands() -> None:
-    assert completed("se") == ["setup", "search", "service"]
-    assert completed("") == list(cli._COMMANDS)
+    assert completed("se") == ["search", "sessions", "service", "setup"]
+    assert completed("") == list(cli._LISTED)
     assert completed("x") == []
 
 
@@ -45,7 +45,7 @@ def test_commands_are_not_imported() -> None:
 def test_options_and_their_values() -> None:
     assert completed("search", "--mi") == ["--min-relevance"]
     assert completed("search", "--mode", "l") == ["lexical"]
-    assert completed("service", "sta") == ["start", "status"]
+    assert completed("service", "sta") == ["status", "start"]
     assert completed("--ver") == ["--version"]
 
 
@@ -76,7 +76,7 @@ def test_another_shell_is_wrong_usage(run: Run, read_only: Memory) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        (["se"], ["setup", "search", "service"]),
+        (["se"], ["search", "sessions", "service", "setup"]),
         (["config", "get", "archive."], ["archive.enabled", "archive.keep_days"]),
     ],
 )

@@ -16,6 +16,7 @@ from memkit.archive import Archive
 from memkit.cli import cli
 from memkit.hook.entries import note_own
 from memkit.paths import Home
+from memkit.settings.validate import every_key
 from tests.ci import first
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
@@ -120,10 +121,10 @@ class TestExpand:
 class TestTranscript:
     """The original exchange."""
 
-    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
-    def test_whole(self, run: Run, shared: Memory, name: str | None) -> None:
+    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH"])
+    def test_whole(self, run: Run, shared: Memory, name: str) -> None:
         path = transcript_of(shared)
-        arguments = [] if name is None else [str(path) if name == "PATH" else name]
+        arguments = [str(path) if name == "PATH" else name]
         found = run(shared, "transcript", *arguments)
         assert (found.status, found.errors) == (0, "")
         assert found.output.startswith(f"{path}\n")
@@ -149,10 +150,27 @@ class TestTranscript:
         value = run(shared, "transcript", SESSION, "--turn", turn, "--context", "1", "--json").json
         assert len(value["messages"]) == 6
 
-    def test_the_turn_is_marked(self, run: Run, shared: Memory) -> None:
-        found = run(shared, "transcript", SESSION, "--turn", "20000002", "--context", "1")
-        marked = [text for text in found.output.splitlines() if text.endswith("  *")]
-        assert len(marked) == 4
+    def test_begins_at_the_turn_and_marks_it(self, run: Run, shared: Memory) -> None:
+        lines = run(shared, "transcript", SESSION, "--turn", "20000002").output.splitlines()
+        rules = [number for number, text in enumerate(lines) if text.startswith("── ")]
+        turn = run(shared, "transcript", SESSION, "--turn", "20000002", "--json").json["turn"]
+        assert [lines[number].strip("─ ") for number in rules] == [f"turn {turn}", f"end of turn {turn}"]
+        assert (rules[0] <= 2, rules[1]) == (True, len(lines) - 1)  # below the path and the branch
+        around = run(shared, "transcript", SESSION, "--turn", turn, "--context", "1").output.splitlines()
+        start, end = (around.index(lines[number]) for number in rules)
+        assert around[start : end + 1] == lines[rules[0] :]
+        assert start > rules[0]  # a message before it
+        assert around[end + 1].startswith("user  ")
+
+    def test_a_turn_needs_neither_session_nor_index(self, run: Run, imported: Memory) -> None:
+        shutil.rmtree(imported.home.index, ignore_errors=True)
+        (session,) = run(imported, "sessions", "--json").json["sessions"]
+        found = run(imported, "transcript", "--turn", session["turns"][1], "--json").json
+        assert (found["session"], found["turn"]) == (SESSION, session["turns"][1])
+
+    def test_alone_lists_sessions(self, run: Run, shared: Memory) -> None:
+        (one,) = run(shared, "transcript", "--json").json["sessions"]
+        assert (one["session"], len(one["turns"])) == (SESSION, 3)
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -169,12 +187,12 @@ class TestTranscript:
     def test_not_there(self, run: Run, shared: Memory, arguments: list[str], said: str) -> None:
         assert said in run(shared, "transcript", *arguments).complaint
 
-    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH", None])
+    @pytest.mark.parametrize("name", [SESSION, SESSION[:8], "PATH"])
     def test_gone_but_archived(
-        self, run: Run, imported: Memory, tmp_path: Path, name: str | None
+        self, run: Run, imported: Memory, tmp_path: Path, name: str
     ) -> None:
         path = transcript_of(imported)
-        arguments = [] if name is None else [str(path) if name == "PATH" else name]
+        arguments = [str(path) if name == "PATH" else name]
         whole = run(imported, "transcript", *arguments).output
         one = run(imported, "transcript", "--turn", "20000002", SESSION, "--json").json
         path.unlink()
@@ -247,10 +265,6 @@ class TestTranscript:
         shutil.rmtree(imported.home.archive)
         assert "no transcript of session" in run(imported, "transcript", SESSION).complaint
         assert "no such transcript" in run(imported, "transcript", f"/x/{SESSION}.jsonl").complaint
-        assert "no session of" in run(imported, "transcript").complaint
-
-    def test_no_session_known(self, run: Run, fresh: Memory) -> None:
-        assert "no session of" in run(fresh, "transcript").complaint
 
     def test_long_output_is_cut_for_people_only(
         self, run: Run, fresh: Memory, tmp_path: Path
@@ -286,7 +300,7 @@ class TestImport:
     def test_a_file(self, run: Run, fresh: Memory, tmp_path: Path) -> None:
         path = write(tmp_path / "one.jsonl", conversation())
         found = run(fresh, "import", str(path))
-        assert found.output.startswith(f"{path}: 3 turns, 3 new\n3 turns of 1 transcript, 3 new.\n")
+        assert found.output.startswith(f"{path.name}: 3 turns, 3 new\n3 turns of 1 transcript, 3 new.\n")
         assert f"Remembered in {fresh.project.root}" in found.output
 
     @pytest.mark.parametrize(
@@ -314,7 +328,13 @@ class TestConfig:
         assert found.output == run(fresh, "config", "list").output
         assert f"search.k = 9  [{fresh.home.config_file}]\n    number of results\n" in found.output
         assert "\nsearch.mode = dense  [MEMKIT_SEARCH_MODE]\n" in found.output
-        assert '\nindex.uri = ""\n' in found.output
+        assert '\nrecall.inject = pointers\n' in found.output
+        assert "index.uri" not in found.output
+        assert len(found.output.splitlines()) < 45
+        everything = run(fresh, "config", "list", "--all").output
+        assert '\nindex.uri = ""\n' in everything
+        assert sum(" = " in line for line in everything.splitlines() if line[0] != " ") == len(list(every_key()))
+        assert run(fresh, "config", "path", "--all").status == 2
         value = run(fresh, "config", "--json").json["settings"]
         assert value["search.k"]["value"] == 9
         assert value["memory.exclude"]["origin"] == "default"

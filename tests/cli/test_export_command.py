@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import stat
@@ -10,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from memkit.journal.day_overview import slug
+from tests.cli.conftest import REPOSITORY, Run
 from tests.memory import DAYS, Memory, day, make_memory
+
+SCRIPT = REPOSITORY / "memkit" / "export" / "page.js"
 
 HOSTILE = (
     "<script>alert(1)</script> <img src=x onerror=alert(2)> [a](javascript:alert(3)) "
@@ -40,8 +45,11 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "hr"):
+        if tag not in ("meta", "br", "hr", "input"):
             self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -90,19 +98,27 @@ def test_the_page_is_self_contained_whatever_the_memory_holds(run: Run, memory: 
     elements = Elements(page)
     assert elements.open == []
     names = {tag for tag, _ in elements.found}
-    assert not names & {"script", "img", "iframe", "link", "object", "embed", "form", "base", "b", "svg"}
-    assert [tag for tag, _ in elements.found].count("style") == 1
+    assert not names & {"img", "iframe", "link", "object", "embed", "form", "base", "b", "svg"}
+    tags = [tag for tag, _ in elements.found]
+    assert (tags.count("style"), tags.count("script"), tags.count("input")) == (1, 1, 1)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert script == SCRIPT.read_text()
+    (policy,) = [found["content"] for _, found in elements.found if found.get("http-equiv")]
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert str(policy).endswith(f"; script-src 'sha256-{allowed}'") and "default-src 'none'" in str(policy)
     attributes = {(tag, name) for tag, found in elements.found for name in found}
     assert attributes <= {
         ("html", "lang"), ("meta", "charset"), ("meta", "http-equiv"), ("meta", "content"),
         ("meta", "name"), ("table", "id"), ("section", "id"), ("article", "id"), ("article", "class"),
-        ("a", "href"), ("p", "class"), ("code", "class"),
+        ("a", "href"), ("p", "class"), ("code", "class"), ("p", "id"), ("p", "hidden"), ("span", "id"),
+        ("input", "id"), ("input", "type"), ("input", "placeholder"), ("input", "aria-label"),
     }  # fmt: skip
     ids = [found["id"] for _, found in elements.found if "id" in found]
     assert len(ids) == len(set(ids))
     links = [str(found["href"]) for tag, found in elements.found if tag == "a"]
     inside = {link[1:] for link in links if link.startswith("#")}
-    assert inside | {"2026-11-21-notes", "2026-11-22-notes"} == set(ids)  # these have no heading
+    own = {"search", "find", "found", "2026-11-21-notes", "2026-11-22-notes"}  # notes have no heading
+    assert inside | own == set(ids)
     assert {link.partition(":")[0] for link in links if not link.startswith("#")} == {"http"}
     assert "alert(8)" in elements.text
     assert "no UTF-8" in elements.text
@@ -110,9 +126,36 @@ def test_the_page_is_self_contained_whatever_the_memory_holds(run: Run, memory: 
 
 def test_the_table_of_days(run: Run, memory: Memory) -> None:
     page = run(memory, "export", "--format", "html", "--until", "2026-11-19").output
-    assert '<tr><td><a href="#2026-11-19">2026-11-19</a></td><td>3</td><td>09:00 Work</td></tr>' in page
+    session = "#2026-11-19-5e550002"
+    link = f'<a href="{session}">09:00 Work</a>'
+    assert f'<tr><td><a href="#2026-11-19">2026-11-19</a></td><td>3</td><td>{link}</td></tr>' in page
+    assert f'<article class="session" id="{session[1:]}">' in page
     assert "2026-11-20" not in page
-    assert "<strong>Asked</strong>" in page
+    assert page.count("<br />\n<strong>Answered</strong>") == page.count("<strong>Asked</strong>") == 5
+
+
+TWO_STRETCHES = (
+    "# 2026-11-23\n\n[Work](#0900-work-was-done) [again](#1100-work-1) [out](#nowhere) [web](https://a.example/#x)\n\n"
+    "## 09:00 **Work** was `done`! <!-- session:5e550009 -->\n\n"
+    "### 09:00 **Work** was `done`! <!-- turn:aaaa0001 -->\n**Asked** One?\n\n"
+    "## 10:00 Other <!-- session:5e55000a -->\n\n### 11:00 Work <!-- turn:aaaa0002 -->\n**Asked** Two?\n\n"
+    "## 11:00 Work <!-- session:5e550009 -->\n\n- A bullet.\n\n### 11:00 Work <!-- turn:aaaa0003 -->\n**Asked** Three?\n"
+)
+
+
+def test_links_lead_to_the_headings_of_the_day(run: Run, memory: Memory) -> None:
+    memory.write("2026-11-23.md", TWO_STRETCHES)
+    page = run(memory, "export", "--format", "html", "--since", "2026-11-23").output
+    for title, name in {
+        "09:00 Work was done!": "5e550009", "10:00 Other": "5e55000a", "11:00 Work": "5e550009-2",
+    }.items():  # fmt: skip
+        assert f'<a href="#2026-11-23-{name}">{title}</a>' in page
+        assert page.count(f' id="2026-11-23-{name}"') == 1
+    assert page.count("Work was done!") == 2  # in the table and once as a heading
+    assert '<a href="#2026-11-23-5e550009">Work</a>' in page
+    assert '<a href="#2026-11-23-5e550009-2">again</a>' in page
+    assert '<a href="#2026-11-23">out</a>' in page
+    assert '<a href="https://a.example/#x">web</a>' in page
 
 
 def test_to_a_file(run: Run, memory: Memory, tmp_path: Path) -> None:
@@ -134,3 +177,15 @@ def test_wrong_usage(run: Run, memory: Memory) -> None:
 def test_json_lines_hold_any_text(run: Run, memory: Memory) -> None:
     memory.write("2026-11-22.md", b"# 2026-11-22\n\n\xff \xe2\x80\xa8 line\n")
     assert json.loads(run(memory, "export", "--format", "jsonl").output.splitlines()[-1])["text"]
+
+
+def test_the_overview_links_to_a_heading_in_any_script(run: Run, tmp_path: Path) -> None:
+    title = "स्टेजिंग पोर्ट café ½"
+    name = slug(f"14:02 {title}")
+    written = (
+        f"# 2026-11-20\n\n- 14:02 [{title}](#{name}) <!-- overview:11111111 turns:8ad3df7f -->\n\n"
+        f"## 14:02 {title} <!-- session:5e55aaaa -->\n\n"
+        "### 14:02 Which port? <!-- turn:8ad3df7f -->\n**Answered** 7443.\n"
+    )
+    page = run(make_memory(tmp_path, {"2026-11-20.md": written}), "export", "--format", "html").output
+    assert f'14:02 <a href="#2026-11-20-5e55aaaa">{title}</a>' in page

@@ -87,7 +87,7 @@ def test_remember(run: Run, memory: Memory) -> None:
     note = Path(made.json["path"])
     written = note.read_text()
     assert "Note: The gateway moves to 7444. <!-- note:" in written
-    assert "\n\\# No heading\nSay [redacted:private].\n\nTags: gateway\n" in written
+    assert "\n**No heading**\nSay [redacted:private].\n\nTags: gateway\n" in written
     found = run(memory, "search", "gateway 7444", "--json", "--all").json["results"][0]
     assert (found["kind"], found["date"], found["session"]) == ("note", note.stem, "")
     assert found["content"].count("7444") == 2

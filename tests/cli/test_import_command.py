@@ -17,8 +17,10 @@ from memkit import __version__
 from memkit.capture.importer import Importer, ImportSelection
 from memkit.claude_code.files import find_sources
 from memkit.environment import launcher_path, launcher_text, write_launcher
+from memkit.hook.notices import note_announced
 from memkit.hook.project import Project
 from memkit.settings.load import Settings
+from tests.builders import entries
 from tests.ci import only_in_ci
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory
@@ -50,7 +52,7 @@ def claude(fresh: Memory, tmp_path: Path) -> Path:
 
 
 def turns(project: Project) -> int:
-    return sum(path.read_text().count("<!-- turn:") for path in Path(project.memory).glob("*.md"))
+    return sum(entries(path.read_text()).count("<!-- turn:") for path in Path(project.memory).glob("*.md"))
 
 
 def test_without_arguments_the_sessions_of_the_project(
@@ -202,7 +204,8 @@ class TestSetup:
 
     def test_everything_and_again(self, run: Run, fresh: Memory, claude: Path, asked: Path) -> None:
         steps = self.steps(run, fresh, "--yes")
-        assert list(steps) == ["python", "disk", "model", "claude", "plugin", "launcher", "import"]
+        names = ["python", "disk", "model", "claude", "plugin", "launcher", "summaries", "import"]
+        assert list(steps) == names
         assert {step["state"] for step in steps.values()} == {"ok"}
         assert "plugin install memkit@memkit\n" in asked.read_text()
         assert steps["import"]["said"] == "7 turns, 7 new, in 2 projects"
@@ -248,6 +251,39 @@ class TestSetup:
         assert "plugin    skipped  you declined" in done.stdout
         assert "launcher  ok" in done.stdout
         assert launcher_path().exists()
+
+    @pytest.mark.parametrize(
+        ("answer", "provider"), [("y", "auto"), ("", "auto"), ("n", "none")], ids=["yes", "default", "no"]
+    )
+    def test_only_an_answer_decides_about_summaries(
+        self, run: Run, fresh: Memory, claude: Path, asked: Path, answer: str, provider: str
+    ) -> None:
+        (claude / "settings.json").write_text('{"apiKeyHelper": "key"}')  # a login
+        config = Path(fresh.home.config_file)
+        for arguments in ((), ("--yes",)):
+            said = self.steps(run, fresh, *arguments, "--skip", "import")["summaries"]["said"]
+            assert said.startswith("they start after the next session in a terminal has said so")
+            assert not config.exists()
+        note_announced(fresh.home)
+        said = self.steps(run, fresh, "--yes", "--skip", "import")["summaries"]["said"]
+        assert said.startswith("on, with at most 60,000 tokens a day")
+        ours, theirs = pty.openpty()
+        os.write(ours, f"{answer}\n".encode())
+        subprocess.run(
+            [sys.executable, "-m", "memkit", "setup", "--skip", "import", "--skip", "launcher"],
+            cwd=fresh.project.root,
+            env=environment(fresh, MEMKIT_EMBEDDING_PROVIDER="none"),
+            stdin=theirs,
+            capture_output=True,
+            check=True,
+        )
+        os.close(theirs)
+        os.close(ours)
+        assert f'provider = "{provider}"' in config.read_text()
+        assert json.loads(Path(fresh.home.hook_settings).read_bytes())["summary_tokens"] == 0
+        again = self.steps(run, fresh, "--skip", "import")["summaries"]["said"]
+        expected = "off, because summarize.provider is none" if answer == "n" else "by auto, as you set it"
+        assert again == expected
 
     def test_a_failed_step_does_not_stop_the_others(
         self, run: Run, fresh: Memory, claude: Path, asked: Path, tmp_path: Path

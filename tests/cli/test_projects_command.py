@@ -184,7 +184,7 @@ class TestUserMemory:
 
     def test_results_say_so(self, run: Run, shop: Memory) -> None:
         lines = run(shop, "search", "gateway", "--all").output.splitlines()
-        assert [line for line in lines if f"{USER_NAME}: Habits" in line]
+        assert f"{USER_NAME}: memory/habits.md" in lines
         assert not [line for line in lines if "shop: " in line]
         text = run(shop, "recall", "--stdin", stdin=b"gateway written in Go").output
         assert f'project="{USER_NAME}" source="memory/habits.md' in text

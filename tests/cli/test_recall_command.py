@@ -36,6 +36,15 @@ def test_entries_as_data(run: Run, read_only: Memory) -> None:
     assert 'session="5e550001"' in text
 
 
+@pytest.mark.parametrize("words", [(), ("which port?",), ("--stdin", "which", "port?")])
+def test_who_asks_without_stdin_is_sent_to_search(
+    run: Run, read_only: Memory, words: tuple[str, ...]
+) -> None:
+    found = run(read_only, "recall", *words)
+    assert found.status == 2
+    assert "ask with `memkit search QUERY`" in found.errors
+
+
 @pytest.mark.parametrize("budget", ["100", "400", "2000"])
 def test_the_budget(
     run: Run, fresh: Memory, budget: str, monkeypatch: pytest.MonkeyPatch
@@ -158,3 +167,22 @@ def test_recall_claims_nothing_while_events_wait(run: Run, fresh: Memory) -> Non
     assert "1 event waits and may hold the answer" in said
     again = recall(run, fresh, "What eats a quagga?")  # in back-off now
     assert "1 event waits and may hold the answer" in again
+
+
+def test_recall_without_a_question_captures_waiting_events(run: Run, fresh: Memory) -> None:
+    for name in DAYS:
+        fresh.path(name).unlink()
+    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
+    assert "eaten by the lion" in recall(run, fresh, "")
+    spool_turn(fresh.home, fresh.project.root, "And by the leopard.", session="other")
+    Path(fresh.home.sessions, "other.json").write_text('{"version": 99}')
+    assert "1 event waits and may hold the answer" in recall(run, fresh, "")
+
+
+def test_an_answer_names_what_is_missing(run: Run, fresh: Memory) -> None:
+    spool_turn(fresh.home, fresh.project.root, "The quagga is eaten by the lion.")
+    Path(fresh.home.sessions).mkdir()
+    Path(fresh.home.sessions, "5e55aaaa.json").write_text('{"version": 99}')
+    said = recall(run, fresh, "Which port does the staging gateway use?")
+    assert "7443" in said
+    assert "Note: 1 event waits and may hold the answer" in said

@@ -14,6 +14,7 @@ import pytest
 from memkit.cli.search import MODES
 from memkit.embedding import Embedder
 from memkit.hook.project import Project
+from memkit.journal.facts import Citations, Fact, FactChange
 from memkit.paths import Home
 from memkit.recall import search as search_module
 from tests.ci import first
@@ -22,7 +23,7 @@ from tests.memory import DAYS, CountingEmbedder, Memory, day, make_memory
 
 
 def test_for_people(run: Run, read_only: Memory) -> None:
-    found = run(read_only, "search", "which port does the staging gateway use", "-k", "1")
+    found = run(read_only, "search", "--full", "which port does the staging gateway use", "-k", "1")
     assert found.status == 0
     assert found.errors == ""
     heading, place, *rest = found.output.splitlines()
@@ -32,6 +33,46 @@ def test_for_people(run: Run, read_only: Memory) -> None:
     assert place.startswith(".memkit/memory/2026-11-18.md:")
     assert "**Answered** It listens on 7443, 443 is taken." in rest
     assert "\x1b" not in found.output
+
+
+def test_bullets_and_superseded_entries(
+    run: Run, tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fact first, then the turn with a mark; a bullet with the id of its turn."""
+    monkeypatch.setattr("memkit.embedding.load_embedder", lambda *_: real_embedder)
+    chat = " We talked on." * 60
+    turns = f"""# 2026-11-02
+
+## 09:00 Work <!-- session:5e550001 -->
+
+- Found: The build needs its cache. <!-- grip:bbbbbbb1 turns:bbbbbbbb -->
+
+### 09:00 Which port does the gateway listen on? <!-- turn:aaaaaaaa -->
+**Asked** Which port does the gateway listen on?
+**Answered** The gateway listens on port 443.{chat}
+
+### 09:10 What does the build need? <!-- turn:bbbbbbbb -->
+**Asked** And now?{chat}
+**Answered** The build needs its cache.
+"""
+    fact = Fact(
+        "The gateway listens on 7443.", "decision", Citations(turns=("aaaaaaaa",)), "2026-11-20",
+        supersedes=("aaaaaaaa",),
+    )  # fmt: skip
+    files = {"2026-11-02.md": turns, "MEMORY.md": FactChange(frozenset(), (fact,)).apply("", "MEMORY.md")}
+    memory = make_memory(tmp_path, files, embedder=CountingEmbedder(real_embedder))
+    shown = run(memory, "search", "--full", "which port does the gateway listen on").output
+    assert shown.index("- Decided: The gateway listens on 7443.") < shown.index("port 443.")
+    assert "\nsuperseded 2026-11-20: The gateway listens on 7443.\n" in shown
+    found = run(memory, "search", "what does the build need", "--json").json["results"][0]
+    (turn,) = found["merged"]
+    assert (found["kind"], turn["kind"]) == ("summary", "turn")
+    shown = run(memory, "search", "--full", "what does the build need").output
+    assert f"\nthe whole turn: memkit expand {turn['id']}\n" in shown
+    section = run(memory, "expand", turn["id"], "--json").json["sections"][0]
+    assert section["turns"] == ["bbbbbbbb"]
+    asked = run(memory, "recall", "--stdin", stdin=b"which port does the gateway listen on").output
+    assert 'superseded="2026-11-20: The gateway listens on 7443."' in asked
 
 
 def test_for_scripts(run: Run, read_only: Memory) -> None:
@@ -51,12 +92,26 @@ def test_options_after_and_before(run: Run, read_only: Memory) -> None:
         assert len(answer["results"]) == 1
 
 
+def test_words_need_no_quotes(run: Run, read_only: Memory) -> None:
+    for arguments in (
+        ["which", "port", "does", "staging", "use"],
+        ["which", "port", "-k", "2", "does", "staging", "--mode=context", "use"],
+        ["-k2", "--", "which", "port", "does", "staging", "use"],
+        ["which port", "does staging use"],
+    ):
+        answer = run(read_only, "search", "--json", *arguments).json
+        assert answer["query"] == "which port does staging use"
+        assert answer["results"][0]["date"] == "2026-11-18"
+    answer = run(read_only, "search", "--json", "--", "what", "does", "--json", "--", "-k", "do").json
+    assert answer["query"] == "what does --json -- -k do"
+
+
 def test_the_setting_and_the_flag(run: Run, read_only: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMKIT_SEARCH_MODE", "dense")
     monkeypatch.setenv("MEMKIT_SEARCH_K", "1")
     answer = run(read_only, "search", "--json", "the service").json
     assert (answer["mode"], len(answer["results"])) == ("dense", 1)
-    answer = run(read_only, "search", "--json", "the service", "--mode", "context", "-k", "4").json
+    answer = run(read_only, "search", "--json", "--all", "the service", "--mode", "context", "-k", "4").json
     assert (answer["mode"], len(answer["results"])) == ("context", 4)
 
 
@@ -133,7 +188,7 @@ class TestBatch:
 
         monkeypatch.setattr(search_module, "open_searcher", open_searcher)
         text = b'staging port\n\n  \n{"query": "who owns\\nbilling", "id": 7}\nERR_404'
-        found = run(read_only, "search", "--batch", "-", "-k", "2", stdin=text)
+        found = run(read_only, "search", "--batch", "-", "-k", "2", "--all", stdin=text)
         assert found.status == 0
         assert [answer["line"] for answer in found.lines] == [1, 4, 5]
         assert all(len(answer["results"]) == 2 for answer in found.lines)
@@ -247,7 +302,7 @@ def test_filters(
 
 def test_filters_together_can_leave_nothing(run: Run, varied: Memory) -> None:
     found = run(varied, "search", "--all", "--kind", "note", "--session", "5e55", "the gateway")
-    assert (found.status, found.output) == (0, "Nothing found.\n")
+    assert (found.status, found.output) == (0, "Nothing found.\nTry without --session and --kind.\n")
 
 
 @pytest.mark.parametrize("option", ["--since", "--until"])
@@ -337,7 +392,7 @@ def test_explained_to_people(run: Run, varied: Memory) -> None:
     assert re.search(r"relevance [01]\.\d\d  score \d\.\d{3}$", lines[1])
     assert re.fullmatch(r"  lexical: rank 1, score \d+\.\d{3}", lines[2])
     assert "  identifier: True" in lines
-    plain = run(varied, "search", "-k", "1", "ERR_404").output.splitlines()
+    plain = run(varied, "search", "--full", "-k", "1", "ERR_404").output.splitlines()
     assert [line for line in lines if not line.startswith("  ")] == plain
 
 
@@ -372,10 +427,16 @@ def test_all_projects(run: Run, tmp_path: Path) -> None:
     assert headings(one, "--all-projects") == both
     assert headings(two, "--all-projects") == both
     assert headings(one) == {"Gateway": "project"}
-    text = run(two, "search", "which is blue", "--all-projects").output
+    text = run(two, "search", "which is blue", "--full", "--all-projects").output
     assert re.search(r"^[0-9a-f]{12}  project: Gateway$", text, re.MULTILINE)
     assert re.search(r"^[0-9a-f]{12}  other: Portal$", text, re.MULTILINE)
-    assert "other: " not in run(two, "search", "which is blue").output
+    assert "other: " not in run(two, "search", "which is blue", "--full").output
+    assert "other: .memkit/memory/a.md\n" in run(two, "search", "which is blue", "--all-projects").output
+    found = run(two, "search", "zebra", "--since", "2w")
+    assert found.output == (
+        "Nothing found.\nTry --all-projects, which adds 1 other project, or without --since.\n"
+    )
+    assert run(two, "search", "zebra", "--all-projects").output == "Nothing found.\n"
 
 
 @pytest.mark.parametrize(
@@ -383,7 +444,7 @@ def test_all_projects(run: Run, tmp_path: Path) -> None:
     [
         [],
         ["question", "--batch", "-"],
-        ["two", "words"],
+        ["two", "words", "--batch", "-"],
         ["x", "-k", "0"],
         ["x", "-k", "many"],
         ["x", "--mode", "fuzzy"],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import re
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 
 from memkit.llm.ledger import Call, Ledger
 from memkit.recall import usage
-from tests.ci import only_in_ci
 from tests.cli.conftest import Run
 from tests.memory import DAYS, Memory, make_memory
 
@@ -160,34 +159,34 @@ def test_all_projects(run: Run, memory: Memory, tmp_path: Path) -> None:
     assert run(memory, "stats", "--json").json["turns"] == 7
 
 
-@only_in_ci  # matplotlib takes 2 s to import
 def test_a_picture(run: Run, memory: Memory, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "made.png"
-    found = run(memory, "stats", "--png", str(path))
+    path = tmp_path / "made.svg"
+    found = run(memory, "stats", "--svg", str(path))
     assert found.status == 0
-    assert path.read_bytes().startswith(b"\x89PNG\r\n")
     assert path.stat().st_mode & 0o777 == 0o600
     assert str(path) in found.errors
-    missing = tmp_path / "nowhere" / "made.png"
+    text = path.read_text()
+    shown = "".join(ElementTree.fromstring(text).itertext()).replace("\xa0", " ")
+    for wanted in ("7 turns in 3 sessions", "Mon", "█", "most between 9:00 and 10:00", "[red]b[/red]\ufffd$x$.py"):
+        assert wanted in shown
+    assert re.findall(r"(?:href|url|import)\W+https?:", text) == []
+    missing = tmp_path / "nowhere" / "made.svg"
     assert (
         f"cannot write the picture {missing}"
-        in run(memory, "stats", "--png", str(missing)).complaint
+        in run(memory, "stats", "--svg", str(missing)).complaint
     )
 
 
-@only_in_ci
+def test_a_picture_of_hostile_names_is_text(run: Run, tmp_path: Path) -> None:
+    hostile = "</text></svg><script>alert(1)</script>&x.py"
+    memory = make_memory(tmp_path, {"2026-11-21.md": f"# 2026-11-21\n\n{WORK.replace('a.py', hostile)}"})
+    path = tmp_path / "a.svg"
+    assert run(memory, "stats", "--svg", str(path)).status == 0
+    picture = ElementTree.fromstring(path.read_text())
+    assert hostile in "".join(picture.itertext()).replace("\xa0", " ")
+    assert not [one for one in picture.iter() if one.tag.endswith("script")]
+
+
 def test_a_picture_of_nothing(run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    assert run(make_memory(tmp_path), "stats", "--png", str(tmp_path / "a.png")).status == 0
-    assert (tmp_path / "a.png").stat().st_size
-
-
-def test_without_matplotlib(
-    run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert (
-        "pip install matplotlib" in run(memory, "stats", "--png", str(tmp_path / "a.png")).complaint
-    )
-    assert json.loads(run(memory, "stats", "--json").output)["turns"] == 7
+    assert run(make_memory(tmp_path), "stats", "--svg", str(tmp_path / "a.svg")).status == 0
+    assert (tmp_path / "a.svg").stat().st_size

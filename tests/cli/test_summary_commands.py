@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from memkit import llm
+from memkit.cli.status import summaries_lines, when_due
 from memkit.llm import UnavailableError
 from memkit.llm.ledger import Ledger
+from memkit.settings import SummarizeSettings
 from memkit.settings.load import Settings
 from tests.cli.conftest import Outcome, Run
 from tests.memory import Memory
-from tests.summarize.stage import ScriptedProvider, bullet
+from tests.summarize.stage import ScriptedProvider, bullet, summary
 
 
 @pytest.fixture
@@ -33,13 +35,41 @@ def summarize(run: Run, memory: Memory, *arguments: str) -> Outcome:
     return run(memory, "summarize", "--since", "2026-11-18", *arguments)
 
 
-def test_off_is_no_error(run: Run, fresh: Memory) -> None:
+def test_off_is_no_error(run: Run, fresh: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in ("summarize", "cost", "status"):
         found = run(fresh, command)
         assert (found.status, found.errors) == (0, "")
+    said = run(fresh, "summarize").output
+    assert said.startswith(
+        "No segment is waiting for an extract; `--since DAY` includes older days.\n"
+    )
+    assert said.endswith("No model writes summaries, because the program `claude` is not found.\n")
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_PROVIDER", "none")
+    # No advice against the user's decision: Claude could follow it.
+    said = run(fresh, "summarize").output
+    assert said.endswith("No model writes summaries, because summarize.provider is none.\n")
+    assert "spent" not in run(fresh, "status").output
+    monkeypatch.setenv("MEMKIT_SUMMARIZE_MODE", "off")
     assert "Summaries are off" in run(fresh, "summarize").output
     assert run(fresh, "summarize", "--json").json == {"off": True}
     assert run(fresh, "cost").output == "No model was called.\n"
+
+
+def test_without_a_model_there_are_extracts(run: Run, fresh: Memory) -> None:
+    day = fresh.path("2026-11-18.md")
+    asked = "Which port does the staging gateway use?"
+    day.write_text(day.read_text().replace(f"**Asked** {asked}", f"**Asked** {asked}\n**Did** Edit gateway.yaml"))
+    before = journal(fresh)
+    assert summarize(run, fresh, "--dry-run").output.startswith("3 segments would get an extract, without a model")
+    assert journal(fresh) == before
+    assert summarize(run, fresh).output.startswith("3 segments got an extract, without a model and at no cost.\n")
+    assert "\n- Edited: gateway.yaml <!-- grip:" in journal(fresh)
+    assert "- Edited: gateway.yaml\n" in run(fresh, "export").output
+    assert "No segment is waiting for an extract.\n" in summarize(run, fresh).output
+    assert summarize(run, fresh, "--json").json == {"waiting": 0, "extracts": 0}
+    assert Ledger(fresh.home).calls() == []
+    (grip,) = re.findall(r"gateway.yaml <!-- grip:(\w+)", journal(fresh))
+    assert "**Did** Edit gateway.yaml" in run(fresh, "cite", grip).output
 
 
 def test_a_dry_run_reports_and_changes_nothing(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
@@ -63,17 +93,17 @@ def test_nobody_is_asked_without_a_terminal(run: Run, fresh: Memory, model: Scri
 
 
 def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: ScriptedProvider) -> None:
-    model.answer = {
-        "bullets": [
-            bullet("The staging gateway listens on 7443.", [1], "decision"),
-            bullet("Build 9911 was slow.", [2], "problem"),
-        ]
-    }
+    said = [
+        bullet("The staging gateway listens on 7443.", [1], "decision"),
+        bullet("Build 9911 was slow.", [2], "problem"),
+    ]
+    others = [{"number": number, "title": "", "bullets": []} for number in (2, 3)]
+    model.answer = {"segments": [*summary(*said)["segments"], *others]}
     assert "3 segments summarized: 2 bullets in 1 call.\n" in summarize(run, fresh, "--yes").output
     assert journal(fresh).count("grip:") == 2
-    found = run(fresh, "search", "staging gateway port", "--json").json["results"]
-    summary = next(one for one in found if one["kind"] == "summary")
-    (grip,) = summary["citations"]
+    found = run(fresh, "search", "staging gateway port", "--kind", "summary", "--json").json["results"]
+    written = next(one for one in found if one["kind"] == "summary")
+    (grip,) = written["citations"]
 
     proof = run(fresh, "cite", grip[:5], "--json").json
     assert proof["bullet"] == "Decided: The staging gateway listens on 7443."
@@ -86,7 +116,7 @@ def test_bullets_are_written_found_and_proved(run: Run, fresh: Memory, model: Sc
 
     doubtful = run(fresh, "search", "slow build 9911", "--kind", "unverified", "--json").json
     assert [one["content"] for one in doubtful["results"]] == ["- Problem: Build 9911 was slow. (unverified)"]
-    assert f"memkit cite {grip}" in run(fresh, "expand", summary["id"]).output
+    assert f"memkit cite {grip}" in run(fresh, "expand", written["id"]).output
 
     # Once more there is nothing to do, and nothing is paid.
     assert "Nothing is waiting" in summarize(run, fresh, "--yes").output
@@ -116,7 +146,8 @@ def test_a_failure_is_reported_and_leaves_the_memory(run: Run, fresh: Memory, mo
     assert "memkit: anthropic is overloaded; try again later\n" in found.errors
     assert journal(fresh) == before
     status = run(fresh, "status")
-    assert "by anthropic; 3 segments pending" in status.output
+    assert "by anthropic; 3 segments pending\n" in status.output
+    assert "\nspent      today " in status.output
     assert "not summarized yet: anthropic is overloaded" in status.errors
 
 
@@ -142,3 +173,17 @@ def test_grip_is_a_hidden_alias_of_cite(run: Run, fresh: Memory) -> None:
     overview = run(fresh, "--help").output
     assert "cite" in overview
     assert "grip" not in overview
+
+
+def test_the_status_says_when_summaries_come() -> None:
+    spent = {"calls": 0, "tokens": 0, "usd": 0.0, "cost": "$0"}
+    state = {"on": True, "why_off": "", "unannounced": False, "daily_tokens": 60_000, "today": spent, "month": spent}
+    state |= {"provider": "claude-cli", "waiting": 1, "given_up": 0, "reached": False}
+    lines = summaries_lines(state | {"when": when_due(SummarizeSettings())})
+    said = (
+        "by claude-cli; 1 segment pending; waiting for more, 4 hours or until the day is over; "
+        "`memkit summarize` does it now"
+    )
+    assert lines == {"summaries": said, "spent": "today 0 of 60,000 tokens, $0; this month 0, $0"}
+    assert "30 minutes or until" in when_due(SummarizeSettings(wait_minutes=30))
+    assert when_due(SummarizeSettings(wait_minutes=0)) == ""

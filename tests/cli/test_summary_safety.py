@@ -17,7 +17,7 @@ from memkit.recall.citation import find_citation
 from memkit.summarize.summarizer import SummaryReport
 from tests.cli.conftest import Run
 from tests.memory import Memory, make_memory
-from tests.summarize.stage import START, SummaryStage, bullet
+from tests.summarize.stage import LONG_TURN, START, SummaryStage, bullet, summary
 
 ESCAPE = "\x1b]0;owned\x07"  # not what click takes off by itself
 
@@ -27,7 +27,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SummaryStage:
     """A session that waits, a model that answers, and settings that name it."""
     stage = SummaryStage(tmp_path)
     stage.add_turn(0, "Which port?", "Port 7443, since 443 is taken.")
-    stage.provider.answer = {"bullets": [bullet("The gateway listens on 7443.", [1], "decision")]}
+    stage.provider.answer = summary(bullet("The gateway listens on 7443.", [1], "decision"))
     Path(stage.home.root, "config.toml").write_text('[summarize]\nprovider = "anthropic"\n')
     monkeypatch.setattr(llm, "find_provider", lambda *_, **__: stage.provider)
     return stage
@@ -52,7 +52,7 @@ def test_status_says_so_when_the_next_call_does_not_fit_the_budget(
     run: Run, memory: Memory, stage: SummaryStage
 ) -> None:
     for number in range(1, 8):
-        stage.add_turn(number, "words " * 330)
+        stage.add_turn(number, *LONG_TURN)
     assert "today's budget is used up" not in run(memory, "status").output
     spent = Call("c", time.time(), "summarize", "anthropic", "m", "/p", 193_000, 0, 0.0, "ok")
     Ledger(stage.home).record(spent)

@@ -62,6 +62,15 @@ COMMANDS = [
     ("search", "gateway", "--explain"),
     ("search", "gateway", "--all-projects"),
     ("recall", "--stdin"),
+    ("sessions",),
+    ("sessions", "--all-projects"),
+    ("show", "2026-11-20"),
+    ("show", SESSION),
+    ("show", "8ad3df7f"),
+    ("show", GRIP),
+    ("show", "abcdef01"),
+    ("show", "0badcafe"),
+    ("transcript",),
     ("transcript", SESSION),
     ("transcript", SESSION, "--turn", "8ad3df7f"),
     ("cite", GRIP),
@@ -100,8 +109,8 @@ def test_nothing_unsafe_is_printed(
     assert done.output, done.errors
     assert not UNSAFE.search(done.output)
     assert not UNSAFE.search(done.errors)
-    if arguments[0] in ("search", "recall", "transcript", "cite", "export"):
-        assert "gateway" in done.output or "over" in done.output
+    if arguments[0] in ("search", "recall", "show", "transcript", "cite", "export"):
+        assert "gateway" in done.output.lower() or "over" in done.output
 
 
 def test_a_section_is_safe(run: Run, memory: Memory) -> None:

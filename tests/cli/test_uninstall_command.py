@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -142,9 +143,32 @@ def test_a_directory_that_is_no_home_is_refused(run: Run, memory: Memory, tmp_pa
 def test_it_asks_first(run: Run, memory: Memory) -> None:
     asked = run(memory, "uninstall")
     assert (asked.status, asked.errors) == (1, "memkit: this needs confirmation, but there is no terminal to ask on; the user can run it in a terminal\n")
-    assert memory.home.index in asked.output
+    assert asked.output.startswith(f"This would be removed from {memory.home.root} and Claude Code:\n")
+    assert re.search(r"^  original exchanges +1 file +[0-9]+ bytes$", asked.output, re.MULTILINE)
+    assert re.search(r"^  model +1 file +1 byte$", asked.output, re.MULTILINE)
+    assert asked.output.endswith(f"This stays (the memory):\n  {memory.project.memory}\n")
     assert run(memory, "uninstall", "--keep-memory", "--everything").status == 2
     assert Path(memory.home.root, "env", "0123456789abcdef").is_dir()
+
+
+def test_a_summary_is_short_and_a_dry_run_lists_all(run: Run, memory: Memory) -> None:
+    for number in range(40):
+        Path(memory.home.sessions, f"{number}.json").write_text("{}")
+        Path(memory.home.root, f"mine-{number}\x1b[2J").write_text("mine")
+    shown = run(memory, "uninstall").output
+    assert len(shown.splitlines()) < 30
+    assert re.search(r"^  state of sessions +41 files", shown, re.MULTILINE)
+    assert "  … and 30 more; --dry-run lists all\n" in shown
+    everything = run(memory, "uninstall", "--dry-run")
+    assert everything.status == 0
+    assert "\x1b" not in everything.output
+    for number in range(40):
+        assert f"{number}.json\n" in everything.output
+        assert f"mine-{number}\ufffd" in everything.output or f"mine-{number}\n" in everything.output
+    planned = run(memory, "uninstall", "--dry-run", "--json").json
+    assert (planned["removed"], planned["problems"]) == ([], [])
+    assert memory.home.index in {os.path.dirname(path) for path in planned["would_remove"]}
+    assert all(os.path.lexists(path) for path in planned["would_remove"])
 
 
 def test_claude_code_uninstalls_the_plugin(run: Run, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

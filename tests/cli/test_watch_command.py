@@ -127,6 +127,7 @@ def test_watch_can_end_during_a_pass(memory: Memory, watch: Callable[..., Watchi
     assert (status, errors) == (0, "")
 
 
+@only_in_ci
 def test_an_error_is_one_line_and_watching_continues(
     memory: Memory, watch: Callable[..., Watching]
 ) -> None:

@@ -1,0 +1,153 @@
+"""Show the results of a search: by session, each in one or two lines, or whole."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memkit.cli.output import echo, plain, styled
+from memkit.cli.screen import cells, fit, link, pad, width
+from memkit.index.chunk import LEADING_HEADINGS
+from memkit.recall.results import Answer, Excerpt, Result
+from memkit.text import shorten
+
+SHOWN_CHARACTERS = 600
+ID_CHARACTERS = 8
+"""Enough for `memkit expand`, which takes any unique beginning."""
+
+_BULLETS = ("summary", "unverified", "fact")
+
+MOST_COLUMNS = 120
+"""A longer line is hard to read."""
+
+_INDENT = " " * 9  # a hit's title begins here, after its time or line
+_WORD = re.compile(r"\w+")
+
+
+def show_short(answer: Answer, root: str) -> None:
+    """Print the results in groups: the sessions and files in the order of their best hits.
+
+    Inside a group the hits are in the order of the text, which is that of time. A project elsewhere than at
+    `root` is named.
+    """
+    columns = min(width(), MOST_COLUMNS)
+    best: dict[tuple[str, str, str], int] = {}
+    for rank, result in enumerate(answer.results):
+        best.setdefault(_group(result), rank)
+    ordered = sorted(answer.results, key=lambda one: (best[_group(one)], one.chunk.start_line))
+    for number, (_, group) in enumerate(groupby(ordered, _group)):
+        hits = [(one, one.excerpt or Excerpt(title=one.chunk.heading)) for one in group]
+        if number:
+            echo()
+        _show_heading(hits, root, columns)
+        for result, excerpt in hits:
+            _show_hit(result, excerpt, columns)
+
+
+def _group(result: Result) -> tuple[str, str, str]:
+    return result.root, result.chunk.source, result.chunk.session
+
+
+def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -> None:
+    """Print date and title of a session and the start of its id, or the name of a file."""
+    result, excerpt = hits[0]
+    chunk = result.chunk
+    project = f"{result.project}: " if result.root != root else ""
+    if not chunk.session:
+        echo(fit(plain(project + chunk.source), columns), bold=True)
+        return
+    is_repeated = any(one.title == excerpt.session for _, one in hits)
+    words = project + ("" if is_repeated else excerpt.session)
+    session = f"session {plain(chunk.session)[:ID_CHARACTERS]}"
+    day = plain(chunk.date)
+    title = pad(plain(words), columns - len(day) - len(session) - 4)
+    click.echo(f"{styled(f'{day}  {title}', bold=True)}  {styled(session, dim=True)}")
+
+
+def _show_hit(result: Result, excerpt: Excerpt, columns: int) -> None:
+    """Print time or line, title, and id; below them the best match, the outcome, or what superseded it."""
+    chunk = result.chunk
+    number = chunk.start_line
+    if chunk.kind in _BULLETS and (headings := LEADING_HEADINGS.match(chunk.content)):
+        # Counted from the end: the overview above the first session is not in its chunk.
+        number = chunk.end_line - chunk.content[headings.end() :].rstrip("\n").count("\n")
+    label, title = (excerpt.time, excerpt.title) if chunk.session else (str(number), excerpt.heading)
+    room = columns - len(_INDENT) - 2 - ID_CHARACTERS
+    below, arrow = plain(excerpt.match), ""
+    if not below:
+        below, arrow = plain(excerpt.outcome), "→ "
+    first = fit(plain(title), room)
+    if not below:
+        arrow, (first, below) = "", _wrapped(plain(title), room)
+    words = frozenset(excerpt.words)
+    place = Path(result.root, chunk.source)
+    shown = _marked(first, words)
+    if place.is_absolute():
+        shown = link(shown, place, number)
+    fill = " " * (room - cells(first))
+    identifier = styled(result.id[:ID_CHARACTERS], fg="cyan")
+    click.echo(f"{styled(f'  {label:>5}  ', dim=True)}{shown}{fill}  {identifier}")
+    if result.now:
+        echo(_INDENT + fit(plain(f"superseded {result.now}"), columns - len(_INDENT)), fg="magenta")
+    elif below:
+        line = _around(below, words, columns - len(_INDENT) - len(arrow))
+        click.echo(f"{_INDENT}{styled(arrow, dim=True) if arrow else ''}{_marked(line, words)}")
+
+
+def _wrapped(text: str, columns: int) -> tuple[str, str]:
+    """Return the words of `text` that fit on a line, and the others."""
+    line = " ".join(text.split())
+    first = fit(line, columns)
+    end = line.rfind(" ", 0, len(first)) if first != line else -1
+    return (line[:end], line[end + 1 :]) if end > 0 else (first, "")
+
+
+def _around(text: str, words: frozenset[str], columns: int) -> str:
+    """Return the part of `text` that begins with one of `words` or a little before, on one line."""
+    line = " ".join(text.split())
+    if cells(line) > columns:
+        starts = (match.start() for match in _WORD.finditer(line) if match[0].lower() in words)
+        start = next(starts, 0)
+        if start > columns // 2:
+            begin = line.find(" ", min(start - columns // 3, len(line) - columns)) + 1
+            line = f"…{line[begin:]}" if begin else line
+    return fit(line, columns)
+
+
+def _marked(text: str, words: frozenset[str]) -> str:
+    """Return `text`, which is safe already, with `words` in bold."""
+
+    def mark(match: re.Match[str]) -> str:
+        word = match[0]
+        return styled(word, bold=True, fg="green") if word.lower() in words else word
+
+    return _WORD.sub(mark, text)
+
+
+def show_full(answer: Answer, root: str) -> None:
+    """Print the results in the order of their ranks, each with its place, scores, and text."""
+    for result in answer.results:
+        chunk = result.chunk
+        heading = chunk.breadcrumb or chunk.source
+        if result.root != root:
+            heading = f"{result.project}: {heading}"
+        click.echo(f"{styled(result.id, fg='cyan')}  {styled(heading, bold=True)}")
+        place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
+        echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
+        if result.now:
+            echo(f"superseded {result.now}", fg="magenta")
+        if result.turn_entries:
+            echo(f"the whole turn: memkit expand {' '.join(result.turn_entries)}", dim=True)
+        for name, value in result.explanation.items():
+            echo(f"  {name}: {_explained(value)}", dim=True)
+        echo(f"{shorten(chunk.content.strip(), SHOWN_CHARACTERS)}\n")
+
+
+def _explained(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_explained(inner)}" for name, inner in value.items())
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,170 @@
+"""`memkit sessions`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command, iso_day_named
+from memkit.cli.output import plain, styled
+from memkit.cli.screen import cells, fit, pad, page, width
+
+if TYPE_CHECKING:
+    from memkit.recall.history import PastSession
+
+DEFAULT_COUNT = 50
+_ID_CHARACTERS = 8
+_LEAST_TITLE = 36
+_LEAST_OUTCOME = 8
+_NAME_COLUMNS, _SHORT_COLUMNS = 16, 10
+_WIDE = 100
+"""From this width on, a line also has the end of the session, and always its branch."""
+
+_SMALL = 72
+"""Below this width, a line has no turns and no branch."""
+
+
+@command("sessions")
+@click.option(
+    "--since",
+    metavar="DAY",
+    help="Only sessions active from this day on: 2026-11-20, 3d, last monday.",
+)
+@click.option("--branch", default="", help="Only sessions with a turn on this git branch.")
+@click.option(
+    "--file", default="", metavar="PATH", help="Only sessions that read or edited this file."
+)
+@click.option("--all-projects", is_flag=True, help="List the sessions of all projects.")
+@click.option(
+    "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,
+    help="Number of sessions.",
+)  # fmt: skip
+def sessions_command(
+    context: Context, since: str | None, branch: str, file: str, all_projects: bool, count: int
+) -> None:
+    """List sessions, newest first: date, time, title, outcome, turns, branch, ID.
+
+    `memkit show ID` shows one. A list longer than the screen opens in $PAGER.
+
+    \b
+      memkit sessions --since "last monday"
+      memkit sessions --file deploy/gateway.yaml
+    """
+    context.stay_in_project(all_projects)
+    list_sessions(
+        context, count, since=iso_day_named(since), branch=branch, all_projects=all_projects,
+        file=_in_project(context.project.root, file),
+    )  # fmt: skip
+
+
+def list_sessions(
+    context: Context,
+    count: int = DEFAULT_COUNT,
+    *,
+    since: str = "",
+    branch: str = "",
+    file: str = "",
+    all_projects: bool = False,
+) -> None:
+    """Print the newest sessions. `since` is an ISO day, `file` a path as memory shows it."""
+    found = context.memory().sessions(
+        since=since, branch=branch, file=file, all_projects=all_projects
+    )
+    shown = list(islice(found, count + 1))
+    if context.as_json:
+        context.print_json({"sessions": [one.as_dict() for one in shown[:count]]})
+        return
+    if not shown:
+        is_filtered = bool(since or branch or file)
+        where = "any project" if all_projects else context.project.root
+        is_limited = not all_projects and context.may_leave_project
+        elsewhere = " --all-projects lists those of all projects." * is_limited
+        page(plain(f"No {'such ' * is_filtered}session in {where}.{elsewhere}"))
+        return
+    lines = _rows(shown[:count], all_projects)
+    if len(shown) > count:
+        lines.append(styled(f"Older ones: memkit sessions -n {count * 4}", dim=True))
+    page("\n".join(lines))
+
+
+def _in_project(root: str, path: str) -> str:
+    """Return `path` relative to `root`, with slashes.
+
+    A path elsewhere stays as it is, and so does a relative one that does not exist: it may be the end of one.
+    """
+    if not path or not (os.path.isabs(path) or os.path.lexists(path)):
+        return path.replace(os.sep, "/").removeprefix("./")
+    relative = os.path.relpath(os.path.realpath(path), root)
+    return path if relative.startswith("..") else relative.replace(os.sep, "/")
+
+
+def _rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
+    """Return a head and a line for each session, as wide as the screen."""
+    columns = width()
+    is_wide = columns >= _WIDE
+    left = [_column("begun", [_span(one, with_end=is_wide) for one in found])]
+    if all_projects:
+        left.append(
+            _column("project", [os.path.basename(one.root) for one in found], _NAME_COLUMNS)
+        )
+    right = []
+    if columns >= _SMALL:
+        right.append(["turns", *(f"{len(one.turns):>5}" for one in found)])
+    if is_wide or (
+        columns >= _SMALL and not all_projects and len({one.branch for one in found}) > 1
+    ):
+        most = _NAME_COLUMNS if is_wide else _SHORT_COLUMNS
+        right.append(_column("branch", [_short_branch(one.branch, most) for one in found], most))
+    right.append(["id", *(plain(one.id[:_ID_CHARACTERS]) for one in found)])
+    sides = [*left, *right]
+    room = columns - 2 * len(sides) - sum(max(map(cells, side)) for side in sides)
+    head = pad("title → outcome", room)
+    middle = [styled(head, dim=True), *(_middle(one, room, is_wide) for one in found)]
+    return [
+        "  ".join(
+            [styled("  ".join(before), dim=True), text, styled("  ".join(after).rstrip(), dim=True)]
+        )
+        for before, text, after in zip(
+            zip(*left, strict=True), middle, zip(*right, strict=True), strict=True
+        )
+    ]
+
+
+def _column(head: str, values: Sequence[str], most: int = 40) -> list[str]:
+    """Return a column with its head, as wide as the widest value but at most `most` columns."""
+    texts = [head, *map(plain, values)]
+    columns = min(most, max(map(cells, texts)))
+    return [pad(text, columns) for text in texts]
+
+
+def _short_branch(branch: str, columns: int) -> str:
+    """Return a branch, or if it is too long its last part, which tells most."""
+    parent, _, last = branch.rpartition("/")
+    return f"…/{last}" if parent and cells(branch) > columns else branch
+
+
+def _middle(session: PastSession, columns: int, is_wide: bool) -> str:
+    """Return title and outcome in exactly `columns` columns. The title is cut first, then the outcome."""
+    title, outcome = (plain(text).replace("**", "") for text in (session.title, session.outcome))
+    least = _LEAST_TITLE if is_wide else _LEAST_TITLE // 2
+    if not outcome or outcome == title or columns < least + _LEAST_OUTCOME:
+        return styled(pad(title, columns), bold=True)
+    shown = fit(title, max(least, columns - 3 - cells(fit(outcome, columns))))
+    return f"{styled(shown, bold=True)} {pad(f'→ {outcome}', columns - cells(shown) - 1)}"
+
+
+def _span(session: PastSession, *, with_end: bool) -> str:
+    """Return when a session began, and ended: `2026-11-20 23:50–00:20`; `14:02+3` if resumed 3 days later."""
+    begins, ends = session.begins, session.ends
+    try:
+        days = (date.fromisoformat(ends[:10]) - date.fromisoformat(begins[:10])).days
+    except ValueError:  # a file named like a day, but for no day of the calendar
+        days = 0
+    if days > 1 or (days == 1 and ends[11:] >= begins[11:]):
+        return f"{begins}+{days}"
+    return f"{begins}–{ends[11:]}" if with_end and begins != ends else begins
