@@ -1,23 +1,28 @@
 """The days of a memory as one Markdown file, as JSON lines, or as one self-contained HTML page.
 
-The page has no scripts. Text from conversations stays text: markdown-it-py renders it with HTML off, and the
-page's own policy forbids scripts and everything that is not in the page.
+Text from conversations stays text: markdown-it-py renders it with HTML off, and the page's own policy forbids
+everything that is not in the page, and every script but the one of its search field.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from html import escape
 from importlib import resources
+from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from memkit import anchors
 from memkit.hook.project import Project
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile
+from memkit.journal.day_overview import slug
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -99,51 +104,107 @@ def as_page(days: Days) -> Iterator[str]:
 
     # An image would be fetched from any server that the memory names, which would learn of the reader.
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    title = escape(f"The memory of {days.name}")
-    style = resources.files("memkit.export").joinpath("page.css").read_text(encoding="utf-8")
+    title = escape(readable(f"The memory of {days.name}"))
+    style, script = _resource("page.css"), _resource("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    policy = f"{_POLICY}; script-src 'sha256-{digest}'"
     yield (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+        '<p id="search" hidden><input id="find" type="search" placeholder="Search" aria-label="Search"> '
+        '<a href="#days">All days</a> <span id="found"></span></p>\n'
         '<table id="days">\n<thead><tr><th>Day</th><th>Turns</th><th>Sessions</th></tr></thead>\n<tbody>\n'
     )
     for date in days.dates:
-        yield _row(date[:10], days.entries(date))
+        yield _PageDay(days, date, markdown).row()
     yield "</tbody>\n</table>\n"
     for date in days.dates:
-        yield from _day(date[:10], days.entries(date), markdown)
-    yield "</body>\n</html>\n"
+        yield from _PageDay(days, date, markdown).section()
+    yield f"<script>{script}</script>\n</body>\n</html>\n"
 
 
-def _row(date: str, entries: list[ExportedEntry]) -> str:
-    turns = sum(bool(entry.turn) for entry in entries)
-    headings = [entry.heading for entry in entries if entry.session and not entry.turn]
-    titles = "<br>".join(_text(heading) for heading in headings)
-    return f'<tr><td><a href="#{date}">{date}</a></td><td>{turns}</td><td>{titles}</td></tr>\n'
+def _resource(name: str) -> str:
+    return resources.files("memkit.export").joinpath(name).read_text(encoding="utf-8")
 
 
-def _day(date: str, entries: list[ExportedEntry], markdown: MarkdownIt) -> Iterator[str]:
-    yield f'<section id="{date}">\n<h2><a href="#{date}">{date}</a></h2>\n'
-    seen: set[str] = set()
-    for entry in entries:
-        yield _entry(entry, seen, markdown)
-    yield '<p class="top"><a href="#days">All days</a></p>\n</section>\n'
+class _PageDay:
+    """One day of the page: its row in the table of days, and its section.
+
+    `names` are the ids of its entries, which links lead to.
+    """
+
+    def __init__(self, days: Days, date: str, markdown: MarkdownIt) -> None:
+        self.date = date[:10]
+        self.entries = days.entries(date)
+        self.titles = [_plain(entry.heading, markdown) for entry in self.entries]
+        self.markdown = markdown
+        self.names: list[str] = []
+        self._by_slug: dict[str, str] = {}
+        for number, entry in enumerate(self.entries):
+            base = f"{self.date}-{_NAME.sub('-', entry.turn or entry.session or 'notes')}"
+            name = _first_free(base, self.names)  # a session can have several headings
+            self.names.append(name)
+            if not self._repeats(number):
+                self._by_slug[_first_free(slug(entry.heading), self._by_slug, first=1)] = name
+
+    def row(self) -> str:
+        turns = sum(bool(entry.turn) for entry in self.entries)
+        sessions = [
+            f'<a href="#{name}">{escape(title)}</a>'
+            for entry, title, name in zip(self.entries, self.titles, self.names, strict=True)
+            if entry.session and not entry.turn
+        ]
+        day = f'<a href="#{self.date}">{self.date}</a>'
+        return f"<tr><td>{day}</td><td>{turns}</td><td>{'<br>'.join(sessions)}</td></tr>\n"
+
+    def section(self) -> Iterator[str]:
+        yield f'<section id="{self.date}">\n<h2><a href="#{self.date}">{self.date}</a></h2>\n'
+        for number, entry in enumerate(self.entries):
+            name, title = self.names[number], escape(self.titles[number])
+            level = "h4" if entry.turn else "h3"
+            heading = f'<{level}><a href="#{name}">{title}</a></{level}>\n'
+            if not title or self._repeats(number):
+                heading = ""
+            kind = "turn" if entry.turn else "session"
+            yield f'<article class="{kind}" id="{name}">\n{heading}{self._body(entry)}</article>\n'
+        yield '<p class="top"><a href="#days">All days</a></p>\n</section>\n'
+
+    def _repeats(self, number: int) -> bool:
+        """Return whether a turn's heading only repeats that of its session, right above it."""
+        if not number or not self.entries[number].turn:
+            return False
+        above = self.entries[number - 1]
+        return not above.turn and not above.text and above.heading == self.entries[number].heading
+
+    def _body(self, entry: ExportedEntry) -> str:
+        """Render an entry. Links to headings of the day lead to them, and labels begin a line."""
+        environment: dict[str, Any] = {}
+        tokens = self.markdown.parse(readable(entry.text), environment)
+        for token in tokens:
+            children = [one for one in token.children or () if one.type != "text" or one.content]
+            for child, following in pairwise(children):
+                if (child.type, following.type) == ("softbreak", "strong_open"):
+                    child.type = "hardbreak"  # before "Did" and "Answered" in days of earlier versions
+            for child in children:
+                target = unquote(str(child.attrGet("href") or ""))
+                if target.startswith("#"):
+                    child.attrSet("href", f"#{self._by_slug.get(target[1:], self.date)}")
+        return str(self.markdown.renderer.render(tokens, self.markdown.options, environment))
 
 
-def _entry(entry: ExportedEntry, seen: set[str], markdown: MarkdownIt) -> str:
-    name = f"{entry.date}-{_NAME.sub('-', entry.turn or entry.session or 'notes')}"
-    anchor = "" if name in seen else f' id="{name}"'  # a session can have several headings
-    seen.add(name)
-    level = "h4" if entry.turn else "h3"
-    heading = ""
-    if entry.heading:
-        heading = f'<{level}><a href="#{name}">{_text(entry.heading)}</a></{level}>\n'
-    kind = "turn" if entry.turn else "session"
-    body = markdown.render(readable(entry.text))
-    return f'<article class="{kind}"{anchor}>\n{heading}{body}</article>\n'
+def _first_free(name: str, taken: Container[str], first: int = 2) -> str:
+    """Return `name`, with a number if it is taken."""
+    numbers = count(first)
+    found = name
+    while found in taken:
+        found = f"{name}-{next(numbers)}"
+    return found
 
 
-def _text(text: str) -> str:
-    return escape(readable(text))
+def _plain(heading: str, markdown: MarkdownIt) -> str:
+    """Return a heading without its Markdown marks."""
+    (inline,) = markdown.parseInline(readable(heading))
+    return "".join(child.content or " " * child.type.endswith("break") for child in inline.children or ())
