@@ -39,17 +39,19 @@ class FileKind(NamedTuple):
 
 
 HOME_FILES = (
-    FileKind("config.toml", "your settings", in_backup=True),
+    FileKind("config.toml", "your settings and keys", in_backup=True),
     FileKind("ledger.jsonl", "the cost of each model call", "version in each line", in_backup=True),
     FileKind("forgotten.json", "IDs of what you had forgotten", "version", in_backup=True),
     FileKind("owner", "the random ID of this home's rows on a Chroma server"),
     FileKind("archive/*.jsonl.zst", "original exchanges of a session", "version in the first line",
              has_text=True, in_backup=True),
     FileKind("archive/replaced/*/*.md", "memory files before a compaction", has_text=True, in_backup=True),
+    FileKind("archive/replaced/*/undo.json", "IDs of the facts that a compaction changed", "version"),
     FileKind("archive/before-restore/**", "files that a restore replaced", has_text=True),
     FileKind("sessions/*.json", "how far each transcript was read", "version", has_text=True, in_backup=True),
     FileKind("summaries/*.json", "segments that wait for a summary", "version", in_backup=True),
     FileKind("summaries/*.lock", "locks of the summaries"),
+    FileKind("summaries/announced", "when a session said that summaries are on"),
     FileKind("projects/registry.json", "links, names, and moves of projects", "version", in_backup=True),
     FileKind("projects/*.paths.json", "paths you added to a project's index", "version", in_backup=True),
     FileKind("projects/*.json", "the root of a project", in_backup=True),
@@ -80,6 +82,7 @@ HOME_FILES = (
     FileKind("run/hooks.json", "settings for the hooks", is_derived=True),
     FileKind("run/live/**", "sessions that are open", is_derived=True),
     FileKind("run/shown/**", "pointers that a session has seen", is_derived=True),
+    FileKind("run/tally/**", "how many sessions each day of a project has", "version", is_derived=True),
     FileKind("run/unindexed/**", "projects with changes to index", is_derived=True),
     FileKind("run/notices/**", "what the next session reports", is_derived=True),
     FileKind("run/nowhere/**", "an empty working directory for `claude`", is_derived=True),

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from memkit.errors import IndexBusyError, IndexStoreError, MemkitError
+from memkit.errors import IndexBusyError, IndexStoreError, MemkitError, NotFoundError
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
+    from memkit.recall.history import PastSession
+    from memkit.recall.names import Entry
     from memkit.recall.results import Answer
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
@@ -148,6 +150,48 @@ class Memory:
         return find_citation(
             self.project, self.home, citation, context, self._redact,
             other_projects=self.other_projects,
+        )  # fmt: skip
+
+    def sessions(
+        self, *, since: str = "", branch: str = "", file: str = "", all_projects: bool = False
+    ) -> Iterator[PastSession]:
+        """Yield the sessions of the memory, the last active first: `next(memory.sessions(branch="main"))`.
+
+        `since` is an ISO day. `file` is the path of a file that a session read or edited.
+        """
+        from memkit.recall.history import SessionFilters, past_sessions
+
+        projects = [self.project]
+        if all_projects:
+            from memkit.capture.project_list import projects_with_memory
+
+            if not self.other_projects:
+                raise MemkitError("this memory may not read other projects")
+            projects = projects_with_memory(self.home, projects)
+        return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
+
+    def show(self, name: str) -> Entry:
+        """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.
+
+        Only the id of a search result needs the index.
+        """
+        from datetime import date
+
+        from memkit.recall.names import Entry, find_day, find_entry
+
+        found = find_day(self.journal, name, date.today()) or find_entry(self.journal, name)
+        if found is not None:
+            return found
+        try:
+            section = self.expand(name)[0]
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"{self.project.root} has no day, session, turn, or result {name!r}; "
+                "`memkit sessions` and `memkit search` list them"
+            ) from error
+        return Entry(
+            "result", section["id"], section["path"], section["start_line"], section["session"],
+            tuple(section["turns"]), section["content"],
         )  # fmt: skip
 
     def remember(self, text: str, *tags: str) -> Note:

@@ -36,6 +36,7 @@ class Home:
         self.before_restore = os.path.join(self.archive, "before-restore")
         self.sessions = os.path.join(root, "sessions")
         self.summaries = os.path.join(root, "summaries")
+        self.announced = os.path.join(self.summaries, "announced")
         self.forgotten = os.path.join(root, "forgotten.json")
         self.ledger = os.path.join(root, "ledger.jsonl")
         self.owner = os.path.join(root, "owner")

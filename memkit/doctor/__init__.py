@@ -122,8 +122,3 @@ def split_advice(error: Exception | str) -> tuple[str, str]:
     """Return an error message without its advice, and the advice that follows the first semicolon."""
     what, _, advice = str(error).partition("; ")
     return what, advice
-
-
-def moment(seconds: float) -> str:
-    """Return a local time (seconds since the epoch) as text."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

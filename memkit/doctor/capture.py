@@ -17,7 +17,7 @@ from memkit.claude_code.files import TranscriptFile, session_transcripts
 from memkit.claude_code.installation import kept_days
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns
-from memkit.doctor import FIX, Finding, Subject, make_finding, moment, split_advice
+from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.errors import (
     ArchiveError,
     ArchiveVersionError,
@@ -34,7 +34,7 @@ from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.settings import load
 from memkit.state import read_json_lines
-from memkit.text import one_line, plural
+from memkit.text import format_time, one_line, plural
 
 RECENT_SECONDS = 7 * 86_400.0
 """Older errors of hooks are not reported."""
@@ -90,7 +90,7 @@ def check_hooks(subject: Subject) -> Iterator[Finding]:
     if last is None:
         yield make_finding("hooks-never-fired", root=root, count=count)
     elif max(one.changed for one in missed) > last:
-        yield make_finding("hooks-silent", root=root, time=moment(last), count=count)
+        yield make_finding("hooks-silent", root=root, time=format_time(last), count=count)
 
 
 def check_hook_log(subject: Subject) -> Iterator[Finding]:
@@ -146,7 +146,7 @@ def check_waiting_events(subject: Subject) -> Iterator[Finding]:
         and subject.now - spool.time_of(item.record) > LATE_SECONDS
     ]
     if late:
-        since = moment(spool.time_of(late[0].record))
+        since = format_time(spool.time_of(late[0].record))
         yield make_finding("events-waiting", count=plural(len(late), "event"), time=since)
 
 

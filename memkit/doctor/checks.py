@@ -74,7 +74,10 @@ CHECKS = (
     Check(model.check_provider, hourly=True),
     Check(model.check_provider_answers),
     Check(model.check_summarizer, hourly=True),
+    Check(model.check_background_keys, hourly=True),
     Check(model.check_summarizer_answers, hourly=True),
+    Check(model.check_model_ends, hourly=True),
+    Check(model.check_ledger, hourly=True),
     Check(model.check_budget),
     Check(model.check_given_up, hourly=True),
     Check(index.check_snapshot, of_project=True),
@@ -102,13 +105,21 @@ FIXES: dict[Callable[[Subject], str], set[str]] = {
 """The codes that each fix fixes, in the order in which the fixes run. A fix returns a line on what it did."""
 
 
-def examine(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]:
-    """Run the checks. Return each finding once, errors first. A check that fails is a finding, too."""
+def examine(
+    subject: Subject,
+    checks: Sequence[Check] = CHECKS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Finding]:
+    """Run the checks. Return each finding once, errors first. A check that fails is a finding, too.
+
+    `progress` gets the number of checks that are done, and of all.
+    """
     if not os.path.isdir(subject.home.root):
         return [make_finding("no-home", path=subject.home.root)]
     found: list[Finding] = []
     skipped = 0
-    for check in checks:
+    for number, check in enumerate(checks):
+        progress(number, len(checks))
         try:
             for finding in check.run(subject):
                 found.append(finding)

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from memkit.capture.sessions import Sessions
-from memkit.doctor import FIX, Finding, Subject, make_finding, moment, split_advice
+from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.files import MOST_BYTES, PRIVATE_DIRECTORY, PRIVATE_FILE, RefusedFileError, inside
 from memkit.home_files import top_names
 from memkit.hook.entries import days
@@ -23,7 +23,7 @@ from memkit.hook.project import Project, Registry
 from memkit.ipc import spool
 from memkit.paths import OFF_TIMES, Home
 from memkit.projects.git import is_ignored, tracked_below
-from memkit.text import plural
+from memkit.text import format_time, plural
 
 NEEDED_BYTES = 50_000_000
 """With less free space, an index update or the next day file may fail."""
@@ -215,8 +215,8 @@ def check_clock(subject: Subject) -> Iterator[Finding]:
     """Check that the clock is not before something that memkit already recorded."""
     newest, event = max(_recorded_times(subject), default=(0.0, ""))
     if newest > subject.now + CLOCK_SECONDS:
-        now = moment(subject.now)
-        yield make_finding("clock-behind", now=now, event=event, time=moment(newest))
+        now = format_time(subject.now)
+        yield make_finding("clock-behind", now=now, event=event, time=format_time(newest))
 
 
 def _recorded_times(subject: Subject) -> Iterator[tuple[float, str]]:

@@ -1,25 +1,35 @@
-"""Check the embedding model, and the model that writes summaries."""
+"""Check the embedding model, the model that writes summaries, and the ledger of its calls."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
 
 from memkit.capture.summary_queue import Attempt, SummaryQueue
 from memkit.doctor import FIX, Finding, Subject, make_finding, split_advice
 from memkit.embedding import load_embedder, weights
 from memkit.embedding.remote import PROVIDERS
 from memkit.environment import install_command
-from memkit.errors import EmbeddingError, MemkitError
+from memkit.errors import ConfigError, DamagedFileError, EmbeddingError, MemkitError
 from memkit.llm import NotConfiguredError, RateLimitedError, UnavailableError
 from memkit.llm.calls import is_budget_reached
 from memkit.llm.ledger import OK, Ledger
+from memkit.llm.models import end_of
+from memkit.settings import AUTO, CLOUD, load
+from memkit.settings.load import KEY_VARIABLES, find_key, with_keys
 from memkit.text import plural
 
 ANSWER_SECONDS = 10.0
 """The time to wait for the provider of vectors."""
 
-_OUTAGES = (UnavailableError.outcome, RateLimitedError.outcome)
+ENDS_SOON_DAYS = 60
+"""The days before the end of a model during which the doctor warns."""
+
+_OUTAGES = (UnavailableError.outcome, RateLimitedError.outcome, NotConfiguredError.outcome)
 
 
 def check_weights(subject: Subject) -> Iterator[Finding]:
@@ -54,7 +64,7 @@ def check_provider(subject: Subject) -> Iterator[Finding]:
     provider = PROVIDERS.get(subject.settings.embedding.provider)
     try:
         if provider is not None:
-            provider.check()
+            provider.check(subject.home)
     except EmbeddingError as error:
         yield _unusable("provider-incomplete", error)
 
@@ -102,17 +112,68 @@ def check_summarizer(subject: Subject) -> Iterator[Finding]:
         yield make_finding("summarizer-incomplete", what=what, fix=fix)
 
 
+def check_background_keys(subject: Subject) -> Iterator[Finding]:
+    """Check that background work has the keys too: it sees those in the user's settings only."""
+    _ = subject.settings  # raises if they cannot be read
+    settings = load.load(subject.home, environ={}).settings
+    names = [settings.embedding.provider, "chroma" if settings.index.uri == CLOUD else ""]
+    if settings.summarize.is_on and not settings.summarize.base_url:
+        names.append(settings.summarize.provider)
+    for name in dict.fromkeys(names):
+        variables = KEY_VARIABLES.get(name, ())
+        here = find_key(with_keys(os.environ, subject.home), variables, ConfigError)
+        if here and not find_key(with_keys({}, subject.home), variables, ConfigError):
+            yield make_finding("background-key", name=name)
+
+
 def check_summarizer_answers(subject: Subject) -> Iterator[Finding]:
     """Check the outcome of the last model call. A new call would cost money."""
     if not subject.settings.summarize.is_on:
         return
-    last = next(reversed(Ledger(subject.home).calls()), None)
+    last = None
+    with suppress(DamagedFileError):  # `check_ledger` reports it
+        last = next(reversed(Ledger(subject.home).calls()), None)
     if last is None or last.outcome == OK:
         return
     reasons = [one.reason for one in _attempts(subject) if one.reason]
     if reasons and last.outcome in _OUTAGES:
         provider, model, reason = last.provider, last.model, reasons[-1]
-        yield make_finding("summarizer-unreachable", provider=provider, model=model, reason=reason)
+        found = make_finding("summarizer-unreachable", provider=provider, model=model, reason=reason)
+        yield _quiet(subject, found)
+
+
+def check_model_ends(subject: Subject) -> Iterator[Finding]:
+    """Find configured models that their provider no longer serves, or will soon stop serving."""
+    from memkit.llm import find_provider
+
+    vectors, chosen = subject.settings.embedding, subject.settings.summarize
+    models: list[tuple[str, str, str, str]] = [("embedding.model", vectors.provider, vectors.model, "")]
+    if chosen.is_on:
+        with suppress(NotConfiguredError):  # `check_summarizer` reports it
+            provider = find_provider(chosen, home=subject.home)
+            models.append(("summarize.model", provider.name, provider.model, chosen.base_url))
+    today = date.fromtimestamp(subject.now)
+    for setting, name, model, url in models:
+        day = end_of(name, model, url)
+        if day is not None and (day - today).days <= ENDS_SOON_DAYS:
+            yield make_finding("model-ends", provider=name, model=model, day=day, setting=setting)
+
+
+def check_ledger(subject: Subject) -> Iterator[Finding]:
+    """Check that every line of the ledger can be read: the lines record what was spent."""
+    ledger = Ledger(subject.home)
+    try:
+        recent, older = ledger.unreadable(subject.now)
+    except MemkitError as error:
+        what, fix = split_advice(error)
+        yield make_finding("ledger-unreadable", what=what, fix=fix)
+        return
+    if recent:
+        count = plural(len(recent), "line")
+        yield make_finding("ledger-damaged", count=count, path=ledger.path, first=recent[0])
+    if older:
+        count = plural(len(older), "line")
+        yield make_finding("ledger-damaged-before", count=count, path=ledger.path, first=older[0])
 
 
 def check_budget(subject: Subject) -> Iterator[Finding]:
@@ -121,7 +182,7 @@ def check_budget(subject: Subject) -> Iterator[Finding]:
     if not settings.is_on or not SummaryQueue(subject.home):
         return
     spent = Ledger(subject.home).today(subject.now)
-    if is_budget_reached(spent, settings):
+    if is_budget_reached(spent, settings) and not spent.unreadable:  # `check_ledger` reports those
         yield make_finding("budget-reached", spent=spent.tokens, limit=settings.daily_tokens)
 
 
@@ -130,7 +191,13 @@ def check_given_up(subject: Subject) -> Iterator[Finding]:
     given_up = [one for one in _attempts(subject) if one.given_up]
     if given_up:
         count = plural(len(given_up), "segment")
-        yield make_finding("summary-given-up", count=count, reason=given_up[-1].reason)
+        yield _quiet(subject, make_finding("summary-given-up", count=count, reason=given_up[-1].reason))
+
+
+def _quiet(subject: Subject, finding: Finding) -> Finding:
+    """Return the finding, as a note if summaries are on only by default: sessions show no notes."""
+    is_asked_for = subject.settings.summarize.provider != AUTO
+    return finding if is_asked_for else replace(finding, level="note")
 
 
 def _attempts(subject: Subject) -> list[Attempt]:

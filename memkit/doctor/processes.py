@@ -15,14 +15,14 @@ import psutil
 
 import memkit
 from memkit import environment
-from memkit.doctor import FIX, Finding, Subject, make_finding, moment
+from memkit.doctor import FIX, Finding, Subject, make_finding
 from memkit.index import Holder, holder
 from memkit.ipc import launch, stop
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.processes import is_locked
 from memkit.state import release
-from memkit.text import plural
+from memkit.text import format_time, plural
 
 START_SECONDS = 5.0
 """The time from the start of a service to its first answer."""
@@ -133,7 +133,7 @@ def check_long_lock(subject: Subject) -> Iterator[Finding]:
             "lock-held-long",
             process=found.process,
             path=subject.home.index_lock,
-            time=moment(found.since),
+            time=format_time(found.since),
             minutes=f"{seconds / 60:.0f}",
         )
 

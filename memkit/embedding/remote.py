@@ -1,12 +1,13 @@
 """Models that run elsewhere: at OpenAI, Google, or Voyage, or in an Ollama server.
 
-Chroma's embedding functions connect to them. Keys come only from the providers' own environment variables.
+Chroma's embedding functions connect to them.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,8 @@ from memkit.embedding.models import (
 )
 from memkit.environment import install_command
 from memkit.errors import EmbeddingError
+from memkit.paths import Home
+from memkit.settings.load import KEY_VARIABLES, find_key, how_to_set, with_keys
 from memkit.text import encodable
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ Function = Callable[[list[str]], list[Any]]
 
 REQUEST_TEXTS = 64
 """The most texts in one request: Google takes 100, and OpenAI 300,000 tokens (75 windows)."""
+
+_one_at_a_time = threading.Lock()
 
 _OLLAMA_SECONDS = 300
 """The time limit for Ollama, which loads the model first; Chroma's default is 60 seconds."""
@@ -57,8 +62,11 @@ class EmbeddingService:
     keys: tuple[str, ...]  # environment variables; the first one that is set counts
     tokens: int  # how many an unknown model reads
 
-    def check(self) -> None:
-        """Raise `EmbeddingError`, with advice, if the package or a key is missing."""
+    def check(self, home: Home, environ: Mapping[str, str] = os.environ) -> str:
+        """Return the user's key, or "" if none is needed.
+
+        Raise `EmbeddingError`, with advice, if the package or the key is missing.
+        """
         try:
             importlib.import_module(self.module)
         except ImportError as error:
@@ -66,45 +74,45 @@ class EmbeddingService:
                 f"the embedding provider {self.name} needs the package {self.package}; run "
                 f"`{install_command(self.package)}`"
             ) from error
-        if not self.keys:
-            return
-        key = os.environ.get(self.key_variable, "")
-        if not key:
+        key = find_key(with_keys(environ, home), self.keys, EmbeddingError)
+        if self.keys and not key:
             raise EmbeddingError(
-                f"the embedding provider {self.name} needs a key; set the environment variable "
-                f"{' or '.join(self.keys)}"
+                f"the embedding provider {self.name} needs a key; {how_to_set(self.name)}"
             )
-        if not (key.isascii() and key.isprintable()) or " " in key:
-            raise EmbeddingError(
-                f"{self.key_variable} holds more than a key (a space, a newline, …); set it to the key alone"
-            )
+        return key
 
-    @property
-    def key_variable(self) -> str:
-        """The first of its variables that is set; if none is, the first of all."""
-        names = self.keys or ("OLLAMA_API_KEY",)
-        return next((name for name in names if os.environ.get(name)), names[0])
-
-    def connect(self, model: str, for_queries: bool) -> Function:
+    def connect(self, model: str, key: str, for_queries: bool) -> Function:
         """Return the function that embeds queries or passages. Raise any error of the provider's package."""
+        if not self.keys:
+            return self._function(model, "", for_queries)
+        variable = self.keys[0]
+        with _one_at_a_time:  # Chroma's functions take a key from a variable only
+            before = os.environ.get(variable)
+            os.environ[variable] = key
+            try:
+                return self._function(model, variable, for_queries)
+            finally:
+                del os.environ[variable]
+                if before is not None:
+                    os.environ[variable] = before
+
+    def _function(self, model: str, variable: str, for_queries: bool) -> Function:
         import_chroma()
         from chromadb.utils import embedding_functions as chroma
 
         if self.name == "openai":
-            return chroma.OpenAIEmbeddingFunction(
-                model_name=model, api_key_env_var=self.key_variable
-            )
+            return chroma.OpenAIEmbeddingFunction(model_name=model, api_key_env_var=variable)
         if self.name == "google":
             return chroma.GoogleGeminiEmbeddingFunction(
                 model_name=model,
                 task_type="RETRIEVAL_QUERY" if for_queries else "RETRIEVAL_DOCUMENT",
-                api_key_env_var=self.key_variable,
+                api_key_env_var=variable,
                 vertexai=False,
             )
         if self.name == "voyage":
             return chroma.VoyageAIEmbeddingFunction(
                 model_name=model,
-                api_key_env_var=self.key_variable,
+                api_key_env_var=variable,
                 input_type="query" if for_queries else "document",
                 truncation=False,  # report an error for a text that is too long
             )
@@ -118,11 +126,9 @@ class EmbeddingService:
 PROVIDERS: Mapping[str, EmbeddingService] = {
     service.name: service
     for service in (
-        EmbeddingService("openai", "openai", "openai", ("OPENAI_API_KEY",), 8191),
-        EmbeddingService(
-            "google", "google-genai", "google.genai", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), 2048
-        ),
-        EmbeddingService("voyage", "voyageai", "voyageai", ("VOYAGE_API_KEY",), 32000),
+        EmbeddingService("openai", "openai", "openai", KEY_VARIABLES["openai"], 8191),
+        EmbeddingService("google", "google-genai", "google.genai", KEY_VARIABLES["google"], 2048),
+        EmbeddingService("voyage", "voyageai", "voyageai", KEY_VARIABLES["voyage"], 32000),
         EmbeddingService("ollama", "ollama", "ollama", (), 512),
     )
 }
@@ -136,10 +142,10 @@ class RemoteEmbedder:
 
     dimensions = None
 
-    def __init__(self, provider: str, model: str, prefixes: Prefixes) -> None:
+    def __init__(self, home: Home, provider: str, model: str, prefixes: Prefixes) -> None:
         """Raise `EmbeddingError` if the package or key is missing. Send nothing yet."""
         self._service = PROVIDERS[provider]
-        self._service.check()
+        self._key = self._service.check(home)
         self._model = model
         self._prefixes = prefixes
         self._length: int | None = None
@@ -173,18 +179,18 @@ class RemoteEmbedder:
 
     @cached_property
     def _passages(self) -> Function:
-        return self._service.connect(self._model, for_queries=False)
+        return self._service.connect(self._model, self._key, for_queries=False)
 
     @cached_property
     def _queries(self) -> Function:
-        return self._service.connect(self._model, for_queries=True)
+        return self._service.connect(self._model, self._key, for_queries=True)
 
     def _request(self, is_query: bool, texts: list[str]) -> NDArray[np.float32]:
         try:
             vectors = (self._queries if is_query else self._passages)(texts)
         except Exception as error:  # noqa: BLE001 - each provider's package has its own errors
             # Without the cause, which may have the key in it.
-            raise _embedding_error(self._service, self._model, error) from None
+            raise _embedding_error(self._service, self._model, self._key, error) from None
         check_vectors(self.name, vectors, len(texts), self._length)
         self._length = len(vectors[0])
         return normalize(vectors)
@@ -199,18 +205,17 @@ class RemoteEmbedder:
         return cut_into_windows(text, limit, rough_tokens)
 
 
-def _embedding_error(service: EmbeddingService, model: str, error: Exception) -> EmbeddingError:
+def _embedding_error(service: EmbeddingService, model: str, key: str, error: Exception) -> EmbeddingError:
     """Return the error to raise for `error`: an `UnusableVectorError` if another text may succeed."""
     # Chroma's function for Google wraps every error in a ValueError.
     if isinstance(error, ValueError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     status = http_status(error)
-    message = excerpt(str(error), *_keys())
+    message = excerpt(str(error), key, os.environ.get("OLLAMA_API_KEY", ""))
     name = service.name
     if is_bad_key(status, message):
-        return EmbeddingError(
-            f"{name} rejects the key ({status}); set {service.key_variable} to a valid one"
-        )
+        advice = how_to_set(name) if service.keys else "set OLLAMA_API_KEY to a valid one"
+        return EmbeddingError(f"{name} rejects the key ({status}); {advice}")
     if status == 404:
         advice = f"run `ollama pull {model}` or " if name == "ollama" else ""
         return EmbeddingError(f"{name} has no model {model} (404); {advice}set embedding.model")
@@ -234,8 +239,3 @@ def _embedding_error(service: EmbeddingService, model: str, error: Exception) ->
 
 def _ollama_url() -> str:
     return os.environ.get("OLLAMA_HOST") or "http://127.0.0.1:11434"
-
-
-def _keys() -> list[str]:
-    names = [name for service in PROVIDERS.values() for name in service.keys]
-    return [os.environ.get(name, "") for name in [*names, "OLLAMA_API_KEY"]]

@@ -24,6 +24,7 @@ from memkit.ipc import unindexed
 from memkit.journal import Journal
 from memkit.journal.day_edits import Removal, remove
 from memkit.journal.day_file import DayFile, Section, encoded
+from memkit.journal.extracts import is_overview
 from memkit.journal.facts import MEMORY_FILE, holds_lines, remembered_text, taken_facts
 from memkit.paths import Home
 from memkit.privacy.tombstones import NOTHING, Forgotten, Tombstones
@@ -104,6 +105,8 @@ def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> i
     present = {section.pairs["turn"] for section in own.sections if "turn" in section.pairs}
     notes = {section.pairs["note"] for section in own.sections if "note" in section.pairs}
     grips = set(_GRIP.findall("\n".join(own.lines)))
+    sharing = other.sharing_turns()
+    is_new = not own.sections
     taken = 0
     for heading, turns in _sessions_and_notes(other):
         if "note" in heading.pairs:
@@ -117,9 +120,11 @@ def merge_day(own: DayFile, other: DayFile, forgotten: Forgotten = NOTHING) -> i
             [_heading(other, heading, turns, missing, grips), *map(other.text, missing)]
         )
         _insert(own, heading, text)
+        if len(turns) == 1 and turns[0].pairs["turn"] in sharing:
+            own.share_heading(turns[0].pairs["turn"])
         present |= {turn.pairs["turn"] for turn in missing}
         taken += len(missing)
-    _merge_preamble(own, other)
+    _merge_preamble(own, other, with_overview=is_new)
     return taken
 
 
@@ -145,23 +150,25 @@ def _heading(
     """Return a session's heading for its `missing` turns, without bullets whose citation is in `grips`."""
     first, _, rest = day.text(heading).partition("\n")
     pairs = dict(heading.pairs)
-    last = pairs.pop("summary", "")
     names = [turn.pairs["turn"] for turn in turns]
-    if last in names:
-        done = set(names[: names.index(last) + 1])
-        summarized = [one.pairs["turn"] for one in missing if one.pairs["turn"] in done]
-        last = summarized[-1] if summarized else ""
-    if last:
-        pairs["summary"] = last
+    for key in pairs.keys() & {"summary", "extract"}:
+        if pairs[key] in names:
+            done = set(names[: names.index(pairs[key]) + 1])
+            covered = [one.pairs["turn"] for one in missing if one.pairs["turn"] in done]
+            pairs[key] = covered[-1] if covered else ""
     lines = [line for line in rest.split("\n") if not grips & set(_GRIP.findall(line))]
     title = f"{anchors.strip(first).rstrip()} {anchors.render(**pairs)}"
     return "\n".join([title, *lines]).rstrip()
 
 
-def _merge_preamble(own: DayFile, other: DayFile) -> None:
-    """Add to `own` the text that precedes the first section of `other`, unless it is there."""
-    sections = other.sections
-    opening = other.lines[: sections[0].start if sections else len(other.lines)]
+def _merge_preamble(own: DayFile, other: DayFile, *, with_overview: bool) -> None:
+    """Add to `own` the text that precedes the first section of `other`, unless it is there.
+
+    The journal adds lines to an overview that `own` has.
+    """
+    opening = other.opening
+    if not with_overview:
+        opening = [line for line in opening if not is_overview(line, unedited=True)]
     if opening and opening[0].startswith("# "):
         opening = opening[1:]
     text = "\n".join(opening).strip()

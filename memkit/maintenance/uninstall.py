@@ -10,10 +10,11 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from memkit import environment
 from memkit.claude_code.installation import PLUGIN, ClaudeCode, ClaudeCodeError, installed_names
@@ -31,18 +32,35 @@ LOCK_SECONDS = 120.0
 
 FOREIGN = "memkit did not make it"
 
+_MEMORY = "memories"
+_LAUNCHER = "launcher"
+_OTHER = "logs and temporary files"
+
+_GROUPS = {
+    **dict.fromkeys(
+        ("config.toml", "ledger.jsonl", "forgotten.json", "owner", "projects"), "settings and records"
+    ),
+    **dict.fromkeys(("sessions", "summaries"), "state of sessions"),
+    "archive": "original exchanges",
+    "memory": _MEMORY,
+    "index": "search index",
+    "models": "model",
+    "env": "Python environment",
+}
+"""Names for users, by the first part of a path in the home."""
+
 
 @dataclass(frozen=True, slots=True)
 class OwnedFiles:
     """The files that an uninstall removes.
 
     `removed` are files and directories, in the order of removal; `directories` are removed if they are empty
-    then. `kept` are the paths that stay, each with the reason.
+    then. `kept` are the paths (or the address of a server) that stay, each with the reason.
     """
 
     removed: list[Path] = field(default_factory=list)
     directories: list[Path] = field(default_factory=list)
-    kept: list[tuple[Path, str]] = field(default_factory=list)
+    kept: list[tuple[Path | str, str]] = field(default_factory=list)
 
     def add(self, path: Path, kinds: Sequence[FileKind]) -> None:
         """Add a file, or the entries of a directory that match a row of `kinds`; all others are `kept`."""
@@ -63,6 +81,14 @@ class OwnedFiles:
         self.removed.append(path)
         if path.is_symlink():
             self.kept.append((Path(os.path.realpath(path)), f"{path} is a link to it"))
+
+
+class FileGroup(NamedTuple):
+    """Files of one kind: what they are, how many, and their bytes."""
+
+    name: str
+    files: int
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -124,6 +150,37 @@ def find_owned_files(
     return found
 
 
+def group_files(home: Home, own: OwnedFiles) -> list[FileGroup]:
+    """Return what an uninstall removes, by kind, in the order of removal. Links are not followed."""
+    counts: dict[str, list[int]] = {}
+    launcher = installed_launcher()
+    for path in own.removed:
+        name = _LAUNCHER if path in launcher else _group_of(path, home)
+        sizes = counts.setdefault(name, [])
+        sizes.extend(_sizes(path))
+    return [FileGroup(name, len(sizes), sum(sizes)) for name, sizes in counts.items()]
+
+
+def _group_of(path: Path, home: Home) -> str:
+    if not path.is_relative_to(home.root):
+        return _MEMORY
+    parts = path.relative_to(home.root).parts
+    if parts[0] == "projects" and len(parts) > 2:  # a project whose directory is gone
+        return _MEMORY
+    return _GROUPS.get(parts[0], _OTHER)
+
+
+def _sizes(path: Path) -> Iterator[int]:
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(FileNotFoundError):  # a lock that its owner has just released
+            yield path.lstat().st_size
+        return
+    for directory, _, files in os.walk(path):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):
+                yield os.lstat(os.path.join(directory, name)).st_size
+
+
 def _add_memories(found: OwnedFiles, home: Home, projects: Sequence[Project], everything: bool) -> None:
     for project in projects:
         if not everything:
@@ -136,11 +193,16 @@ def _add_memories(found: OwnedFiles, home: Home, projects: Sequence[Project], ev
                 found.directories.append(Path(project.root))
 
 
-def uninstall(home: Home, plugins: Sequence[str], own: OwnedFiles) -> UninstallReport:
+def uninstall(
+    home: Home,
+    plugins: Sequence[str],
+    own: OwnedFiles,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> UninstallReport:
     """Stop the service, uninstall `plugins` from Claude Code, and remove `own`.
 
-    A killed uninstall can run again. Raise `MemkitError` if a process of memkit does not end; then no file
-    is removed.
+    `progress` gets the number of removed paths, and of all. A killed uninstall can run again. Raise
+    `MemkitError` if a process of memkit does not end; then no file is removed.
     """
     if is_locked(environment.lock_file(home.root)):
         raise MemkitError("memkit is building its environment; try again when it is done")
@@ -148,7 +210,8 @@ def uninstall(home: Home, plugins: Sequence[str], own: OwnedFiles) -> UninstallR
     report = UninstallReport(problems=_uninstall_plugins(plugins))
     stop(home)  # a hook may have started it again
     with index_lock(home, LOCK_SECONDS):
-        for path in own.removed:
+        for number, path in enumerate(own.removed):
+            progress(number, len(own.removed))
             _remove(path, report)
         try:
             address.remove(home)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memkit.doctor import model
+from memkit.doctor import model, open_subject
 from memkit.embedding import weights
 from tests.doctor.conftest import DAY_FILE, DAY_TEXT, Patient
 from tests.embedding.service import KEY, Service, running
@@ -85,7 +85,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
 def test_a_provider_that_answers(bare: Patient, service: Service, provider: str) -> None:
-    bare.configure(f'[embedding]\nprovider = "{provider}"\n')
+    bare.configure(f'[keys]\nopenai = "{KEY}"\n[embedding]\nprovider = "{provider}"\n')
     assert bare.findings() == []
     assert service.texts[0].endswith("memory")
 
@@ -114,6 +114,31 @@ def test_a_missing_key(bare: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     bare.configure('[embedding]\nprovider = "openai"\n')
     assert "OPENAI_API_KEY" in bare.finding("provider-incomplete").fix
     assert "provider-unreachable" not in bare.codes()
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "settings"),
+    [
+        ("OPENAI_API_KEY", "openai", "embedding.provider = 'openai'\n"),
+        ("GOOGLE_API_KEY", "google", "summarize.provider = 'google'\n"),
+        ("ANTHROPIC_AUTH_TOKEN", "anthropic", "summarize.provider = 'anthropic'\n"),
+        ("CHROMA_API_KEY", "chroma", "index.uri = 'cloud'\n"),
+    ],
+)
+def test_a_key_that_background_work_lacks(
+    bare: Patient, service: Service, monkeypatch: pytest.MonkeyPatch, variable: str, name: str, settings: str
+) -> None:
+    monkeypatch.setenv(variable, KEY)
+    bare.configure(settings)
+    subject = open_subject(bare.home, bare.memory.project)
+    (finding,) = model.check_background_keys(subject)
+    assert f"`memkit config set keys.{name}`" in finding.fix
+    assert KEY not in finding.what + finding.fix
+    bare.configure(f"{settings}keys.{name} = '{KEY}'\n")
+    assert not [*model.check_background_keys(subject)]
+    monkeypatch.delenv(variable)
+    bare.configure(settings)  # the other checks report a key that is nowhere
+    assert not [*model.check_background_keys(subject)]
 
 
 def test_a_refused_key(bare: Patient, service: Service) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +18,7 @@ from memkit.embedding.remote import PROVIDERS, RemoteEmbedder
 from memkit.errors import EmbeddingError
 from memkit.paths import Home
 from memkit.settings import EmbeddingSettings
+from memkit.settings.load import how_to_set
 from tests.embedding.service import BAD_VECTORS, KEY, OLLAMA, OPENAI, Service, words
 
 VARIABLES = ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "VOYAGE_API_KEY")
@@ -168,8 +171,8 @@ def test_no_vectors_at_all(home: Home, service: Service, load: type) -> None:
 @pytest.mark.parametrize(
     ("load", "status", "said"),
     [
-        (openai, 401, "openai rejects the key (401); set OPENAI_API_KEY to a valid one"),
-        (openai, 403, "openai rejects the key (403); set OPENAI_API_KEY to a valid one"),
+        (openai, 401, f"openai rejects the key (401); {how_to_set('openai')}"),
+        (openai, 403, f"openai rejects the key (403); {how_to_set('openai')}"),
         (openai, 404, "openai has no model text-embedding-3-small (404); set embedding.model"),
         (openai, 429, "openai reports that your account's limit is reached (429); try again later"),
         (openai, 503, "openai cannot embed at the moment (503); try again later"),
@@ -266,11 +269,12 @@ def test_a_missing_key(
     with pytest.raises(EmbeddingError) as caught:
         load_embedder(home, EmbeddingSettings(provider=provider, model="some"))  # type: ignore[arg-type]
     assert str(caught.value) == (
-        f"the embedding provider {provider} needs a key; set the environment variable {variables}"
+        f"the embedding provider {provider} needs a key; run `memkit config set keys.{provider}` in your own "
+        f"terminal, or set {variables} there"
     )
 
 
-@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}\u2019"])
+@pytest.mark.parametrize("key", [f"{KEY}\nmore", f"{KEY} more", f"{KEY}\u2019"])
 def test_a_key_with_more_after_it(
     home: Home, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
@@ -278,6 +282,30 @@ def test_a_key_with_more_after_it(
     with pytest.raises(EmbeddingError, match="OPENAI_API_KEY holds more than a key") as caught:
         openai(home)
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("variable", [None, " "])
+def test_a_key_in_the_settings(
+    home: Home, service: Service, monkeypatch: pytest.MonkeyPatch, variable: str | None
+) -> None:
+    """It reaches the service, and no variable keeps it: programs that memkit starts would inherit it."""
+    own = "sk-of-the-settings"
+    Path(home.root).mkdir()
+    Path(home.config_file).write_text(f'[keys]\nopenai = "{own}"\n')
+    openai(home).embed(["a"])
+    assert service.requests[-1].headers["authorization"] == f"Bearer {KEY}"  # the variable wins
+    monkeypatch.delenv("OPENAI_API_KEY")
+    if variable is not None:
+        monkeypatch.setenv("OPENAI_API_KEY", variable)
+    embedder = openai(home)
+    embedder.embed(["a"])
+    embedder.embed_query("a")
+    assert {one.headers["authorization"] for one in service.requests[1:]} == {f"Bearer {own}"}
+    assert os.environ.get("OPENAI_API_KEY") == variable
+    service.refuse(400, f"the key {own} is not to my taste")
+    with pytest.raises(EmbeddingError, match="not to my taste") as caught:
+        embedder.embed(["a"])
+    assert own not in "".join(traceback.format_exception(caught.value))
 
 
 def test_the_local_model_embeds_queries_like_passages(model_home: Home) -> None:

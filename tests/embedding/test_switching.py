@@ -15,7 +15,7 @@ from memkit.index import sync as sync_module
 from memkit.index import update as update_module
 from memkit.index.catalog import collection_name
 from memkit.index.store import Store
-from memkit.settings.load import Settings
+from memkit.settings.load import Settings, how_to_set
 from tests.ci import first
 from tests.embedding.service import BAD_VECTORS, KEY, Service
 from tests.memory import DAYS, Memory, make_memory
@@ -137,7 +137,7 @@ def test_vectors_replace_placeholders_and_no_text_is_sent_twice(
     report = memory.sync(embedder=None)
     assert (report.chunks, report.missing) == (6, 6)
     assert report.degraded == (
-        "the embedding provider openai needs a key; set the environment variable OPENAI_API_KEY"
+        f"the embedding provider openai needs a key; {how_to_set('openai')}"
     )
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     report = memory.sync(embedder=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from memkit.ipc import unindexed
+from memkit.journal.day_file import DayFile
+from memkit.journal.digest import read_parts
 from memkit.paths import Home
 from tests.ci import IN_CI
 
@@ -175,14 +176,18 @@ class Stage:
 
     def check_turns(self, sessions: int, turns: int) -> None:
         """Every turn is in the journal exactly once, and in the index exactly once."""
-        journal = "".join(
-            path.read_text() for path in (self.project / ".memkit" / "memory").glob("20*.md")
-        )
-        anchors = Counter(re.findall(r"<!-- turn:(\w{8}) -->", journal))
+        days = (self.project / ".memkit" / "memory").glob("20*.md")
+        sections = [
+            (section.pairs["turn"], read_parts(content.text(section)))
+            for content in (DayFile(path.read_text()) for path in days)
+            for section in content.sections
+            if "turn" in section.pairs
+        ]
+        anchors = Counter(turn for turn, _ in sections)
         assert len(anchors) == sessions * turns
         assert set(anchors.values()) == {1}
-        asked = Counter(re.findall(r"^\*\*Asked\*\* (.*)$", journal, re.MULTILINE))
-        answered = Counter(re.findall(r"^\*\*Answered\*\* (.*)$", journal, re.MULTILINE))
+        asked = Counter(parts.prompt for _, parts in sections)
+        answered = Counter(parts.answer for _, parts in sections)
         told = [text(session, turn) for session in range(sessions) for turn in range(turns)]
         assert asked == Counter(question for question, _ in told)
         assert answered == Counter(answer for _, answer in told)

@@ -15,7 +15,7 @@ import pytest
 
 from memkit.archive import Archive
 from memkit.paths import Home
-from tests.ci import IN_CI
+from tests.ci import IN_CI, only_in_ci
 from tests.faults.stage import QUICK, REPOSITORY, Stage, entries, session_id, wait_for
 
 SESSIONS = 8 if IN_CI else 4
@@ -84,6 +84,7 @@ def remembered(stage: Stage) -> dict[str, object]:
     }
 
 
+@only_in_ci
 def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
     began = time.monotonic()
     output, _ = start(stage).communicate()
@@ -95,7 +96,9 @@ def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
 
     choice = random.Random(11)
     kills = resumed = 0
+    is_first = True  # on this memory
     while True:
+        began = time.monotonic()
         running = start(stage)
         try:
             output, _ = running.communicate(
@@ -105,6 +108,7 @@ def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
             running.send_signal(signal.SIGKILL)
             running.communicate()
             kills += 1
+            is_first = False
             continue
         assert running.returncode == 0
         resumed += json.loads(output)["done_before"]
@@ -113,5 +117,8 @@ def test_killed_and_resumed_is_undisturbed(stage: Stage) -> None:
         assert not Path(stage.home.run, "import.jsonl").exists()
         if kills == KILLS:
             break
+        if is_first:  # Other work slowed the run before: with its time, most kills would come too late.
+            seconds = min(seconds, time.monotonic() - began)
         wipe(stage)
+        is_first = True
     assert resumed or not IN_CI  # two kills may both come before the first transcript is done

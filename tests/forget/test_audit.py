@@ -16,6 +16,8 @@ from memkit.forget.audit import Audit, AuditReport
 from memkit.hook.project import Project
 from memkit.index import index_lock, sync
 from memkit.ipc import spool
+from memkit.journal import Journal
+from memkit.journal.extracts import extract_line, is_unedited
 from memkit.settings.load import Settings
 from tests.builders import Lines
 from tests.capture.places import RECORDED
@@ -265,3 +267,16 @@ def test_unfinished_files_of_killed_writers_are_redacted(audited: Audited) -> No
     assert {finding.where for finding in audited.search().found} == {"journal", "session"}
     assert audited.fix().remaining == []
     assert audited.holders() == []
+
+
+def test_a_redacted_line_of_an_extract_is_still_one(heard: Audited) -> None:
+    journal = Journal(heard.stage.project)
+    (day,) = journal.days()
+    (session,) = journal.day(day).sessions()
+    turn = journal.day(day).turns_of(session)[0].section.pairs["turn"]
+    journal.summarize(day, [turn], [extract_line(f"Edited: {WORD}.py", [turn])], key="extract")
+    heard.add_pattern()
+    assert heard.fix().remaining == []
+    (line,) = [line for line in journal.text(f"{day}.md").split("\n") if "by:extract" in line]
+    assert line.startswith("- Edited: [redacted:custom].py <!--")
+    assert is_unedited(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 from datetime import date, datetime
 from pathlib import Path
@@ -18,10 +19,11 @@ from memkit.forget.selection import ForgetSelection, of_days, of_everything, of_
 from memkit.index import open_chunks
 from memkit.ipc import spool
 from memkit.journal.digest import make_note
+from memkit.journal.extracts import extract_line
 from memkit.privacy.tombstones import VERSION, Tombstones
 from memkit.recall.transcript import find_original
 from memkit.settings.load import Settings
-from tests.builders import SESSION, Lines
+from tests.builders import SESSION, Lines, entries
 from tests.capture.stage import NOW, prompt_id
 from tests.ci import every
 from tests.forget.remembered import WORD, Remembered, ask
@@ -104,14 +106,14 @@ def test_chunk_ids_name_turns(remembered: Remembered) -> None:
 
 
 def test_a_session_title_that_repeats_the_turn_is_erased(remembered: Remembered) -> None:
-    assert remembered.day.read_text().split("\n")[2].startswith("## 10:00 Where is the carrot kept")
+    assert entries(remembered.day.read_text()).split("\n")[2].startswith("## 10:00 Where is the carrot kept")
     remembered.forget(remembered.select(remembered.turns[0]))
-    assert remembered.day.read_text().split("\n")[2].startswith(f"## 10:00 Where is the {WORD} kept")
+    assert entries(remembered.day.read_text()).split("\n")[2].startswith(f"## 10:00 Where is the {WORD} kept")
     assert remembered.holders("carrot") == []
 
 
 def test_a_title_by_the_user_stays(remembered: Remembered) -> None:
-    lines = remembered.day.read_text().split("\n")
+    lines = entries(remembered.day.read_text()).split("\n")
     lines[2] = "## 10:00 In the kitchen " + lines[2][lines[2].index("<!--") :]
     remembered.day.write_text("\n".join(lines))
     remembered.forget(remembered.select(remembered.turns[0]))
@@ -312,3 +314,24 @@ def test_tombstones_hold_no_text_and_are_not_read_as_empty(remembered: Remembere
     path.write_text("{")
     with pytest.raises(DamagedFileError, match="restore it from a backup"):
         remembered.take_in()
+
+
+def test_lines_of_an_extract_are_erased_with_their_turns(remembered: Remembered) -> None:
+    first, second, third = remembered.turns
+    lines = [
+        extract_line("Edited: carrot.py", [first]),
+        extract_line(f"Edited: carrot.py, {WORD}.py", [first, second]),
+        extract_line("Open: Where is the parsnip?", [third]),
+    ]
+    remembered.journal.summarize(remembered.day.stem, remembered.turns, lines, key="extract")
+    remembered.sync()
+    remembered.forget(remembered.select(second))
+    text = remembered.day.read_text()
+    assert [line for line in text.split("\n") if "grip" in line] == [lines[0], lines[2]]
+    assert remembered.holders() == []
+    (grip,) = re.findall(r"carrot.py <!-- grip:(\w+)", text)
+    remembered.forget(remembered.select(grip))
+    assert lines[0] not in remembered.day.read_text()
+    remembered.forget(remembered.select(third))
+    assert "by:extract" not in remembered.day.read_text()
+    assert remembered.journal.day(remembered.day.stem).extracted(SESSION) == {first}
