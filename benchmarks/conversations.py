@@ -11,6 +11,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from memkit.claude_code.turn import turn_id
+from memkit.journal import Journal
+from memkit.summarize.bullets import MAX_TURNS, Bullet
+
 _EVIDENCE = re.compile(r"D(\d+):0*(\d+)")
 _DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%d %B, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 _NAMESPACE = uuid.UUID("5f0c0e0a-7c0f-4d57-9c64-0d1b3f6a2b11")
@@ -26,12 +30,21 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
+class Observation:
+    """A sentence about a session, and the ids of the utterances that prove it."""
+
+    text: str
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One dated session of a conversation."""
 
     number: int
     time: datetime
     utterances: list[Utterance]
+    observations: list[Observation] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,11 @@ class Conversation:
     name: str
     sessions: list[Session]
     questions: list[Question] = field(default_factory=list)
+
+    @property
+    def person(self) -> str:
+        """The speaker who becomes the user; the other one becomes the assistant."""
+        return self.sessions[0].utterances[0].speaker
 
     @property
     def utterances(self) -> dict[str, Utterance]:
@@ -72,18 +90,28 @@ def _conversation(value: dict[str, Any], number: int) -> Conversation:
         if match and isinstance(raw[key], list):
             index = int(match[1])
             when = parse_date(str(raw.get(f"session_{index}_date_time", "")), index)
-            sessions.append(Session(index, when, [_utterance(one) for one in raw[key]]))
+            said = [_utterance(one) for one in raw[key]]
+            noted = value.get("observation", {}).get(f"session_{index}_observation", {})
+            sessions.append(Session(index, when, said, _observations(noted)))
     conversation = Conversation(
         str(value.get("sample_id", number)), sorted(sessions, key=lambda one: one.number)
     )
     known = conversation.utterances
     for one in value["qa"]:
-        found = {f"D{a}:{int(b)}" for a, b in _EVIDENCE.findall(str(one.get("evidence", "")))}
-        if found & known.keys():
-            conversation.questions.append(
-                Question(one["question"], frozenset(found & known.keys()), int(one["category"]))
-            )
+        found = _evidence(one.get("evidence", "")) & known.keys()
+        if found:
+            conversation.questions.append(Question(one["question"], found, int(one["category"])))
     return conversation
+
+
+def _evidence(value: Any) -> frozenset[str]:
+    """Return the ids of utterances in a string or list of any form."""
+    return frozenset(f"D{a}:{int(b)}" for a, b in _EVIDENCE.findall(str(value)))
+
+
+def _observations(by_speaker: dict[str, list[Any]]) -> list[Observation]:
+    pairs = [pair for said in by_speaker.values() for pair in said]
+    return [Observation(str(text), _evidence(proof)) for text, proof in pairs]
 
 
 def _utterance(value: dict[str, Any]) -> Utterance:
@@ -110,6 +138,45 @@ def session_id(conversation: Conversation, session: Session) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{conversation.name}/{session.number}"))
 
 
+def _entry_id(conversation: Conversation, utterance: Utterance) -> str:
+    return str(uuid.uuid5(_NAMESPACE, f"{conversation.name}/{utterance.id}"))
+
+
+def write_bullets(conversation: Conversation, journal: Journal) -> dict[str, frozenset[str]]:
+    """Write the observations on a session above its turns, as the bullets of a summary.
+
+    Return the utterances that prove each bullet, by the id of its citation.
+    """
+    proofs = {}
+    for day in journal.days():
+        content = journal.day(day)
+        for session in conversation.sessions:
+            turns = dict(_turns(conversation, session))
+            written = {turn for turn in turns.values() if content.find_turn(turn)}
+            bullets = []
+            for one in session.observations:
+                named = tuple(turns[name] for name in sorted(one.evidence & turns.keys()))
+                own = tuple(turn for turn in dict.fromkeys(named) if turn in written)[:MAX_TURNS]
+                if own:
+                    bullets.append(
+                        Bullet(text=one.text, kind="finding", turns=own, is_verified=True)
+                    )
+                    proofs[bullets[-1].grip] = one.evidence
+            if bullets:
+                journal.summarize(day, list(written), [bullet.line for bullet in bullets])
+    return proofs
+
+
+def _turns(conversation: Conversation, session: Session) -> Iterator[tuple[str, str]]:
+    """Yield each utterance of a session with the turn that it becomes a part of."""
+    turn = ""
+    for one in session.utterances:
+        if one.speaker == conversation.person:
+            turn = turn_id("", "", _entry_id(conversation, one), "")
+        if turn:
+            yield one.id, turn
+
+
 def write_transcripts(conversation: Conversation, directory: Path) -> list[Path]:
     """Write each session as a transcript: the first speaker is the user, the other one the assistant."""
     paths = []
@@ -124,16 +191,15 @@ def write_transcripts(conversation: Conversation, directory: Path) -> list[Path]
 
 
 def _entries(conversation: Conversation, session: Session, name: str) -> Iterator[dict[str, Any]]:
-    person = conversation.sessions[0].utterances[0].speaker
     for number, one in enumerate(session.utterances):
         when = session.time + timedelta(seconds=20 * number)
-        is_person = one.speaker == person
+        is_person = one.speaker == conversation.person
         # Claude Code has no names, so the other speaker's name is part of the text.
         text = f"{one.speaker}: {one.text}"
         content: Any = text if is_person else [{"type": "text", "text": text}]
         yield {
             "type": "user" if is_person else "assistant",
-            "uuid": str(uuid.uuid5(_NAMESPACE, f"{conversation.name}/{one.id}")),
+            "uuid": _entry_id(conversation, one),
             "sessionId": name,
             "timestamp": when.isoformat().replace("+00:00", "Z"),
             "isSidechain": False,

@@ -7,10 +7,13 @@ and answers the questions through the public search. `utterance`: each utterance
 session. This bypasses only the journal and the chunker and is comparable with published figures. BM25 sees
 the utterance's date; the embedder does not.
 
-Ranked metrics use 200 results. Budget recall uses a search with that budget. Both search as `memkit search
---all` does. `--off-topic FILE` measures the cut: it asks the questions in FILE, one per line, and counts
-how many find nothing, and how many of the conversations' own questions lose their answer. `--write` puts
-the figures into docs/benchmarks.md.
+`--bullets` writes the data set's observations, sentences that name the utterances which prove them, above
+the turns as the bullets of summaries. A bullet counts for the utterances that prove it and for no others.
+
+Ranked metrics use 200 results; `tokens@5` is the length of the first five. Budget recall uses a search with
+that budget. Both search as `memkit search --all` does. `--off-topic FILE` measures the cut: it asks the
+questions in FILE, one per line, and counts how many find nothing, and how many of the conversations' own
+questions lose their answer. `--write` puts the figures into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,7 @@ from memkit.recall import fusion  # noqa: E402
 from memkit.recall.results import Result, SearchRequest  # noqa: E402
 from memkit.recall.search import Searcher  # noqa: E402
 from memkit.settings import EmbeddingSettings, load, validate  # noqa: E402
+from memkit.text import CHARACTERS_PER_TOKEN  # noqa: E402
 
 MODES = ("context", "lexical", "dense", "rrf", "weighted")
 MOST_RESULTS = 200
@@ -96,12 +100,17 @@ def utterance_snapshot(
 
 
 def product_snapshot(
-    conversation: data.Conversation, home: Home, embedder: Embedder, directory: Path
-) -> Snapshot:
-    """Return the index of a project into which the conversation was imported."""
+    conversation: data.Conversation, embedder: Embedder, directory: Path, *, bullets: bool = False
+) -> tuple[Snapshot, ProductHits]:
+    """Return the index of a project into which the conversation was imported.
+
+    With `bullets`, its observations are in place as the bullets of summaries.
+    """
     from memkit.capture.capture import Capture
     from memkit.index import open_snapshot, sync_project
+    from memkit.journal import Journal
 
+    home = Home(str(directory / "home"))
     transcripts, root = directory / "transcripts", directory / "project"
     transcripts.mkdir(parents=True)
     root.mkdir()
@@ -109,16 +118,23 @@ def product_snapshot(
     capture = Capture(home, settings)
     for path in data.write_transcripts(conversation, transcripts):
         capture.import_file(path, project)
+    proofs = data.write_bullets(conversation, Journal(project)) if bullets else {}
     sync_project(project, home, settings, embedder=embedder)
     snapshot = open_snapshot(project, home, settings)
     assert snapshot is not None
-    return snapshot
+    return snapshot, ProductHits(conversation, proofs)
 
 
 class ProductHits:
-    """Find the utterances in a chunk of the journal."""
+    """Find the utterances in a chunk of the journal.
 
-    def __init__(self, conversation: data.Conversation) -> None:
+    A bullet holds the utterances that prove it, and no others of its turns.
+    """
+
+    def __init__(
+        self, conversation: data.Conversation, proofs: Mapping[str, frozenset[str]]
+    ) -> None:
+        self.proofs = proofs
         self.by_session = {
             data.session_id(conversation, session): [
                 (one.id, _folded(one.text)) for one in session.utterances
@@ -128,13 +144,20 @@ class ProductHits:
 
     def __call__(self, result: Result) -> metrics.Hit:
         content = _folded(result.chunk.content)
+        if result.chunk.kind == "summary":
+            holds = set().union(*(self.proofs[name] for name in result.chunk.citations))
+            return metrics.Hit(result.chunk.session, frozenset(holds), _tokens(result))
         holds = {
             name
             for name, text in self.by_session.get(result.chunk.session, [])
             if text
             and (text in content or (len(text) > LONG_UTTERANCE and _overlap(text, content)))
         }
-        return metrics.Hit(result.chunk.session, frozenset(holds))
+        return metrics.Hit(result.chunk.session, frozenset(holds), _tokens(result))
+
+
+def _tokens(result: Result) -> float:
+    return len(result.chunk.content) / CHARACTERS_PER_TOKEN
 
 
 def _overlap(text: str, content: str) -> bool:
@@ -150,7 +173,8 @@ def _folded(text: str) -> str:
 
 
 def utterance_hit(result: Result) -> metrics.Hit:
-    return metrics.Hit(result.chunk.session, frozenset(result.chunk.turns))
+    holds = frozenset(result.chunk.turns)
+    return metrics.Hit(result.chunk.session, holds, _tokens(result))
 
 
 @dataclass
@@ -195,19 +219,17 @@ class CachedEmbedder:
         return self._known[text]
 
 
-def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
+def indexed(path: Path, unit: str, embedder: Embedder, *, bullets: bool = False) -> Iterator[Asked]:
     """Yield the conversations of a file, each in a temporary index of its own."""
     for number, conversation in enumerate(data.load(path)):
         with tempfile.TemporaryDirectory(prefix="memkit-locomo-") as place:
             directory = Path(place).resolve()
             if unit == "product":
-                snapshot = product_snapshot(
-                    conversation, Home(str(directory / "home")), embedder, directory
-                )
+                snapshot, hit = product_snapshot(conversation, embedder, directory, bullets=bullets)
                 sessions = {
                     one.number: data.session_id(conversation, one) for one in conversation.sessions
                 }
-                yield Asked(conversation, snapshot, ProductHits(conversation), sessions)
+                yield Asked(conversation, snapshot, hit, sessions)
             else:
                 snapshot = utterance_snapshot(conversation, embedder, directory / "index")
                 sessions = {one.number: str(one.number) for one in conversation.sessions}
@@ -217,10 +239,16 @@ def indexed(path: Path, unit: str, embedder: Embedder) -> Iterator[Asked]:
 
 
 def evaluate(
-    path: Path, unit: str, modes: list[str], embedder: Embedder, settings: load.SearchSettings
+    path: Path,
+    unit: str,
+    modes: list[str],
+    embedder: Embedder,
+    settings: load.SearchSettings,
+    *,
+    bullets: bool = False,
 ) -> Iterator[tuple[str, int, dict[str, float]]]:
     """Return mode, category, and metrics of every question."""
-    for asked in indexed(path, unit, embedder):
+    for asked in indexed(path, unit, embedder, bullets=bullets):
         for mode in modes:
             chosen = msgspec.structs.replace(settings, mode=mode)
             searcher = Searcher([asked.snapshot], chosen, embedder)
@@ -267,6 +295,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure retrieval on a LoCoMo-style file.")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--unit", choices=("product", "utterance"), default="product")
+    parser.add_argument(
+        "--bullets",
+        action="store_true",
+        help="write the observations of the conversations above their turns, as a summary",
+    )
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE",
@@ -278,6 +311,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     arguments = parser.parse_args()
+    if arguments.bullets and arguments.unit != "product":
+        parser.error("--bullets needs --unit product")
     modes = arguments.modes.split(",")
     settings = search_settings(arguments.set)
     embedder = CachedEmbedder(load_embedder(Home.from_environment(), EmbeddingSettings()))
@@ -288,7 +323,7 @@ def main() -> int:
         return 0
     rows: dict[str, list[tuple[int, dict[str, float]]]] = {mode: [] for mode in modes}
     for mode, category, row in evaluate(
-        arguments.data, arguments.unit, modes, embedder, settings
+        arguments.data, arguments.unit, modes, embedder, settings, bullets=arguments.bullets
     ):
         rows[mode].append((category, row))
     report = {mode: _summary(found) for mode, found in rows.items()}
@@ -299,7 +334,7 @@ def main() -> int:
     if arguments.write:
         import report as document
 
-        name = f"{arguments.data.stem}-{arguments.unit}"
+        name = f"{arguments.data.stem}-{'bullets' if arguments.bullets else arguments.unit}"
         document.replace_section(name, f"{_table(arguments, report)}\n\n{document.machine()}")
     return 0
 
@@ -312,8 +347,8 @@ def _table(arguments: argparse.Namespace, report: dict[str, Any]) -> str:
     """Return the figures as a Markdown table, with the interval of `context`."""
     names = list(next(iter(report.values()))["all"])
     lines = [
-        f"### {arguments.data.stem}, {arguments.unit}: "
-        f"{next(iter(report.values()))['questions']} questions, percent",
+        f"### {arguments.data.stem}, {arguments.unit}{' with bullets' * arguments.bullets}: "
+        f"{next(iter(report.values()))['questions']} questions, percent and tokens",
         "",
         f"| | {' | '.join(report)} | 95 % of {next(iter(report))} |",
         f"|---|{'---|' * (len(report) + 1)}",
@@ -330,9 +365,7 @@ def _summary(rows: list[tuple[int, dict[str, float]]]) -> dict[str, Any]:
     return {
         "questions": len(rows),
         "all": metrics.mean(everything),
-        "interval": {
-            name: metrics.interval([row[name] for row in everything]) for name in everything[0]
-        },
+        "interval": {name: metrics.interval(everything, name) for name in everything[0]},
         "categories": {
             category: metrics.mean([row for own, row in rows if own == category])
             for category in sorted({category for category, _ in rows})

@@ -14,10 +14,11 @@ BUDGETS = (500, 1000, 2000, 4000)
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result as the metrics see it: its session and its utterances."""
+    """One result as the metrics see it: its session, its utterances, and the length of its text."""
 
     session: str
     holds: frozenset[str]
+    tokens: float = 0.0
 
 
 def ranked(
@@ -32,6 +33,7 @@ def ranked(
         row[f"session@{depth}"] = float(bool(sessions & set(order[:depth])))
     ranks = [n for n, hit in enumerate(hits, start=1) if hit.holds & evidence]
     row["mrr"] = 1 / ranks[0] if ranks else 0.0
+    row["tokens@5"] = sum(hit.tokens for hit in hits[:5])
     return row
 
 
@@ -42,14 +44,19 @@ def found(hits: Sequence[Hit], evidence: frozenset[str]) -> float:
 
 
 def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return each metric's mean in percent."""
-    return {name: 100 * statistics.fmean(row[name] for row in rows) for name in rows[0]}
+    """Return each metric's mean: of tokens their number, else in percent."""
+    return {name: _scale(name) * statistics.fmean(row[name] for row in rows) for name in rows[0]}
 
 
-def interval(values: Sequence[float], rounds: int = 1000) -> tuple[float, float]:
-    """Return the bootstrap 95 % interval of the mean in percent, the same at each run."""
+def _scale(name: str) -> int:
+    return 1 if name.startswith("tokens") else 100
+
+
+def interval(
+    rows: Sequence[dict[str, float]], name: str, rounds: int = 1000
+) -> tuple[float, float]:
+    """Return the bootstrap 95 % interval of a metric's mean, the same at each run."""
     choice = random.Random(0)
-    means = sorted(
-        100 * statistics.fmean(choice.choices(values, k=len(values))) for _ in range(rounds)
-    )
+    values = [_scale(name) * row[name] for row in rows]
+    means = sorted(statistics.fmean(choice.choices(values, k=len(values))) for _ in range(rounds))
     return means[int(0.025 * rounds)], means[int(0.975 * rounds)]

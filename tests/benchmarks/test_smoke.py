@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memkit.paths import Home
 from tests.benchmarks.conftest import BENCHMARKS
 from tests.ci import only_in_ci
 from tests.memory import FakeEmbedder
@@ -43,24 +42,34 @@ def conversations(tmp_path: Path) -> Path:
             {"question": "Which port?", "answer": port, "evidence": ["D1:2"], "category": 1},
             {"question": "Who waters the plants?", "evidence": ["D2:1"], "category": 2},
         ]
-        value.append({"sample_id": str(number), "conversation": talk, "qa": qa})
+        seen = {"Bob": [[f"Bob's gateway {number} listens on port {port}.", "D1:2"]]}
+        noted = {"session_1_observation": seen}
+        value.append(
+            {"sample_id": str(number), "conversation": talk, "qa": qa, "observation": noted}
+        )
     path = tmp_path / "tiny.json"
     path.write_text(json.dumps(value))
     return path
 
 
+@pytest.fixture
+def locomo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script, with an embedder that needs no model and a home of its own."""
+    script = importlib.import_module("locomo")
+    monkeypatch.setattr(script, "load_embedder", lambda *_: FakeEmbedder())
+    monkeypatch.setenv("MEMKIT_HOME", str(tmp_path / "home"))
+    return script
+
+
 @pytest.mark.parametrize("unit", ["product", "utterance"])
 def test_locomo_in_every_mode(
+    locomo: Any,
     conversations: Path,
     tmp_path: Path,
     unit: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import locomo
-
-    monkeypatch.setattr(locomo, "load_embedder", lambda *_: FakeEmbedder())
-    monkeypatch.setenv("MEMKIT_HOME", str(tmp_path / "home"))
     command = ["locomo.py", "--data", str(conversations), "--unit", unit, "--json"]
     monkeypatch.setattr(sys, "argv", command)
     assert locomo.main() == 0
@@ -79,6 +88,27 @@ def test_locomo_in_every_mode(
     assert json.loads(capsys.readouterr().out)["off-topic questions"] == 2
 
 
+def test_locomo_with_bullets(
+    locomo: Any,
+    conversations: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["locomo.py", "--data", str(conversations), "--modes", "context", "--json"]
+    tokens = []
+    for more in ([], ["--bullets"]):
+        monkeypatch.setattr(sys, "argv", [*command, *more])
+        assert locomo.main() == 0
+        found = json.loads(capsys.readouterr().out)["modes"]["context"]["all"]
+        assert found["evidence@5"] == 100
+        tokens.append(found["tokens@5"])
+    assert tokens[1] < tokens[0] / 2  # the port is in a long utterance
+    monkeypatch.setattr(sys, "argv", [*command, "--bullets", "--unit", "utterance"])
+    with pytest.raises(SystemExit):
+        locomo.main()
+    assert "--bullets needs --unit product" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
 def test_every_script_can_be_imported(name: str) -> None:
     importlib.import_module(name)
@@ -90,15 +120,6 @@ def test_a_long_day(tmp_path: Path) -> None:
     found = importing.long_days(tmp_path, (5, 60))
     assert [one["turns"] for one in found] == [5, 60]
     assert all(one["cpu_seconds"] > 0 for one in found)
-
-
-@pytest.fixture
-def home_with_model(tmp_path: Path, model_home: Home, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "memkit"
-    home.mkdir(mode=0o700)
-    os.symlink(model_home.models, home / "models")
-    monkeypatch.setenv("MEMKIT_HOME", str(home))
-    return home
 
 
 def run(
