@@ -148,11 +148,11 @@ PARTS = {
 """Each part with its page and the function that makes it."""
 
 
-def with_part(text: str, name: str, made: str) -> str:
+def with_part(text: str, name: str, made: str, script: str = "docs/reference.py") -> str:
     """Return a page's text with `made` between the markers of a part. Raise `ValueError` if they are
     missing.
     """
-    begin, end = f"<!-- begin {name}: python docs/reference.py -->", f"<!-- end {name} -->"
+    begin, end = f"<!-- begin {name}: python {script} -->", f"<!-- end {name} -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):

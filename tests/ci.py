@@ -1,7 +1,7 @@
 """What runs in CI only, so that the suite on a developer's machine stays short.
 
-CI runs every test in full. Elsewhere, properties are tried with fewer examples, and storms, soaks, and large
-sizes are left out.
+CI runs every test in full. Elsewhere, properties are tried with fewer examples, and storms, soaks, large
+sizes, and other slow tests are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 IN_CI = bool(os.environ.get("CI"))
 
-only_in_ci = pytest.mark.skipif(not IN_CI, reason="a storm, a soak, or a large size: CI runs it")
+only_in_ci = pytest.mark.skipif(not IN_CI, reason="slow: CI runs it")
 
 
 def examples(count: int) -> int:

@@ -47,6 +47,14 @@ def utc() -> Iterator[None]:
     time.tzset()
 
 
+@pytest.fixture(autouse=True)
+def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide the developer's own login: by default, summaries would use it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path_factory.getbasetemp() / "no-claude"))
+        yield
+
+
 @pytest.fixture(scope="module")
 def unsynced() -> Iterator[None]:
     """Skip `os.fsync` where no test is about durability."""

@@ -45,6 +45,16 @@ def test_search_expand_remember_and_forget(store: Memory) -> None:
     assert note.section not in memory.day(note.day)
 
 
+def test_sessions_and_show(store: Memory) -> None:
+    memory = memkit.Memory(store.project.root, home=store.home)
+    assert [one.id for one in memory.sessions()] == ["5e550003", "5e550002", "5e550001"]
+    assert next(memory.sessions(since="2026-11-20", branch="main")).begins == "2026-11-20 09:00"
+    assert memory.show("2026-11-19").markdown == DAYS["2026-11-19.md"]
+    assert memory.show("5e550002").kind == "session"
+    with pytest.raises(NotFoundError, match="no day, session, turn, or result 'zz'"):
+        memory.show("zz")
+
+
 def test_other_projects_stay_out(store: Memory, tmp_path: Path) -> None:
     memory = memkit.Memory(store.project, home=store.home, other_projects=False)
     path = tmp_path / "x.jsonl"
@@ -55,6 +65,8 @@ def test_other_projects_stay_out(store: Memory, tmp_path: Path) -> None:
         memory.cite("ffff")
     with pytest.raises(MemkitError, match="may not read other projects"):
         memory.search("port", all_projects=True)
+    with pytest.raises(MemkitError, match="may not read other projects"):
+        memory.sessions(all_projects=True)
 
 
 def test_the_memory_is_imported_only_when_it_is_used() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from memkit import processes
 from memkit.environment import environment_directory
-from memkit.hook.trust import WITHHELD, in_session, of_user
+from memkit.hook.trust import in_session, of_user
 from memkit.index import damage
 from memkit.paths import Home
 from tests.hook.conftest import Stage, stage  # noqa: F401
@@ -169,16 +169,12 @@ def test_which_session_variables_count(tmp_path: Path) -> None:
         "TMPDIR": str(outside),
         "LANG": "C.UTF-8",
         "LC_ALL": "C",
-        "https_proxy": "http://proxy:1",
         "MEMKIT_DISABLE": "1",
-        "ANTHROPIC_API_KEY": "sk-1",
-        "CLAUDE_CODE_OAUTH_TOKEN": "token",
-        "CLAUDE_CODE_USE_BEDROCK": "1",
     }
     marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(project / "deep")}
     (project / "deep").mkdir()
     others = {
-        **dict.fromkeys(("MEMKIT_PYTHON", "MEMKIT_INDEX_URI", "MEMKIT_CAPTURE_REDACT", "MEMKIT_TEST_MODELS", "MEMKIT_SUMMARIZE_BASE_URL", "PYTHONPATH", "PYTHONSTARTUP", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "EDITOR", "PAGER", "OLLAMA_HOST", "OPENAI_API_BASE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "UV_INDEX_URL", "HF_ENDPOINT", "CHROMA_API_KEY", "CHROMA_TENANT", "AWS_ENDPOINT_URL", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "GOOGLE_VERTEX_BASE_URL", "CHROMA_OTEL_COLLECTION_ENDPOINT", "NODE_OPTIONS"), "x"),
+        **dict.fromkeys(("MEMKIT_PYTHON", "MEMKIT_INDEX_URI", "MEMKIT_CAPTURE_REDACT", "MEMKIT_TEST_MODELS", "MEMKIT_SUMMARIZE_BASE_URL", "PYTHONPATH", "PYTHONSTARTUP", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "EDITOR", "PAGER", "OLLAMA_HOST", "OPENAI_API_BASE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_SKIP_BEDROCK_AUTH", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "VOYAGE_API_KEY", "OLLAMA_API_KEY", "MEMKIT_KEYS_OPENAI", "HF_HUB_OFFLINE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "UV_INDEX_URL", "HF_ENDPOINT", "CHROMA_API_KEY", "CHROMA_TENANT", "AWS_ENDPOINT_URL", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "GOOGLE_VERTEX_BASE_URL", "CHROMA_OTEL_COLLECTION_ENDPOINT", "NODE_OPTIONS"), "x"),
         "TEMP": "./tmp",
         "XDG_RUNTIME_DIR": str(tmp_path / "link" / "run"),
     }  # fmt: skip
@@ -187,12 +183,29 @@ def test_which_session_variables_count(tmp_path: Path) -> None:
     assert of_user({**marks, "PATH": path}) == {**marks, "PATH": str(outside)}
     for given in ("./memory", "memory", str(project / "memory"), str(tmp_path / "link" / "memory")):
         assert of_user({**marks, "MEMKIT_HOME": given, "HOME": given}) == marks
-    addresses = {
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
-        "OPENAI_BASE_URL": "https://elsewhere.example/v1/",
-    }
-    assert of_user({**marks, **addresses}) == {**marks, **dict.fromkeys(addresses, WITHHELD)}
-    assert of_user({**marks, "ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}) == marks
+
+
+def test_proxies_and_certificates_come_from_the_users_own_settings(tmp_path: Path) -> None:
+    """Those of a repository, which a session's variables may hold, do not count."""
+    project, home, other = (tmp_path / name for name in ("project", "home", "other"))
+    network = {"HTTPS_PROXY": "http://mine:1", "no_proxy": "localhost", "SSL_CERT_FILE": "/my.pem"}
+    unused = {"ANTHROPIC_BASE_URL": "http://x", "HTTP_PROXY": "http://x", "NO_PROXY": 1, "SSL_CERT_DIR": "a\0"}
+    for directory, settings in (
+        (project, {"env": {"HTTPS_PROXY": "http://theirs:1"}}),
+        (home, {"env": {**network, **unused}}),
+        (other, {"env": [1]}),
+    ):
+        (directory / ".claude").mkdir(parents=True)
+        (directory / ".claude" / "settings.json").write_text(json.dumps(settings))
+    given = {"CLAUDE_PROJECT_DIR": str(project), "HOME": str(home)}
+    assert of_user({**given, "HTTPS_PROXY": "http://theirs:1"}) == {**given, **network}
+    for directory in (other, tmp_path / "missing"):
+        chosen = {**given, "CLAUDE_CONFIG_DIR": str(directory / ".claude")}
+        assert of_user(chosen) == chosen
+    theirs = str(project / ".claude")
+    assert of_user({**given, "CLAUDE_CONFIG_DIR": theirs}) == {**given, **network}
+    (home / ".claude" / "settings.json").write_text("[" * 100_000)
+    assert of_user(given) == given
 
 
 def test_paths_near_a_repository_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

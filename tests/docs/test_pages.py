@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from memkit.doctor import checks, finding_texts
+from memkit.paths import Home
+from tests.ci import only_in_ci
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = REPOSITORY / "docs"
@@ -90,6 +92,13 @@ def test_the_recording_shows_commands_and_loads_nothing() -> None:
     for command in ("memkit search", "memkit expand", "memkit transcript"):
         assert command in shown
     assert re.findall(r"(?:href|url)\W+https?:", text) == []
+
+
+@only_in_ci  # runs seven commands, two of them with the model
+def test_the_recording_and_the_screens_are_current(model_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKIT_TEST_MODELS", model_home.models)
+    done = run(["docs/pictures.py", "--check"])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_every_finding_of_the_doctor_is_explained() -> None:

@@ -64,6 +64,8 @@ def complaint(words: list[str]) -> str:
         word = rest.pop(0)
         if word in HELP or isinstance(command, click.Group):
             continue
+        if word == "--":  # the rest is no option, however it begins
+            return "" if arguments and arguments[0].nargs < 0 else "nothing takes the words after --"
         if not word.startswith("-"):
             if not arguments:
                 return f"{word!r} is one too many"
