@@ -62,8 +62,11 @@ class Memory:
         settings_of: Callable[[Project], Settings] | None = None,
         announce: Callable[[str], None] = logger.info,
         other_projects: bool = True,
+        checkout: str = "",
     ) -> None:
         """Read only this project and the user's memory unless `other_projects`.
+
+        `checkout` is a directory in the worktree to compare entries with, by default the project's main one.
 
         `announce` takes a line about anything the user may have to wait for. The attribute `wait_seconds`
         is the longest wait for another process that writes the index.
@@ -75,6 +78,7 @@ class Memory:
         self.settings_of = settings_of or (lambda project: _load_settings(self.home, project))
         self.announce = announce
         self.other_projects = other_projects
+        self.checkout = checkout
         self.wait_seconds = LOCK_SECONDS
 
     def search(
@@ -84,11 +88,14 @@ class Memory:
 
             memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
 
-        `options` are the other fields of `SearchRequest`. Edited files are indexed first.
+        `options` are the other fields of `SearchRequest`. Edited files are indexed first. Results are marked
+        if the repository has changed since.
         """
+        from memkit.recall.git_marks import marked
         from memkit.recall.results import SearchRequest
 
-        return self.search_client(all_projects).answer(SearchRequest(query, k, **options))
+        answer = self.search_client(all_projects).answer(SearchRequest(query, k, **options))
+        return marked(answer, self.checkout)
 
     def search_client(self, all_projects: bool = False) -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
@@ -108,6 +115,7 @@ class Memory:
         """
         from memkit.recall import usage
         from memkit.recall.client import ask_service
+        from memkit.recall.git_marks import marked_sections
 
         may_leave = {"other_projects": self.other_projects}
         try:
@@ -125,7 +133,7 @@ class Memory:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
             logger.warning("not counted: %s", error)
-        return sections
+        return marked_sections(sections, self.checkout)
 
     def transcript(
         self, session: str | None = None, turn: str | None = None, context: int = 3

@@ -98,7 +98,7 @@ class Context:
 
         return Memory(
             self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
-            other_projects=self.may_leave_project,
+            other_projects=self.may_leave_project, checkout=self.directory,
         )  # fmt: skip
 
     def index_lock(self) -> AbstractContextManager[None]:

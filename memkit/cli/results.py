@@ -96,6 +96,8 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int) -> None:
     elif below:
         line = _around(below, words, columns - len(_INDENT) - len(arrow))
         click.echo(f"{_INDENT}{styled(arrow, dim=True) if arrow else ''}{_marked(line, words)}")
+    if result.git_line:
+        echo(_INDENT + fit(plain(f"git: {result.git_line}"), columns - len(_INDENT)), fg="magenta")
 
 
 def _wrapped(text: str, columns: int) -> tuple[str, str]:
@@ -140,6 +142,8 @@ def show_full(answer: Answer, root: str) -> None:
         echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
         if result.now:
             echo(f"superseded {result.now}", fg="magenta")
+        if result.git_line:
+            echo(f"git: {result.git_line}", fg="magenta")
         if result.turn_entries:
             echo(f"the whole turn: memkit expand {' '.join(result.turn_entries)}", dim=True)
         for name, value in result.explanation.items():
