@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
+    from memkit.recall.file_history import FileHistory
     from memkit.recall.history import PastSession
     from memkit.recall.names import Entry
     from memkit.recall.results import Answer
+    from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
 
@@ -177,6 +179,35 @@ class Memory:
                 raise MemkitError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
+
+    def find_sessions(self, *words: str, all_projects: bool = False) -> list[FoundSession]:
+        """Return the sessions on a subject, best first, or the one with an id.
+
+            memory.find_sessions("staging", "gateway")
+            memory.find_sessions("8bb06550")
+        """
+        from memkit.recall.resume import MOST_RESULTS, named_session, sessions_of
+
+        if named := named_session(self.journal, words):
+            return [named]
+        answer = self.search(" ".join(words), MOST_RESULTS, all_projects=all_projects, excerpts=True)
+        return sessions_of(answer)
+
+    def resumable(self, session: FoundSession) -> Resumable:
+        """Return the command and the directory that resume a session in Claude Code."""
+        from memkit.recall.resume import resumable
+
+        chunks = functools.cache(self._chunks)
+        return resumable(self.home, session, chunks, other_projects=self.other_projects)
+
+    def why(self, file: str) -> FileHistory:
+        """Return what turns, decisions, and commits did with a file: `memory.why("src/money.py").events`.
+
+        `file` is a path from the root of the project.
+        """
+        from memkit.recall.file_history import file_history
+
+        return file_history(self.journal, file, self.checkout, self.announce)
 
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.

@@ -102,7 +102,12 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
         below = _best_bullet(content.lines[heading.start + 1 : heading.end])
         if below or not turns:
             return below
-    parts = read_parts(content.text(turns[-1]))
+    return turn_outcome(content.text(turns[-1]))
+
+
+def turn_outcome(section: str) -> str:
+    """Return how a turn ended, in the words of its answer; "" if nothing says so. `section` is its text."""
+    parts = read_parts(section)
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
     if not said and parts.tools and " → failed" in parts.tools[-1]:
         said = "failed"

@@ -118,7 +118,7 @@ def find_marks(
     repositories: dict[str, _Repository] = {}
     for number, entry in enumerate(entries):
         if entry.root not in repositories and len(repositories) < MOST_REPOSITORIES:
-            worktree = _worktree(entry.root, directory)
+            worktree = worktree_of(entry.root, directory)
             if worktree:
                 repositories[entry.root] = _Repository(worktree)
         if repository := repositories.get(entry.root):
@@ -168,9 +168,9 @@ def marked_sections(sections: Sequence[dict[str, Any]], directory: str = "") -> 
 
 def named_files(text: str) -> tuple[set[str], set[str]]:
     """Return the files that a text names by their path from the root, and those that a turn edited."""
-    calls = [call for call in read_turn(text).calls if _is_inside(call.path)]
+    calls = [call for call in read_turn(text).calls if is_inside(call.path)]
     edited = {os.path.normpath(call.path) for call in calls if call.is_edit}
-    prose = {match[0] for match in _PATH.finditer(text) if _is_inside(match[0])}
+    prose = {match[0] for match in _PATH.finditer(text) if is_inside(match[0])}
     return {os.path.normpath(path) for path in {call.path for call in calls} | prose}, edited
 
 
@@ -189,7 +189,7 @@ def time_of(date: str, time: str) -> float | None:
         return None
 
 
-def _is_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
     """Return whether `path` is relative to the root, stays inside it, and can be an argument of git."""
     if not path.isprintable() or len(path) > _PATH_CHARACTERS or os.path.isabs(path) or "\\" in path:
         return False
@@ -197,7 +197,7 @@ def _is_inside(path: str) -> bool:
     return ".." not in parts and parts[0] not in (".git", ".memkit", "~") and bool(path.strip("./"))
 
 
-def _worktree(root: str, directory: str) -> str:
+def worktree_of(root: str, directory: str) -> str:
     """Return the worktree to ask about the project at `root`; "" if that is no repository."""
     if directory:
         real = os.path.realpath(directory)
