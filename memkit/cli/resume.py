@@ -66,7 +66,7 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
     if way is not None:
         click.echo(plain(way.command))
     else:
-        echo(problem)
+        echo(problem.replace("; ", "\n"))
     if others := found[1:]:
         echo("\nOthers:", dim=True)
         for other in others:
