@@ -75,6 +75,16 @@ class Context:
                 "the user can run this command in a terminal"
             )
 
+    @functools.cached_property
+    def edited_file(self) -> str:
+        """The file that this Claude Code session edited last, relative to the project; "" elsewhere."""
+        from memkit.recall.edited_file import SESSION_VARIABLE, last_edited
+        from memkit.recall.git_marks import worktree_of
+
+        session = os.environ.get(SESSION_VARIABLE, "")
+        root = self.project.root
+        return last_edited(self.home, session, [worktree_of(root, self.directory), root]) if session else ""
+
     def settings(self) -> Settings:
         """Return the project's settings."""
         return self.settings_of(self.project)

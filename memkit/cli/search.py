@@ -42,7 +42,8 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
 @click.option(
     "--file", default="", metavar="PATH",
-    help="The file you work on; ranks results about its directory higher.",
+    help="The file you work on; ranks results about its directory higher. In a Claude Code session: the one "
+    "edited last.",
 )  # fmt: skip
 @click.option(
     "--min-relevance", "minimum", type=click.FloatRange(0, 1), metavar="SHARE",
@@ -97,7 +98,7 @@ def search_command(
 
     context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
-    options["file"] = _inside(context.project.root, file)
+    options["file"] = _inside(context.project.root, file) or context.edited_file
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
     options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
     memory = context.memory()
