@@ -266,7 +266,7 @@ class Memory:
         if problems:
             raise MemkitError(
                 f"not everything was erased: {'; '.join(problems)}; "
-                "fix these problems and run `memkit forget` again"
+                "fix these problems; then the user can finish it with `memkit forget`"
             )
 
     def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:
