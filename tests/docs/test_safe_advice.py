@@ -33,6 +33,7 @@ RISKS = {
     "spends": re.compile(
         rf"{_BEGINS}(?:raise|increase|lift)\s+\S*(?:daily|budget|limit)"
         rf"|{_BEGINS}(?:choose|set|pick)\s+(?:another\s+)?`?summarize\.(?:provider|daily)"
+        r"|`[^`]*\bindex --rebuild\b"  # a provider is paid for all vectors
         r"|config set summarize\.(?:provider (?!none)|daily|model)|\b(?:buy|pay for|top up|upgrade your)\b",
         re.IGNORECASE,
     ),
@@ -87,8 +88,9 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             left_out.add(node.value)
             if isinstance(node.value.value, str):
-                for line in re.findall(r"^ {6}(memkit .+)$", node.value.value, re.MULTILINE):
-                    yield node.lineno, f"`{line}`"
+                lines = re.findall(r"^ {6}(memkit .+)$", node.value.value, re.MULTILINE)
+                # Its help is where to learn what a command itself does.
+                yield from ((node.lineno, f"`{line}`") for line in lines if "--rebuild" not in line)
         elif isinstance(node, ast.keyword) and node.arg in ("help", "description"):
             left_out.add(node.value)
         elif (text := _text(node)) is not None:
@@ -172,6 +174,7 @@ def _has_yes(name: str) -> bool:
         "the daily budget is reached; raise summarize.daily_tokens",
         "wait for tomorrow, or raise summarize.daily_usd",
         "`memkit config set summarize.provider auto` turns them on",
+        "run `memkit index --rebuild`",
         "log in, or choose another summarize.provider",
         "the key has no credit; top up your account",
         "it is damaged; delete {…} and run `memkit index`",
