@@ -24,6 +24,7 @@ from memkit.errors import IndexBusyError, IndexStoreError, MemkitError, NotFound
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
+from memkit.recall.caller import Caller
 
 if TYPE_CHECKING:
     from memkit.forget.selection import ForgetSelection
@@ -64,11 +65,11 @@ class Memory:
         settings_of: Callable[[Project], Settings] | None = None,
         announce: Callable[[str], None] = logger.info,
         other_projects: bool = True,
-        checkout: str = "",
+        caller: Caller | None = None,
     ) -> None:
         """Read only this project and the user's memory unless `other_projects`.
 
-        `checkout` is a directory in the worktree to compare entries with, by default the project's main one.
+        `caller` is who asks, and where: entries are compared with the worktree there.
 
         `announce` takes a line about anything the user may have to wait for. The attribute `wait_seconds`
         is the longest wait for another process that writes the index.
@@ -80,7 +81,7 @@ class Memory:
         self.settings_of = settings_of or (lambda project: _load_settings(self.home, project))
         self.announce = announce
         self.other_projects = other_projects
-        self.checkout = checkout
+        self.caller = caller or Caller()
         self.wait_seconds = LOCK_SECONDS
 
     def search(
@@ -93,11 +94,9 @@ class Memory:
         `options` are the other fields of `SearchRequest`. Edited files are indexed first. Results are marked
         if the repository has changed since.
         """
-        from memkit.recall.git_marks import marked
         from memkit.recall.results import SearchRequest
 
-        answer = self.search_client(all_projects).answer(SearchRequest(query, k, **options))
-        return marked(answer, self.checkout)
+        return self.search_client(all_projects).answer(SearchRequest(query, k, **options))
 
     def search_client(self, all_projects: bool = False) -> SearchClient:
         """Return an object that answers many requests from the memory as it is now."""
@@ -106,8 +105,9 @@ class Memory:
         if all_projects and not self.other_projects:
             raise MemkitError("this memory may not read other projects")
         return SearchClient(
-            self.project, self.home, self.settings, self.announce, all_projects=all_projects
-        )
+            self.project, self.home, self.settings, self.announce,
+            all_projects=all_projects, caller=self.caller,
+        )  # fmt: skip
 
     def expand(self, *ids: str) -> list[dict[str, Any]]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
@@ -117,25 +117,28 @@ class Memory:
         """
         from memkit.recall import usage
         from memkit.recall.client import ask_service
-        from memkit.recall.git_marks import marked_sections
 
         may_leave = {"other_projects": self.other_projects}
+        place = {"directory": self.caller.directory}
         try:
             sections: list[dict[str, Any]] = ask_service(
-                self.project, self.home, self.settings, "expand", {"ids": list(ids), **may_leave},
+                self.project, self.home, self.settings, "expand",
+                {"ids": list(ids), **place, **may_leave},
                 announce=self.announce,
             )["sections"]  # fmt: skip
         except ServiceUnavailable:
+            from memkit.recall.caller import sections_for
             from memkit.recall.expand import expand_known
 
             sections = [
                 expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
             ]
+            sections = sections_for(self.caller, sections)
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
             logger.warning("not counted: %s", error)
-        return marked_sections(sections, self.checkout)
+        return sections
 
     def transcript(
         self, session: str | None = None, turn: str | None = None, context: int = 3
@@ -207,7 +210,7 @@ class Memory:
         """
         from memkit.recall.file_history import file_history
 
-        return file_history(self.journal, file, self.checkout, self.announce)
+        return file_history(self.journal, file, self.caller.directory, self.announce)
 
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.

@@ -75,16 +75,6 @@ class Context:
                 "the user can run this command in a terminal"
             )
 
-    @functools.cached_property
-    def edited_file(self) -> str:
-        """The file that this Claude Code session edited last, relative to the project; "" elsewhere."""
-        from memkit.recall.edited_file import SESSION_VARIABLE, last_edited
-        from memkit.recall.git_marks import worktree_of
-
-        session = os.environ.get(SESSION_VARIABLE, "")
-        root = self.project.root
-        return last_edited(self.home, session, [worktree_of(root, self.directory), root]) if session else ""
-
     def settings(self) -> Settings:
         """Return the project's settings."""
         return self.settings_of(self.project)
@@ -105,10 +95,12 @@ class Context:
     def memory(self) -> Memory:
         """Return the project's memory with this command's settings, messages, and limits."""
         from memkit.memory import Memory
+        from memkit.recall.caller import SESSION_VARIABLE, Caller
 
         return Memory(
             self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
-            other_projects=self.may_leave_project, checkout=self.directory,
+            other_projects=self.may_leave_project,
+            caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),
         )  # fmt: skip
 
     def index_lock(self) -> AbstractContextManager[None]:

@@ -61,7 +61,7 @@ def _recall(context: Context, question: str) -> tuple[str, dict[str, object]]:
         if waiting:
             facts += f"\n\nNote: {waiting}."
         return facts, {"text": facts, "results": []}
-    answer = memory.search(question, MOST_RESULTS, file=context.edited_file)
+    answer = memory.search(question, MOST_RESULTS)
     text = lay_out(answer, budget, context.project.root)
     # Without the question: stdin can be a file that the caller may not read.
     return text, {**answer.as_dict(with_query=False), "text": text}

@@ -85,14 +85,14 @@ def _show(session: FoundSession, root: str, *, bold: bool = True) -> None:
 def _run(way: Resumable) -> None:
     """Replace this process by Claude Code, in the session's directory. Raise `MemkitError`."""
     program, *arguments = way.arguments
-    path = find_program(program)
-    if path is None:
+    claude = find_program(program)
+    if claude is None:
         raise NotFoundError(f"there is no `{program}` on PATH; run this where it is: {way.command}")
     sys.stdout.flush()
     try:
         if sys.platform == "win32":  # which has no way to replace a process
-            sys.exit(subprocess.run([path, *arguments], cwd=way.directory, check=False).returncode)
+            sys.exit(subprocess.run([claude, *arguments], cwd=way.directory, check=False).returncode)
         os.chdir(way.directory)
-        os.execv(path, [path, *arguments])
+        os.execv(claude, [claude, *arguments])
     except OSError as error:
-        raise MemkitError(f"cannot run {path} in {way.directory}: {error.strerror}") from error
+        raise MemkitError(f"cannot run {claude} in {way.directory}: {error.strerror}") from error

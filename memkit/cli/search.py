@@ -98,7 +98,7 @@ def search_command(
 
     context.stay_in_project(all_projects)
     options["minimum"] = 0.0 if everything else options["minimum"]
-    options["file"] = _inside(context.project.root, file) or context.edited_file
+    options["file"] = _inside(context.project.root, file)
     options["excerpts"] = is_short = not (full or options["explain"] or options["budget"] or context.as_json)
     options["filters"] = Filters(day_named(since), day_named(until), session, branch, kind or "", path)
     memory = context.memory()

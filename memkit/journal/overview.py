@@ -106,7 +106,7 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
 
 
 def turn_outcome(section: str) -> str:
-    """Return how a turn ended, in the words of its answer; "" if nothing says so. `section` is its text."""
+    """Return how a turn ended, in the words of its answer, or "". `section` is the turn in a day file."""
     parts = read_parts(section)
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
     if not said and parts.tools and " → failed" in parts.tools[-1]:

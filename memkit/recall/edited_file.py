@@ -16,9 +16,6 @@ from memkit.paths import Home, is_plain_name
 
 logger = logging.getLogger(__name__)
 
-SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
-"""Names the session, for each command that Claude runs."""
-
 TAIL_BYTES = 1024 * 1024
 """The last bytes of a transcript to look for an edit in."""
 

@@ -1,4 +1,4 @@
-"""What was decided and changed about a file over time: turns that touched it, bullets, facts, and commits.
+"""The history of a file: turns that touched it, bullets, facts, and commits.
 
 Reads the Markdown and asks git, so it needs neither the index nor the service.
 """
@@ -36,7 +36,7 @@ class FileEvent:
 
     `kind` is "edit" or "read" (a turn), "bullet", "fact", or "commit". `time` is local, `2026-11-20 14:02` or
     a day alone. `title` is a prompt, a bullet, a fact, or the subject of a commit; `outcome` is what came of
-    a turn. `id` is that of the entry, or a hash. `commits` are those that a turn names.
+    a turn. `id` is that of the entry, or a hash. `commits` has the hashes in the text of a turn.
     """
 
     kind: str
@@ -64,8 +64,7 @@ class FileEvent:
 class FileHistory:
     """The events of a file, oldest first.
 
-    `names` are its paths from the root, the present one first. `has_git` tells whether git has listed its
-    commits.
+    `names` are its paths from the root, the present one first. `has_git` is False if git did not answer.
     """
 
     names: tuple[str, ...]

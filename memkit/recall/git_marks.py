@@ -46,7 +46,7 @@ _TIME = re.compile(r"\d\d:\d\d")
 
 
 class EntryText(NamedTuple):
-    """What is known of an entry: its project's root, its text, ISO date, and branch; "" if unknown.
+    """The known parts of an entry: its project's root, its text, ISO date, and branch; "" if unknown.
 
     `time` is the local time (`HH:MM`) at which a turn began. Without it the entry counts as of the end of its
     day.
@@ -61,7 +61,7 @@ class EntryText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GitMarks:
-    """What git says about one entry.
+    """The marks of one entry.
 
     `changed` has the files that the entry names, with the number of commits that changed them since, and
     `deleted` those that are gone. `commits` are those it names that are not on `branch`, which is checked out

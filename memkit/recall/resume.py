@@ -66,7 +66,7 @@ class Resumable:
 
 
 def named_session(journal: Journal, words: Sequence[str]) -> FoundSession | None:
-    """Return the session whose id, or that of a turn in it, begins with the only word; None without one.
+    """Return the session that `words` name by the start of its id, or of a turn's; else None.
 
     Raise `AmbiguousIdError`.
     """
