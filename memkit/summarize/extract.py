@@ -337,5 +337,5 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 def _title(turns: Sequence[ExtractTurn]) -> str:
     """Return the heading of the first turn whose prompt says something, or "" if that is the first."""
     titles = [turn.title for turn in turns]
-    telling = next((title for title in titles if not says_nothing(title)), "")
+    telling = next((title for title in titles if not says_nothing(title, words=1)), "")
     return "" if telling == titles[0] else telling
