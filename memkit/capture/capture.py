@@ -302,7 +302,10 @@ class Capture:
             unindexed.mark(self.home, project.root)
             adopt_memory(project, self.home)
             journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
-            written = journal.write(digests, session.growing_in(project.root))
+            known = session.growing_in(project.root)
+            if not is_live:  # an import brings back what is gone from the files, also a last turn
+                known = {name: one._replace(is_written=False) for name, one in known.items()}
+            written = journal.write(digests, known)
             outcome.written = len(written)
             for digest in written:
                 key = project.root, digest.session
