@@ -184,6 +184,8 @@ def _turn_event(
 
 def _is(path: str, names: list[str]) -> bool:
     shown = path.strip("`").removeprefix("./")
+    if shown.startswith("…/"):  # the end of a long one
+        return any(name.endswith(shown[1:]) for name in names)
     return any(shown == name or shown.endswith(f"/{name}") for name in names)
 
 

@@ -73,6 +73,13 @@ def test_the_last_parts_of_a_path(run: Run, past: Memory) -> None:
     assert events(run, past, "atch.py") == []
 
 
+def test_a_path_that_a_day_shows_cut(run: Run, past: Memory) -> None:
+    day = past.path("2026-11-19.md")
+    day.write_text(day.read_text().replace(f"Edit {BATCH}", "Edit …/orders/batch.py"))
+    assert events(run, past, BATCH) == [("edit", "a000000e")]
+    assert events(run, past, "src/other/batch.py") == []
+
+
 def test_renames_are_followed(run: Run, in_git: Memory) -> None:
     found = run(in_git, "why", "--json", "src/amounts.py").json
     assert found["names"] == ["src/amounts.py", "src/money.py"]
