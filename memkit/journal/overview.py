@@ -11,6 +11,7 @@ from memkit.hook.phrases import first_sentence
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import read_parts
 from memkit.journal.markup import one_line
+from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
 
 OUTCOME_CHARACTERS = 240
@@ -109,8 +110,11 @@ def turn_outcome(section: str) -> str:
     """Return how a turn ended, in the words of its answer, or "". `section` is the turn in a day file."""
     parts = read_parts(section)
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
-    if not said and parts.tools and " → failed" in parts.tools[-1]:
-        said = "failed"
+    asked = last_question(parts.answer)
+    if asked and asked not in said:
+        said = f"{said} · {_OPEN}{asked}"
+    if not said and parts.tools:
+        said = parts.tools[-1].partition(" → ")[2]
     if said not in parts.answer:  # without emoji or emphasis, parts of a secret can join
         said = redact(said)
     return _shown(said)
