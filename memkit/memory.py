@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
-    from memkit.recall.history import PastSession
     from memkit.recall.names import Entry
+    from memkit.recall.overview import PastSession
     from memkit.recall.results import Answer
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings

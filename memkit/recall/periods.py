@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -241,10 +241,9 @@ def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
         "D": r"(?P<day>\d{1,2})(?!\d)" if language.is_spaced else rf"(?P<day>{digits})",
         "O": r"(?P<order>\d{1,2})(?!\d)" if language.is_spaced else rf"(?P<order>{digits})",
         "Y": r"(?P<year>(?:19|20)\d\d)(?!\d)",
-        "T": _group("days", [language.present, *language.days]),
+        "T": _group("days", language.days),
         "E": f"(?:{language.weekend})",
     }
-    places["T"] = _group("days", language.days)
     bare = [("days", f"(?P<days>{language.present})"), *language.bare]
     found = []
     for is_bare, templates in ((False, language.phrases), (True, bare)):
@@ -257,7 +256,7 @@ def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
     return found
 
 
-def _group(name: str, words: Mapping[str, object] | list[str] | tuple[str, ...]) -> str:
+def _group(name: str, words: Iterable[str]) -> str:
     longest_first = sorted(words, key=len, reverse=True)
     return f"(?P<{name}>{'|'.join(longest_first)})" if longest_first else "(?!)"
 
@@ -272,7 +271,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
 
 
 def _days_of(
-    kind: str, named: Mapping[str, str | None], language: Language, today: date
+    kind: str, named: _Named, language: Language, today: date
 ) -> tuple[date, date] | None:
     """Return the first and the last day of a phrase, or None if there are no such days."""
     try:
@@ -318,12 +317,12 @@ def _shift(day: date, days: int) -> date:
         return day
 
 
-def _unit(named: Mapping[str, str | None], language: Language) -> str:
+def _unit(named: _Named, language: Language) -> str:
     word = named["unit"] or ""
     return next(unit for name, unit in language.units.items() if _search(f"^(?:{name})$", word))
 
 
-def _count(named: Mapping[str, str | None], language: Language) -> tuple[int, int]:
+def _count(named: _Named, language: Language) -> tuple[int, int]:
     word = named.get("count")
     if word is None:
         return 1, 1
@@ -343,7 +342,7 @@ def _index(word: str, names: list[str]) -> int:
     raise ValueError(word)
 
 
-def _days_kind(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _days_kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
     word = named["days"] or ""
     known = {**language.days, language.present: 0, "hier": 1}
     days = next(n for name, n in known.items() if _search(f"^(?:{name.replace(' ', chr(92) + 's+')})$", word))
@@ -352,28 +351,28 @@ def _days_kind(named: Mapping[str, str | None], language: Language, today: date)
 
 
 def _calendar(back: int) -> _Kind:
-    def kind(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
         unit = _unit(named, language)
         return _span(unit, _back(unit, back, _span(unit, today)[0]))
 
     return kind
 
 
-def _ago(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _ago(named: _Named, language: Language, today: date) -> tuple[date, date]:
     (least, most), unit = _count(named, language), _unit(named, language)
     if unit == "hour":
         return _back(unit, most, today), today
     return _span(unit, _back(unit, most, today))[0], _span(unit, _back(unit, least, today))[1]
 
 
-def _rolling(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _rolling(named: _Named, language: Language, today: date) -> tuple[date, date]:
     return _back(_unit(named, language), _count(named, language)[1], today), today
 
 
 def _weekday(weeks: int | None) -> _Kind:
     """Return a kind for the last such day before today, or that of so many weeks ago."""
 
-    def kind(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
         wanted = _index(named["weekday"] or "", list(language.weekdays))
         monday = today - timedelta(days=today.weekday())
         day = today - timedelta(days=(today.weekday() - wanted - 1) % 7 + 1)
@@ -385,7 +384,7 @@ def _weekday(weeks: int | None) -> _Kind:
 
 
 def _weekend(*, may_be_now: bool) -> _Kind:
-    def kind(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
         saturday = today - timedelta(days=today.weekday()) + timedelta(days=5)
         if not (may_be_now and today >= saturday):
             saturday -= timedelta(days=7)
@@ -394,7 +393,7 @@ def _weekend(*, may_be_now: bool) -> _Kind:
     return kind
 
 
-def _month_of(named: Mapping[str, str | None], language: Language) -> int:
+def _month_of(named: _Named, language: Language) -> int:
     if order := named.get("order"):
         return _number(order, language)
     word = named["month"] or ""
@@ -407,7 +406,7 @@ def _month_of(named: Mapping[str, str | None], language: Language) -> int:
     return _index(word, long) + 1
 
 
-def _month(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _month(named: _Named, language: Language, today: date) -> tuple[date, date]:
     month = _month_of(named, language)
     if named.get("year"):
         return _span("month", date(int(named["year"] or 0), month, 1))
@@ -415,7 +414,7 @@ def _month(named: Mapping[str, str | None], language: Language, today: date) -> 
     return _span("month", found if found <= today else found.replace(year=today.year - 1))
 
 
-def _date(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _date(named: _Named, language: Language, today: date) -> tuple[date, date]:
     month, day = _month_of(named, language), _number(named["day"] or "", language)
     if named.get("year"):
         found = date(int(named["year"] or 0), month, day)
@@ -430,11 +429,11 @@ def _date(named: Mapping[str, str | None], language: Language, today: date) -> t
     raise ValueError(day)
 
 
-def _week_of(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _week_of(named: _Named, language: Language, today: date) -> tuple[date, date]:
     return _span("week", _date(named, language, today)[0])
 
 
-def _week_number(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _week_number(named: _Named, language: Language, today: date) -> tuple[date, date]:
     week = int(named["week"] or 0)
     year = int(named.get("year") or today.isocalendar().year)
     found = date.fromisocalendar(year, week, 1)
@@ -443,14 +442,15 @@ def _week_number(named: Mapping[str, str | None], language: Language, today: dat
     return _span("week", found)
 
 
-def _year(named: Mapping[str, str | None], language: Language, today: date) -> tuple[date, date]:
+def _year(named: _Named, language: Language, today: date) -> tuple[date, date]:
     return _span("year", date(int(named["year"] or 0), 1, 1))
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    _Kind = Callable[[Mapping[str, "str | None"], Language, date], tuple[date, date]]
+    _Named = Mapping[str, str | None]
+    _Kind = Callable[[_Named, Language, date], tuple[date, date]]
 
 _KINDS: dict[str, _Kind] = {
     "days": _days_kind,

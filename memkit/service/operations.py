@@ -25,13 +25,14 @@ from memkit.files import make_private_directory
 from memkit.hook.project import Project
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
-from memkit.index.catalog import index_key
+from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.recall import usage
 from memkit.recall.pointers import find_pointers, lay_out, written_by
+from memkit.recall.questions import answer
 from memkit.recall.results import SearchRequest
 from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
@@ -107,11 +108,15 @@ class Operations:
         """
         project, settings = self._project(arguments)
         search = msgspec.convert(arguments["search"], SearchSettings)
-        searcher = self._projects.searcher(
-            project, settings, search, all_projects=bool(arguments.get("all_projects"))
-        )
+        everywhere = bool(arguments.get("all_projects"))
         request = msgspec.convert(arguments["request"], SearchRequest)
-        return msgspec.to_builtins(searcher.answer(request))
+        found = answer(
+            request,
+            lambda: self._projects.searcher(project, settings, search, all_projects=everywhere),
+            lambda: [project, *also_searched(project, self._home, search, all_projects=everywhere)],
+            logger.warning,
+        )
+        return msgspec.to_builtins(found)
 
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
