@@ -21,8 +21,8 @@ def show_overview(answer: Answer, root: str) -> None:
     """
     overview = answer.overview
     if overview is None:
-        if answer.period is not None:
-            about = f": {answer.words.strip()}" if answer.period.text and answer.words.strip() else ""
+        if answer.period is not None and answer.period.text:
+            about = f": {answer.words.strip()}" if answer.words.strip() else ""
             echo(fit(plain(f"{answer.period}{about}"), width()), dim=True)
         return
     heading = overview.heading(str(answer.period) if answer.period else "")

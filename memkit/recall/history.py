@@ -36,10 +36,10 @@ class SessionFilters:
     """
 
     since: str = ""
-    until: str = ""
-    session: str = ""
     branch: str = ""
     file: str = ""
+    until: str = ""
+    session: str = ""
 
 
 def past_sessions(

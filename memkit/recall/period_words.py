@@ -119,7 +119,7 @@ _ENGLISH = Language(
         ("week_number", r"(?:calendar )?week (?P<week>\d\d?)(?: (?:of )?{Y})?"),
     ],
     at={
-        "weekday": "on|from|over|of", "date": "on|from|of|at|for", "month": "in|during|from|over|(?:in )?(?:early|mid|late)",
+        "weekday": "on|from|over|of", "date": "(?:on|from|of|at|for|as of)(?: the)?|the", "month": "in|during|from|over|(?:in )?(?:early|mid|late)",
         "iso": "on|from|of|at|for|dated", "iso_month": "in|during|from|of", "year": "in|during|from|back in",
         "week_number": "in|during|of|from",
     },

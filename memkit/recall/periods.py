@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from memkit.recall.period_words import Language
 
-MOST_CHARACTERS = 400
+MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
 
 _HINT = re.compile(

@@ -165,7 +165,7 @@ class _Reader:
         projects = self._find_projects()
         filters = self._asked.request.filters
         wanted = history.SessionFilters(
-            self._since, self._until or "9999-12-31", filters.session, filters.branch
+            self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
         )
         found = list(history.past_sessions(projects, wanted, self._announce))
         kept = found[: self._asked.request.k or most]

@@ -63,6 +63,7 @@ PERIODS = [
     ("what did we do on November 3rd", "2026-11-03", "what did we do"),
     ("what did we do on 3 November", "2026-11-03", "what did we do"),
     ("what did we decide on Nov 12 about ports", "2026-11-12", "what did we decide about ports"),
+    ("the January 15 session about billing", "2026-01-15", "session about billing"),
     ("on December 24", "2025-12-24", ""),
     ("November 5, 2024", "2024-11-05", ""),
     ("what did we do on 2026-11-20", "2026-11-20", "what did we do"),
@@ -292,7 +293,7 @@ def test_questions_about_work(text: str) -> None:
     assert is_about_work(text)
 
 
-@pytest.mark.parametrize("text", ["gateway", "what did we do about the gateway", "网关的端口", "ポート", "do_it.sh", "the"[:2] + "x"])
+@pytest.mark.parametrize("text", ["gateway", "what did we do about the gateway", "网关的端口", "ポート", "do_it.sh", "on-call rotation"])
 def test_questions_about_something(text: str) -> None:
     assert not is_about_work(text)
 
@@ -350,6 +351,3 @@ def test_a_pasted_text_has_no_period() -> None:
     assert find_period("what did we do yesterday " + "x" * MOST_CHARACTERS, TODAY) is None
 
 
-def test_at_most_patterns_are_linear() -> None:
-    for text in ("last " * 80, "on " * 130, "上" * 400, "1" * 400, "'" * 400, "from to " * 50):
-        find_period(text, TODAY)
