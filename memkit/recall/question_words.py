@@ -8,7 +8,7 @@ RECENT = re.compile(
     r"^(?:(?:so|and|please|tell me|remind me|show me|list|give me|an?|the)\W+)*(?:"
     r"(?:what|which)\b.*\b(?:topics|subjects|themes)\b|"
     r"what (?:have|had|did|were|are) (?:we|i|you)\b|what(?:['’]ve| have) (?:we|i|you)\b|"
-    r"(?:overview|summary|recap|list) of\b.*\b(?:topics|sessions|work|progress)|(?:topics|(?:recent|last|latest) sessions)\b|"
+    r"(?:overview|summary|recap|list) of\b.*\b(?:topics|sessions|work|progress)|(?:recent|last|latest) sessions\b|"
     r"(?:was|woran|worüber) (?:haben|hatten|habe) (?:wir|ich)\b|(?:welche|an welchen) (?:themen|sitzungen)\b|"
     r"(?:qu['’]|sur quoi |de quoi )(?:avons-nous|a-t-on|ai-je|est-ce qu['’]on a|est-ce que (?:nous avons|j['’]ai))|"
     r"(?:sur )?quels? (?:sujets|thèmes)\b|¿?(?:en |de )?qué (?:hicimos|hice|hemos|he|temas|trabajamos)\b|"

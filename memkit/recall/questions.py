@@ -81,7 +81,9 @@ def _open_about(words: str) -> str | None:
 
     asked = words.strip(" ?!.？！。")
     for pattern in OPEN:
-        if asked and (match := pattern.match(asked)):
+        if " " not in asked and asked.isascii():
+            return None  # `memkit search pending`
+        if (match := pattern.match(asked)):
             about = next(filter(None, match.groups()), "").strip(" ?!.,")
             if is_about_work(about):
                 return ""
@@ -109,10 +111,9 @@ def answer(
     overview = None
     if asked.kind == "period":
         overview = reader.period()
-        if overview.is_empty:  # a file that is not named like a day may be of that day
-            found = searcher().answer(replace(asked.request, query=request.query, minimum=0.0))
-            if found.results:
-                return _told(found, request, asked, None)
+        if overview.is_empty:  # a file in a folder, or a heading in another file, may have the date
+            lines = searcher().dated(asked.request.filters)[:MOST_SESSIONS]
+            overview = replace(overview, lines=tuple(lines))
     elif asked.kind == "recent":
         overview = reader.recent()
     elif asked.kind == "open":
