@@ -28,7 +28,7 @@ def show_overview(answer: Answer, root: str) -> None:
     heading = overview.heading(str(answer.period) if answer.period else "")
     if answer.is_outside:
         echo(f"Nothing on that in {answer.days}.")
-    echo(plain(heading))
+    echo(click.wrap_text(plain(heading), width()))
     if overview.kind == "open":
         _show_lines(overview)
         _show_sessions(overview, root)

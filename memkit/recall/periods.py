@@ -57,7 +57,8 @@ class Period:
         return f"{self.since} to {self.until}" if self.until else f"since {self.since}"
 
     def __str__(self) -> str:
-        return f"{self.days} ({self.text})" if self.text else self.days
+        says_more = self.text and str(self.since or self.until) not in self.text
+        return f"{self.days} ({self.text})" if says_more else self.days
 
 
 class Found(NamedTuple):

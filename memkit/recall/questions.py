@@ -80,9 +80,9 @@ def _open_about(words: str) -> str | None:
     from memkit.recall.question_words import ABOUT, OPEN
 
     asked = words.strip(" ?!.？！。")
+    if " " not in asked and asked.isascii():  # `memkit search pending`
+        return None
     for pattern in OPEN:
-        if " " not in asked and asked.isascii():
-            return None  # `memkit search pending`
         if (match := pattern.match(asked)):
             about = next(filter(None, match.groups()), "").strip(" ?!.,")
             if is_about_work(about):

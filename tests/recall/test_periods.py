@@ -346,6 +346,13 @@ def test_a_day_of_the_week_is_the_last_one(today: date, number: int) -> None:
         assert timedelta(0) < today - found.period.since <= timedelta(7)
 
 
+def test_what_is_shown() -> None:
+    for text, shown in (("last week", f"{LAST_WEEK} (last week)"), ("on 2026-11-20", "2026-11-20")):
+        found = find_period(text, TODAY)
+        assert found is not None
+        assert str(found.period) == shown
+
+
 def test_a_pasted_text_has_no_period() -> None:
     assert find_period("what did we do yesterday", TODAY)
     assert find_period("what did we do yesterday " + "x" * MOST_CHARACTERS, TODAY) is None
