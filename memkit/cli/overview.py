@@ -27,7 +27,7 @@ def show_overview(answer: Answer, root: str) -> None:
         return
     heading = overview.heading(str(answer.period) if answer.period else "")
     if answer.is_outside:
-        echo(f"Nothing on that in {answer.days}.")
+        echo(f"Nothing on that for {answer.days}.")
     echo(click.wrap_text(plain(heading), width()))
     if overview.kind == "open":
         _show_lines(overview)

@@ -101,7 +101,7 @@ class Overview:
 
     def heading(self, days: str) -> str:
         """Return what follows, or that there is nothing, as one sentence; `days` are those of the period."""
-        where = f" in {days}" if days else ""
+        where = f" for {days}" if days else ""
         if self.kind == "open":
             if not self.lines:
                 return f"No session{where} ended with an open question."

@@ -160,7 +160,7 @@ _GERMAN = Language(
     },
     present="heute",
     past=r"\b(?:haben|habe|hat|hatten?|wurden?|war|waren|ging|kam|geworden|ge\w{2,}(?:t|en))\b",
-    units={"stunden?": "hour", "tage?n?": "day", "wochen?": "week", "monate?n?": "month", "jahre?n?": "year"},
+    units={"stunden?": "hour", "tage?n?": "day", "wochen?": "week", "monat(?:en?|s)?": "month", "jahr(?:en?|e?s)?": "year"},
     numbers={
         **_counts("eine?[mnr]? zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
         "ein paar": (2, 7), "einige[nr]?": (2, 7), "wenigen": (2, 7), "mehreren": (2, 7), "paar": (2, 7),
@@ -218,7 +218,7 @@ _FRENCH = Language(
     },
     present="aujourd['’]hui",
     past=r"\b(?:avons|avez|ont|était|étaient|avait|avaient|fut|fait|faite?s?|le|la|les|une?|a-t-on|ai|qu['’]\w+)\b",
-    units={"heures?": "hour", "jours?": "day", "semaines?": "week", "mois": "month", "(?:ans?|années?)": "year"},
+    units={"heures?": "hour", "jours?": "day", "semaines?": "week", "mois": "month", "(?:ans?|ann[ée]es?)": "year"},
     numbers={
         **_counts("une? deux trois quatre cinq six sept huit neuf dix onze douze"),
         "quelques": (2, 7), "plusieurs": (2, 7),
@@ -233,7 +233,7 @@ _FRENCH = Language(
         ("last", r"(?:au cours de |pendant |durant |de )?(?:la )?(?P<unit>semaine) (?:derni[èe]re|pass[ée]e|pr[ée]c[ée]dente)"),
         ("last", r"(?:au cours du |pendant |du )?(?:le )?(?P<unit>mois) (?:dernier|pass[ée]|pr[ée]c[ée]dent)"),
         ("last", r"(?:pendant )?(?:l['’](?P<unit>an|ann[ée]e)) (?:derni[èe]re?|pass[ée]e?|pr[ée]c[ée]dente?)"),
-        ("this", r"(?:cette|ce) (?P<unit>semaine|mois|année)(?:-ci)?"),
+        ("this", r"(?:cette|ce) (?P<unit>semaine|mois|ann[ée]e)(?:-ci)?"),
         ("rolling", r"(?:au cours des |pendant |durant |dans )?(?:les|ces|des) {N} derni(?:ers|[èe]res) {U}"),
         ("rolling", r"(?:au cours des |pendant |durant |dans )?(?:les|ces|des) derni(?:ers|[èe]res) {N} {U}"),
         ("ago", r"il y a (?:environ )?{N} {U}"),

@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+
+from memkit.recall.period_days import days_of, search, shift
 
 if TYPE_CHECKING:
     from memkit.recall.period_words import Language
@@ -53,8 +55,8 @@ class Period:
         if self.since == self.until:
             return str(self.since) if self.since else ""
         if self.since is None:
-            return f"until {self.until}"
-        return f"{self.since} to {self.until}" if self.until else f"since {self.since}"
+            return f"all days until {self.until}"
+        return f"{self.since} to {self.until}" if self.until else f"all days since {self.since}"
 
     def __str__(self) -> str:
         says_more = self.text and str(self.since or self.until) not in self.text
@@ -103,7 +105,7 @@ def find_period(text: str, today: date) -> Found | None:
 
 def _is_join(point: _Point, gap: str) -> bool:
     """Return whether the text between two points joins them: "from Monday to Friday"."""
-    return _search(rf"^\s*(?:{point.language.join})\s*$", gap) is not None
+    return search(rf"^\s*(?:{point.language.join})\s*$", gap) is not None
 
 
 def is_about_work(text: str) -> bool:
@@ -161,7 +163,7 @@ def _in_context(
     for name in ("since", "until", "before", "after"):
         sign = _sign(words, getattr(words, name), before)
         behind = getattr(words, f"{name}_behind", "")
-        trailing = _search(rf"^\s*(?:{behind})", after) if behind and not sign else None
+        trailing = search(rf"^\s*(?:{behind})", after) if behind and not sign else None
         is_to_come = name != "since" and point.is_bare and point.kind in ("weekday", "month")
         if (sign or trailing) and not (is_to_come and words.is_spaced):  # "before Monday"
             relation, start = name, start - len(sign)
@@ -172,9 +174,9 @@ def _in_context(
     elif relation == "until":
         first = None
     elif relation == "before":
-        first, last = None, _shift(point.first, -1)
+        first, last = None, shift(point.first, -1)
     elif relation == "after":
-        first, last = _shift(point.last, 1), max(today, point.last)
+        first, last = shift(point.last, 1), max(today, point.last)
     elif not relation:
         at = words.at.get(point.kind) if point.is_bare else "|".join(filter(None, words.at.values()))
         sign = _sign(words, at, before) if at else ""
@@ -182,7 +184,7 @@ def _in_context(
         if not sign and point.is_bare and at != "" and not _may_stand_alone(point, rest):
             return None
     before = text[max(0, start - _LOOK_BEHIND) : start]
-    if _sign(words, words.not_behind, before) or _search(rf"^(?:{words.not_before})", text[end:]):
+    if _sign(words, words.not_behind, before) or search(rf"^(?:{words.not_before})", text[end:]):
         return None
     return _Phrase(start, end, first, last, is_second)
 
@@ -190,7 +192,7 @@ def _in_context(
 def _sign(words: Language, pattern: str, before: str) -> str:
     """Return the words of a pattern that end the text before a phrase, or ""."""
     start, space = (r"(?<!\w)", r"(?:(?<=['’])|\s+)") if words.is_spaced else ("", r"\s*")
-    found = _search(f"{start}(?:{pattern}){space}$", before)
+    found = search(f"{start}(?:{pattern}){space}$", before)
     return found[0] if found else ""
 
 
@@ -199,7 +201,7 @@ def _may_stand_alone(point: _Point, rest: str) -> bool:
     words = point.language
     is_generic = _is_generic(rest, words)
     if point.kind == "days":  # today, hier
-        return is_generic or _search(words.past, rest) is not None
+        return is_generic or search(words.past, rest) is not None
     if point.kind in ("weekday", "date"):
         return is_generic and (len(rest.split()) >= 2 or not words.is_spaced)
     return is_generic and point.kind == "iso"
@@ -212,7 +214,7 @@ def _points(text: str, today: date) -> Iterator[_Point]:
         if language.is_spaced or not text.isascii():
             for kind, is_bare, pattern in _compiled(LANGUAGES.index(language)):
                 for match in pattern.finditer(text):
-                    days = _days_of(kind, match.groupdict(), language, today)
+                    days = days_of(kind, match.groupdict(), language, today)
                     if days is not None and match[0].strip():
                         yield _Point(match.start(), match.end(), *days, kind, is_bare, language)
 
@@ -260,219 +262,6 @@ def _compiled(number: int) -> list[tuple[str, bool, re.Pattern[str]]]:
 def _group(name: str, words: Iterable[str]) -> str:
     longest_first = sorted(words, key=len, reverse=True)
     return f"(?P<{name}>{'|'.join(longest_first)})" if longest_first else "(?!)"
-
-
-@functools.lru_cache(512)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _search(pattern: str, text: str) -> re.Match[str] | None:
-    return _pattern(pattern).search(text)
-
-
-def _days_of(
-    kind: str, named: _Named, language: Language, today: date
-) -> tuple[date, date] | None:
-    """Return the first and the last day of a phrase, or None if there are no such days."""
-    try:
-        return _KINDS[kind](named, language, today)
-    except (ValueError, OverflowError):  # 31 February, or before the year 1
-        return None
-
-
-def _span(unit: str, day: date) -> tuple[date, date]:
-    """Return the day, or the calendar week (ISO: Monday to Sunday), month, or year that `day` is in."""
-    if unit == "week":
-        monday = day - timedelta(days=day.weekday())
-        return monday, monday + timedelta(days=6)
-    if unit == "month":
-        first = day.replace(day=1)
-        return first, _back("month", -1, first) - timedelta(days=1)
-    if unit == "year":
-        return day.replace(month=1, day=1), day.replace(month=12, day=31)
-    return day, day
-
-
-def _back(unit: str, count: int, day: date) -> date:
-    """Return the day so many units before `day`, the last one of a shorter month."""
-    if unit == "hour":
-        return day - timedelta(days=-(-count // 24))
-    if unit in ("day", "week"):
-        return day - timedelta(days=count * (7 if unit == "week" else 1))
-    months = day.year * 12 + day.month - 1 - count * (12 if unit == "year" else 1)
-    year, month = divmod(months, 12)
-    for last in (day.day, 30, 29, 28):
-        try:
-            return date(year, month + 1, min(day.day, last))
-        except ValueError:
-            if last == 28:
-                raise
-    raise AssertionError
-
-
-def _shift(day: date, days: int) -> date:
-    try:
-        return day + timedelta(days=days)
-    except OverflowError:
-        return day
-
-
-def _unit(named: _Named, language: Language) -> str:
-    word = named["unit"] or ""
-    return next(unit for name, unit in language.units.items() if _search(f"^(?:{name})$", word))
-
-
-def _count(named: _Named, language: Language) -> tuple[int, int]:
-    word = named.get("count")
-    if word is None:
-        return 1, 1
-    if word.isdecimal():
-        return int(word), int(word)
-    return next(n for name, n in language.numbers.items() if _search(f"^(?:{name})$", word))
-
-
-def _number(word: str, language: Language) -> int:
-    return int(word) if word.isdecimal() else _count({"count": word}, language)[0]
-
-
-def _index(word: str, names: list[str]) -> int:
-    for number, name in enumerate(names):
-        if re.fullmatch(name, word, re.IGNORECASE) or re.fullmatch(name, word.title(), re.IGNORECASE):
-            return number
-    raise ValueError(word)
-
-
-def _days_kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    word = named["days"] or ""
-    known = {**language.days, language.present: 0, "hier": 1}
-    days = next(n for name, n in known.items() if _search(f"^(?:{name.replace(' ', chr(92) + 's+')})$", word))
-    day = today - timedelta(days=days)
-    return day, day
-
-
-def _calendar(back: int) -> _Kind:
-    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
-        unit = _unit(named, language)
-        return _span(unit, _back(unit, back, _span(unit, today)[0]))
-
-    return kind
-
-
-def _ago(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    (least, most), unit = _count(named, language), _unit(named, language)
-    if unit == "hour":
-        return _back(unit, most, today), today
-    return _span(unit, _back(unit, most, today))[0], _span(unit, _back(unit, least, today))[1]
-
-
-def _rolling(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    return _back(_unit(named, language), _count(named, language)[1], today), today
-
-
-def _weekday(weeks: int | None) -> _Kind:
-    """Return a kind for the last such day before today, or that of so many weeks ago."""
-
-    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
-        wanted = _index(named["weekday"] or "", list(language.weekdays))
-        monday = today - timedelta(days=today.weekday())
-        day = today - timedelta(days=(today.weekday() - wanted - 1) % 7 + 1)
-        if weeks is not None:
-            day = monday + timedelta(days=wanted - 7 * weeks)
-        return day, day
-
-    return kind
-
-
-def _weekend(*, may_be_now: bool) -> _Kind:
-    def kind(named: _Named, language: Language, today: date) -> tuple[date, date]:
-        saturday = today - timedelta(days=today.weekday()) + timedelta(days=5)
-        if not (may_be_now and today >= saturday):
-            saturday -= timedelta(days=7)
-        return saturday, saturday + timedelta(days=1)
-
-    return kind
-
-
-def _month_of(named: _Named, language: Language) -> int:
-    if order := named.get("order"):
-        return _number(order, language)
-    word = named["month"] or ""
-    long = list(language.months)
-    if language.short_months:
-        try:
-            return _index(word.rstrip("."), long) + 1
-        except ValueError:
-            return _index(word.rstrip("."), list(language.short_months)) + 1
-    return _index(word, long) + 1
-
-
-def _month(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    month = _month_of(named, language)
-    if named.get("year"):
-        return _span("month", date(int(named["year"] or 0), month, 1))
-    found = date(today.year, month, 1)
-    return _span("month", found if found <= today else found.replace(year=today.year - 1))
-
-
-def _date(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    month, day = _month_of(named, language), _number(named["day"] or "", language)
-    if named.get("year"):
-        found = date(int(named["year"] or 0), month, day)
-        return found, found
-    for year in range(today.year, today.year - 9, -1):  # 29 February
-        try:
-            found = date(year, month, day)
-        except ValueError:
-            continue
-        if found <= today:
-            return found, found
-    raise ValueError(day)
-
-
-def _week_of(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    return _span("week", _date(named, language, today)[0])
-
-
-def _week_number(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    week = int(named["week"] or 0)
-    year = int(named.get("year") or today.isocalendar().year)
-    found = date.fromisocalendar(year, week, 1)
-    if found > today and not named.get("year"):
-        found = date.fromisocalendar(year - 1, week, 1)
-    return _span("week", found)
-
-
-def _year(named: _Named, language: Language, today: date) -> tuple[date, date]:
-    return _span("year", date(int(named["year"] or 0), 1, 1))
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Named = Mapping[str, str | None]
-    _Kind = Callable[[_Named, Language, date], tuple[date, date]]
-
-_KINDS: dict[str, _Kind] = {
-    "days": _days_kind,
-    "this": _calendar(0),
-    "last": _calendar(1),
-    "before_last": _calendar(2),
-    "ago": _ago,
-    "rolling": _rolling,
-    "weekday": _weekday(None),
-    "weekday_this_week": _weekday(0),
-    "weekday_last_week": _weekday(1),
-    "weekend": _weekend(may_be_now=False),
-    "this_weekend": _weekend(may_be_now=True),
-    "month": _month,
-    "iso_month": _month,
-    "date": _date,
-    "iso": _date,
-    "week_of": _week_of,
-    "week_number": _week_number,
-    "year": _year,
-}
 
 
 @functools.cache

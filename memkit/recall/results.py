@@ -374,7 +374,7 @@ def _opening(answer: Answer) -> str:
     if answer.overview.is_empty:
         return f"{heading} What follows is from other days."
     found = "What is on that is from other days, and comes last." if answer.results else ""
-    return f"Nothing on that in {answer.days}. {heading} {found}".rstrip()
+    return f"Nothing on that for {answer.days}. {heading} {found}".rstrip()
 
 
 def _with_sessions(text: str, answer: Answer, limit: int, root: str) -> str:

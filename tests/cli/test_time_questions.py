@@ -60,7 +60,7 @@ def test_a_period_without_a_memory(run: Run, tmp_path: Path) -> None:
     Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
     found = run(memory, "search", "what did we do yesterday")
     assert found.status == 0
-    assert found.output.startswith("The memory holds nothing in ")
+    assert found.output.startswith("The memory holds nothing for ")
 
 
 def test_the_skill(run: Run, past: Memory) -> None:

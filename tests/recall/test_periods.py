@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 
 import pytest
@@ -73,7 +74,7 @@ PERIODS = [
     ("from Monday to Tuesday", "2026-11-23 to 2026-11-24", ""),
     ("from Friday to Wednesday", "2026-11-20 to 2026-11-25", ""),
     ("what did we do between 2026-11-01 and 2026-11-10", "2026-11-01 to 2026-11-10", "what did we do"),
-    ("what did we do before last week", "until 2026-11-15", "what did we do"),
+    ("what did we do before last week", "all days until 2026-11-15", "what did we do"),
     ("over the weekend", "2026-11-21 to 2026-11-22", ""),
     ("what did we do in week 46", "2026-11-09 to 2026-11-15", "what did we do"),
     ("what did we do in the week of November 4", "2026-11-02 to 2026-11-08", "what did we do"),
@@ -90,6 +91,8 @@ PERIODS = [
     ("seit Freitag", "2026-11-20 to 2026-11-25", ""),
     ("im März", MARCH, ""),
     ("im letzten Monat", OCTOBER, ""),
+    ("was war Ende des letzten Monats", OCTOBER, "was war Ende des"),
+    ("was wir letzten Jahres gebaut haben", "2025-01-01 to 2025-12-31", "was wir gebaut haben"),
     ("am 3. November", "2026-11-03", ""),
     ("am 3.11.2025", "2025-11-03", ""),
     ("in den letzten drei Tagen", "2026-11-22 to 2026-11-25", ""),
@@ -344,6 +347,16 @@ def test_a_day_of_the_week_is_the_last_one(today: date, number: int) -> None:
         assert found.period.since is not None
         assert found.period.since.weekday() == number
         assert timedelta(0) < today - found.period.since <= timedelta(7)
+
+
+@pytest.mark.parametrize("number", range(len(LANGUAGES)))
+def test_every_word_has_a_value(number: int) -> None:
+    """Each alternative of a template that names a unit is one of the language's units."""
+    language = LANGUAGES[number]
+    for _, template in (*language.phrases, *language.bare):
+        for group in re.findall(r"\(\?P<unit>([^()]*)\)", template):
+            for word in group.replace("?", "").replace("[ée]", "e").split("|"):
+                assert any(re.fullmatch(unit, word) for unit in language.units), word
 
 
 def test_what_is_shown() -> None:

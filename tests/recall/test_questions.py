@@ -98,7 +98,7 @@ def test_words_that_only_other_days_have(past: Memory) -> None:
     assert [result.chunk.date for result in answer.results] == ["2026-11-17"]
     assert len(sessions(answer)) == 6
     text = lay_out(answer, 2000)
-    assert text.startswith("Nothing on that in 2026-11-09 to 2026-11-15. 2026-11-09 to 2026-11-15: 6 sessions")
+    assert text.startswith("Nothing on that for 2026-11-09 to 2026-11-15. 2026-11-09 to 2026-11-15: 6 sessions")
     assert text.index("The nightly build") < text.index("Login page shows ERR_404")
     assert len(lay_out(answer, 300)) <= 300 * 4
 
@@ -115,7 +115,7 @@ def test_an_empty_period_names_the_nearest_days(past: Memory, query: str, neares
     answer = ask(past, query)
     assert answer.overview is not None
     assert list(answer.overview.nearest) == nearest
-    assert "The memory holds nothing in" in lay_out(answer, 2000)
+    assert "The memory holds nothing for" in lay_out(answer, 2000)
     assert all(day in lay_out(answer, 2000) for day in nearest)
 
 
@@ -188,7 +188,7 @@ def test_what_is_left_open_in_a_period(past: Memory) -> None:
     assert answer.overview is not None
     assert answer.overview.lines == ()
     assert len(sessions(answer)) == 6
-    assert "No session in 2026-11-09 to 2026-11-15 ended with an open question." in lay_out(answer, 2000)
+    assert "No session for 2026-11-09 to 2026-11-15 ended with an open question." in lay_out(answer, 2000)
 
 
 @pytest.mark.parametrize(
