@@ -84,7 +84,7 @@ def list_sessions(
         elsewhere = " --all-projects lists those of all projects." * is_limited
         page(plain(f"No {'such ' * is_filtered}session in {where}.{elsewhere}"))
         return
-    lines = sessionsession_rows(shown[:count], all_projects)
+    lines = session_rows(shown[:count], all_projects)
     if len(shown) > count:
         lines.append(styled(f"Older ones: memkit sessions -n {count * 4}", dim=True))
     page("\n".join(lines))
