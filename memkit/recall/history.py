@@ -14,9 +14,10 @@ from memkit import anchors
 from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.journal import Journal
-from memkit.journal.day_file import DayFile, heading_title
-from memkit.journal.digest import read_turn
+from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.digest import read_parts, read_turn
 from memkit.journal.overview import SessionLine, sessions
+from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
 from memkit.recall.overview import Line, PastSession
 from memkit.text import one_line
@@ -193,8 +194,7 @@ def open_questions(
 ) -> Iterator[Line]:
     """Yield the questions with which sessions ended, newest first, each once; `text` has no label.
 
-    They are the `Open: ` lines of summaries and extracts. One after which its session went on is left out: it
-    was answered, or it no longer mattered.
+    One after which its session went on is left out: it was answered, or it no longer mattered.
     """
     seen: set[str] = set()
     ended: set[str] = set()
@@ -205,18 +205,29 @@ def open_questions(
                 continue
             session = heading.pairs["session"]
             ended.add(session)
-            covered = {heading.pairs.get("summary"), heading.pairs.get("extract")} - {None}
-            if covered and turns and turns[-1].pairs["turn"] not in covered:
-                continue
             if until and day[:10] > until:
                 continue
             minute = max((one.minute for one in turns or [heading]), default="")
-            for line in content.lines[heading.start + 1 : heading.end]:
-                pairs = anchors.parse(line) if line.startswith("- Open: ") else {}
-                text = _shown(line.removeprefix("- Open: "))
-                if "grip" in pairs and pairs.get("check") != anchors.UNVERIFIED and text not in seen:
+            for name, text in _open_lines(content, heading, turns):
+                if text and text not in seen:
                     seen.add(text)
-                    yield Line(f"{day[:10]} {minute}".strip(), unescape(text), pairs["grip"], session, root)
+                    yield Line(f"{day[:10]} {minute}".strip(), unescape(text), name, session, root)
+
+
+def _open_lines(content: DayFile, heading: Section, turns: list[Section]) -> Iterator[tuple[str, str]]:
+    """Yield id and text of what a stretch of work left open.
+
+    That is in its bullets if they cover its last turn, else at the end of the last answer.
+    """
+    last = turns[-1].pairs["turn"] if turns else ""
+    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
+        asked = last_question(read_parts(content.text(turns[-1])).answer)
+        yield last, redact(asked)
+        return
+    for line in content.lines[heading.start + 1 : heading.end]:
+        pairs = anchors.parse(line) if line.startswith("- Open: ") else {}
+        if "grip" in pairs and pairs.get("check") != anchors.UNVERIFIED:
+            yield pairs["grip"], _shown(line.removeprefix("- Open: "))
 
 
 def _read_days(

@@ -218,12 +218,15 @@ def test_open_questions_of_sessions_that_went_on(tmp_path: Path) -> None:
         "2026-11-17.md": day("2026-11-17", "5e550001", "a0000001"),
         "2026-11-18.md": day("2026-11-18", "5e550001", "a0000002"),
         "2026-11-19.md": day("2026-11-19", "5e550002", "a0000003", later),
-        "2026-11-20.md": day("2026-11-20", "5e550003", "a0000004"),
+        "2026-11-20.md": day("2026-11-20", "5e550003", "a0000004")
+        + "\n## 10:00 Ports <!-- session:5e550004 -->\n\n### 10:00 Which port? <!-- turn:a0000005 -->\n"
+        "**Asked** Which port?\n**Answered** 7443 is free. Should staging move to port 7443?\n",
     }
     memory = make_memory(tmp_path, files)
     overview = ask(memory, "what is left open").overview
     assert overview is not None
     assert [(line.time, line.text) for line in overview.lines] == [
+        ("2026-11-20 10:00", "Should staging move to port 7443?"),
         ("2026-11-20 09:00", "Should 5e550003 move?"), ("2026-11-18 09:00", "Should 5e550001 move?"),
     ]  # fmt: skip
     overview = ask(memory, "what was left open on 2026-11-17").overview
