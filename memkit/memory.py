@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
     from memkit.recall.file_history import FileHistory
-    from memkit.recall.history import PastSession
     from memkit.recall.names import Entry
+    from memkit.recall.overview import PastSession
     from memkit.recall.results import Answer
     from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange

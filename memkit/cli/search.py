@@ -78,9 +78,12 @@ def search_command(
 
     Leaves out results far below the best one, and shows nothing if no entry is relevant enough; --all shows
     the nearest entries anyway. The query needs no quotes. Words in it that begin with a dash go after `--`.
+    A period in the query ("last week") narrows the search, unless --since or --until does; in quotation marks
+    it is text. A question about a period alone lists its sessions.
 
     \b
       memkit search which port does the staging gateway use
+      memkit search what did we do yesterday
       memkit search --since 2w --kind turn --json deploy/gateway.yaml
       memkit search --full -- what does --force do
     """
@@ -117,8 +120,15 @@ def search_command(
         return
     if answer.degraded:
         context.say(answer.degraded)
-    if not answer.chunks:
+    if not answer.chunks and not answer.overview:
         context.say(f"{context.project.root} has no memory yet")
+    root = "" if all_projects else context.project.root
+    if answer.overview or answer.period:
+        from memkit.cli.overview import show_overview
+
+        show_overview(answer, root)
+    if answer.overview and not answer.results:
+        return
     if not answer.results:
         narrowing = {"since": since, "until": until, "session": session, "branch": branch}
         narrowing |= {"kind": kind, "path": path, "min-relevance": options["minimum"]}
@@ -126,7 +136,7 @@ def search_command(
         return
     from memkit.cli.results import show_full, show_short
 
-    (show_short if is_short else show_full)(answer, "" if all_projects else context.project.root)
+    (show_short if is_short else show_full)(answer, root)
 
 
 def _inside(root: str, path: str) -> str:

@@ -16,7 +16,7 @@ from memkit.cli.screen import cells, fit, pad, page, width
 from memkit.text import plural
 
 if TYPE_CHECKING:
-    from memkit.recall.history import PastSession
+    from memkit.recall.overview import PastSession
 
 DEFAULT_COUNT = 50
 _ID_CHARACTERS = 8
@@ -84,7 +84,7 @@ def list_sessions(
         elsewhere = " --all-projects lists those of all projects." * is_limited
         page(plain(f"No {'such ' * is_filtered}session in {where}.{elsewhere}"))
         return
-    lines = _rows(shown[:count], all_projects)
+    lines = session_rows(shown[:count], all_projects)
     if len(shown) > count:
         lines.append(styled(f"Older ones: memkit sessions -n {count * 4}", dim=True))
     page("\n".join(lines))
@@ -101,7 +101,7 @@ def _in_project(root: str, path: str) -> str:
     return path if relative.startswith("..") else relative.replace(os.sep, "/")
 
 
-def _rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
+def session_rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
     """Return the lines of a head and of each session, as wide as the screen."""
     columns = width()
     is_wide = columns >= _WIDE

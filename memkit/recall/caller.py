@@ -5,14 +5,12 @@ A command sends this to the service, which has imported all that is needed. A co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memkit.paths import Home
 from memkit.recall.results import Answer, SearchRequest
-
-if TYPE_CHECKING:
-    from memkit.recall.search import Searcher
 
 SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 """Names the session, for each command that Claude runs."""
@@ -27,9 +25,13 @@ class Caller:
 
 
 def answer_for(
-    caller: Caller, searcher: Searcher, request: SearchRequest, home: Home, root: str
+    caller: Caller,
+    ask: Callable[[SearchRequest], Answer],
+    request: SearchRequest,
+    home: Home,
+    root: str,
 ) -> Answer:
-    """Return the answer about the project at `root`, with marks from git.
+    """Return the answer of `ask` about the project at `root`, with marks from git.
 
     The file that the caller's session edited last counts as the one being edited.
     """
@@ -40,7 +42,7 @@ def answer_for(
 
         roots = [worktree_of(root, caller.directory), root]
         request = replace(request, file=last_edited(home, caller.session, roots))
-    return marked(searcher.answer(request), caller.directory)
+    return marked(ask(request), caller.directory)
 
 
 def sections_for(caller: Caller, sections: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from memkit.errors import MemkitError
 from memkit.hook.project import Project
-from memkit.index.catalog import index_key
+from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import launch, spool, unindexed
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
@@ -117,6 +118,7 @@ class SearchClient:
         return self._waiting_work()
 
     def _find(self, asked: SearchRequest) -> Answer:
+        asked = dataclasses.replace(asked, today=asked.today or date.today())
         if self._searcher is None:
             arguments = {
                 "request": msgspec.to_builtins(asked),
@@ -132,8 +134,22 @@ class SearchClient:
                 return msgspec.convert(reply, Answer)
             except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
                 logger.debug("searching without the service: %s", reason)
-                self._searcher = self._open()
-        return answer_for(self._caller, self._searcher, asked, self._home, self._project.root)
+        from memkit.recall.questions import answer
+
+        def ask(one: SearchRequest) -> Answer:
+            return answer(one, self._opened, self._projects, self._announce)
+
+        return answer_for(self._caller, ask, asked, self._home, self._project.root)
+
+    def _opened(self) -> Searcher:
+        if self._searcher is None:
+            self._searcher = self._open()
+        return self._searcher
+
+    def _projects(self) -> list[Project]:
+        search = self._settings.search
+        others = also_searched(self._project, self._home, search, all_projects=self._all_projects)
+        return [self._project, *others]
 
     def _open(self) -> Searcher:
         from memkit.recall.search import open_searcher

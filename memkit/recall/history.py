@@ -1,4 +1,4 @@
-"""List the sessions of a memory, newest first. Reads the day files alone."""
+"""List what a memory holds by time: sessions, notes, and open questions. Reads the day files alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
-from typing import Any
 
 from memkit import anchors
 from memkit.errors import JournalError
 from memkit.hook.project import Project
 from memkit.journal import Journal
-from memkit.journal.day_file import DayFile
-from memkit.journal.digest import read_turn
+from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.digest import read_parts, read_turn
 from memkit.journal.overview import SessionLine, sessions
+from memkit.journal.sentences import last_question
+from memkit.privacy.redact import redact
+from memkit.recall.overview import Line, PastSession
+from memkit.text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -25,51 +28,19 @@ _HEADING = re.compile(r"^## [^\n]*session:[^\n]*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class PastSession:
-    """A session with all its days.
-
-    `begins` and `ends` are the local times (`2026-11-20 14:02`) of its first and last turn, or days alone.
-    `path` and `line` (1-based) are where it begins.
-    """
-
-    id: str
-    root: str
-    begins: str
-    ends: str
-    title: str
-    outcome: str
-    turns: tuple[str, ...]
-    branch: str
-    path: str
-    line: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the session as `memkit sessions --json` prints it."""
-        return {
-            "session": self.id,
-            "project": self.root,
-            "begins": self.begins,
-            "ends": self.ends,
-            "title": self.title,
-            "outcome": self.outcome,
-            "turns": list(self.turns),
-            "branch": self.branch,
-            "path": self.path,
-            "line": self.line,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class SessionFilters:
     """The sessions to list; "" means any.
 
-    `since` is an ISO day, the earliest last day. `branch` and `file` are those of any turn; `file` is a path
-    relative to the project, or its last parts.
+    `since` is an ISO day, the earliest last day. With `until`, the latest day, a session has only its days in
+    that period. `branch` and `file` are those of any turn; `file` is a path relative to the project, or its
+    last parts. `session` is an id or its first characters.
     """
 
     since: str = ""
     branch: str = ""
     file: str = ""
+    until: str = ""
+    session: str = ""
 
 
 def past_sessions(
@@ -99,9 +70,14 @@ class _History:
         self._filters = filters
         self._announce = announce
         self._lines = functools.lru_cache(16)(self._read)
+        self._first: dict[str, str] = {}
 
     def sessions(self) -> Iterator[PastSession]:
-        days_of = self._days_of()
+        days_of = {
+            session: inside
+            for session, days in self._days_of().items()
+            if session.startswith(self._filters.session) and (inside := self._inside(days))
+        }
         ending: dict[str, list[str]] = {}
         for session, days in days_of.items():
             ending.setdefault(days[-1][:10], []).append(session)
@@ -110,6 +86,10 @@ class _History:
                 return
             known = (self._joined(name, days_of[name]) for name in ending[date])
             yield from sorted((one for one in known if one), key=_activity, reverse=True)
+
+    def _inside(self, days: list[str]) -> list[str]:
+        since, until = self._filters.since, self._filters.until
+        return [day for day in days if since <= day[:10] <= until] if until else days
 
     def _days_of(self) -> dict[str, list[str]]:
         """Return the days of each session, in order. Reading only headings keeps a long memory fast."""
@@ -123,6 +103,7 @@ class _History:
             named = (anchors.parse(line).get("session") for line in _HEADING.findall(text))
             for session in dict.fromkeys(filter(None, named)):
                 found.setdefault(session, []).append(day)
+        self._first = {session: days[0] for session, days in found.items()}
         return found
 
     def _read(self, day: str) -> tuple[DayFile, dict[str, SessionLine]]:
@@ -138,12 +119,14 @@ class _History:
         if not lines or not any(self._is_wanted(content, line) for content, line, _ in lines):
             return None
         (_, first, day), (_, last, _) = lines[0], lines[-1]
+        _, known = self._lines(self._first.get(session, day))
+        named = known.get(session, first)  # what it was about was said on its first day
         return PastSession(
             id=session,
             root=self._journal.project.root,
             begins=f"{first.day} {first.begins}".strip(),
             ends=f"{last.day} {last.ends}".strip(),
-            title=unescape(first.title),
+            title=unescape(named.title),
             outcome=unescape(
                 next((line.outcome for _, line, _ in reversed(lines) if line.outcome), "")
             ),
@@ -168,3 +151,100 @@ class _History:
             call.path.strip("`") for one in turns for call in read_turn(content.text(one)).calls
         )
         return any(path == file or path.endswith(f"/{file}") for path in paths)
+
+
+def known_days(projects: Iterable[Project]) -> list[str]:
+    """Return the days (ISO) that hold something, oldest first."""
+    return sorted({day[:10] for project in projects for day in Journal(project).days()})
+
+
+def remarks(
+    projects: Iterable[Project],
+    since: str,
+    until: str,
+    announce: Callable[[str], None] = logger.warning,
+) -> Iterator[Line]:
+    """Yield what the days of a period (ISO, inclusive) hold outside of sessions, in order.
+
+    That is notes and turns above all sessions, or the first line of a day that memkit did not write.
+    """
+    for root, day, content in _read_days(projects, since, until, announce):
+        date, found = day[:10], False
+        for heading, turns in content.groups():
+            if heading is not None and "session" in heading.pairs:
+                found = True
+                continue
+            for section in turns if heading is None else [heading]:
+                found = True
+                name = section.pairs.get("note") or section.pairs.get("turn", "")
+                title = heading_title(section).removeprefix("Note: ")
+                yield Line(f"{date} {section.minute}".strip(), unescape(title), name, "", root)
+        if not found:
+            lines = (_shown(line.lstrip("#>*- ")) for line in content.lines)
+            text = next((line for line in lines if line and line != date), "")
+            if text:
+                yield Line(date, text, "", "", root)
+
+
+def open_questions(
+    projects: Iterable[Project],
+    since: str = "",
+    until: str = "",
+    announce: Callable[[str], None] = logger.warning,
+) -> Iterator[Line]:
+    """Yield the questions with which sessions ended, newest first, each once; `text` has no label.
+
+    One after which its session went on is left out: it was answered, or it no longer mattered.
+    """
+    seen: set[str] = set()
+    ended: set[str] = set()
+    found = list(_read_days(projects, since, "", announce))
+    for root, day, content in sorted(found, key=lambda one: one[1], reverse=True):
+        for heading, turns in reversed(list(content.groups())):
+            if heading is None or "session" not in heading.pairs or heading.pairs["session"] in ended:
+                continue
+            session = heading.pairs["session"]
+            ended.add(session)
+            if until and day[:10] > until:
+                continue
+            minute = max((one.minute for one in turns or [heading]), default="")
+            for name, text in _open_lines(content, heading, turns):
+                if text and text not in seen:
+                    seen.add(text)
+                    yield Line(f"{day[:10]} {minute}".strip(), unescape(text), name, session, root)
+
+
+def _open_lines(content: DayFile, heading: Section, turns: list[Section]) -> Iterator[tuple[str, str]]:
+    """Yield id and text of what a stretch of work left open.
+
+    That is in its bullets if they cover its last turn, else at the end of the last answer.
+    """
+    last = turns[-1].pairs["turn"] if turns else ""
+    if turns and last not in (heading.pairs.get("summary"), heading.pairs.get("extract")):
+        asked = last_question(read_parts(content.text(turns[-1])).answer)
+        yield last, redact(asked)
+        return
+    for line in content.lines[heading.start + 1 : heading.end]:
+        pairs = anchors.parse(line) if line.startswith("- Open: ") else {}
+        if "grip" in pairs and pairs.get("check") != anchors.UNVERIFIED:
+            yield pairs["grip"], _shown(line.removeprefix("- Open: "))
+
+
+def _read_days(
+    projects: Iterable[Project], since: str, until: str, announce: Callable[[str], None]
+) -> Iterator[tuple[str, str, DayFile]]:
+    """Yield root, name, and content of each day in a period ("" is open), by project, the oldest first."""
+    for project in projects:
+        journal = Journal(project)
+        for day in journal.days():
+            if since <= day[:10] and (not until or day[:10] <= until):
+                try:
+                    yield project.root, day, journal.day(day)
+                except JournalError as error:
+                    announce(str(error))
+
+
+def _shown(line: str) -> str:
+    """Return a line without anchors; a day is redacted, but removing them can join the parts of a secret."""
+    text = one_line(anchors.strip(line))
+    return text if text in line else redact(text)

@@ -32,9 +32,20 @@ from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import BULLETS, make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
 from memkit.recall.lookups import only_asked
-from memkit.recall.results import Answer, Excerpt, Result, SearchRequest, fill, joined
+from memkit.recall.overview import Line
+from memkit.recall.results import (
+    NOTE_CHARACTERS,
+    Answer,
+    Excerpt,
+    Filters,
+    Result,
+    SearchRequest,
+    fill,
+    joined,
+)
 from memkit.recall.selection import Place, Selection
 from memkit.settings import SearchSettings, Settings, load
+from memkit.text import one_line
 
 if TYPE_CHECKING:
     from memkit.embedding import Embedder
@@ -129,6 +140,20 @@ class Searcher:
             best=best,
             chunks=len(self.corpus),
         )
+
+    def dated(self, filters: Filters) -> list[Line]:
+        """Return a line for each entry that meets `filters`, in the order of time."""
+        corpus = self.corpus
+        positions = np.flatnonzero(mask(filters, corpus))
+        _, firsts = np.unique(corpus.columns["entry"][positions], return_index=True)
+        found = []
+        for position in positions[np.sort(firsts)].tolist():
+            chunk = corpus.chunk(position)
+            if not chunk.is_bare:
+                name = corpus.id(position)[:SHOWN_ID_CHARACTERS]
+                text = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+                found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
+        return sorted(found, key=lambda one: one.time)
 
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode

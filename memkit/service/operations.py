@@ -25,7 +25,7 @@ from memkit.files import make_private_directory
 from memkit.hook.project import Project
 from memkit.hook.tally import history_file
 from memkit.index import SyncReport
-from memkit.index.catalog import index_key
+from memkit.index.catalog import also_searched, index_key
 from memkit.ipc import spool
 from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
@@ -33,7 +33,8 @@ from memkit.privacy.redact import redact, skips, without_private, without_unopen
 from memkit.recall import usage
 from memkit.recall.caller import Caller, answer_for, sections_for
 from memkit.recall.pointers import find_pointers, lay_out, written_by
-from memkit.recall.results import SearchRequest
+from memkit.recall.questions import answer
+from memkit.recall.results import Answer, SearchRequest
 from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
 from memkit.service.open_projects import Models, OpenProjects
@@ -108,13 +109,19 @@ class Operations:
         """
         project, settings = self._project(arguments)
         search = msgspec.convert(arguments["search"], SearchSettings)
-        searcher = self._projects.searcher(
-            project, settings, search, all_projects=bool(arguments.get("all_projects"))
-        )
+        everywhere = bool(arguments.get("all_projects"))
         request = msgspec.convert(arguments["request"], SearchRequest)
         caller = msgspec.convert(arguments.get("caller", {}), Caller)
-        answer = answer_for(caller, searcher, request, self._home, project.root)
-        return msgspec.to_builtins(answer)
+
+        def ask(one: SearchRequest) -> Answer:
+            return answer(
+                one,
+                lambda: self._projects.searcher(project, settings, search, all_projects=everywhere),
+                lambda: [project, *also_searched(project, self._home, search, all_projects=everywhere)],
+                logger.warning,
+            )
+
+        return msgspec.to_builtins(answer_for(caller, ask, request, self._home, project.root))
 
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""

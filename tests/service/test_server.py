@@ -39,6 +39,22 @@ def test_it_answers_as_the_command_line_does_alone(
     assert "7443" in through["sections"][0]["content"]
 
 
+def test_it_answers_questions_about_time(
+    shared: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for query in ("what did we do on 2026-11-19", "which port on 2026-11-18", "which port on 2026-11-20", "what is left open"):
+        through = shared.json("search", query)
+        with monkeypatch.context() as patch:
+            patch.setitem(shared.environment, "MEMKIT_SERVICE_ENABLED", "false")
+            alone = shared.json("search", query)
+        assert through.pop("took_ms") != alone.pop("took_ms")
+        assert through == alone
+    asked = {"query": "what did we do yesterday", "today": "2026-11-20"}
+    answer = shared.ask("search", request=asked, search={})
+    assert answer["period"] == {"since": "2026-11-19", "until": "2026-11-19", "text": "yesterday"}
+    assert [one["id"] for one in answer["overview"]["sessions"]] == ["5e550002"]
+
+
 def test_a_second_service_exits(shared: RunningService) -> None:
     second = shared.spawn()
     _, errors = second.communicate(timeout=60)

@@ -1,0 +1,152 @@
+"""An overview instead of ranked results: what was done in a period, what was done last, what is left open.
+
+Imports nothing heavy: a command that asks the service needs no more than this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from memkit.text import defuse, one_line, plural
+
+SHOWN_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class PastSession:
+    """A session with all its days, or with those of a period.
+
+    `begins` and `ends` are the local times (`2026-11-20 14:02`) of its first and last turn, or days alone.
+    `path` and `line` (1-based) are where it begins.
+    """
+
+    id: str
+    root: str
+    begins: str
+    ends: str
+    title: str
+    outcome: str
+    turns: tuple[str, ...]
+    branch: str
+    path: str
+    line: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the session as `memkit sessions --json` prints it."""
+        return {
+            "session": self.id,
+            "project": self.root,
+            "begins": self.begins,
+            "ends": self.ends,
+            "title": self.title,
+            "outcome": self.outcome,
+            "turns": list(self.turns),
+            "branch": self.branch,
+            "path": self.path,
+            "line": self.line,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A note, an open question, or a heading: one line of plain text.
+
+    `time` is local (`2026-11-20 14:02`), or the day alone. `id` is for `memkit show`, or "". `session` is ""
+    for what belongs to none.
+    """
+
+    time: str
+    text: str
+    id: str
+    session: str
+    root: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as `memkit search --json` prints it."""
+        return {
+            "time": self.time,
+            "text": self.text,
+            "id": self.id,
+            "session": self.session,
+            "project": self.root,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What there is to a question about work as such.
+
+    `kind` is "period" (sessions in the order of time, and notes as `lines`), "recent" (the newest sessions,
+    newest first), or "open" (open questions as `lines`, newest first). `omitted` counts sessions that are
+    left out. `nearest` are the days (ISO) nearest to the period that hold something, if it holds nothing.
+    """
+
+    kind: str
+    sessions: tuple[PastSession, ...] = ()
+    lines: tuple[Line, ...] = ()
+    omitted: int = 0
+    nearest: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the overview as `memkit search --json` prints it."""
+        return {
+            "kind": self.kind,
+            "sessions": [one.as_dict() for one in self.sessions],
+            "lines": [one.as_dict() for one in self.lines],
+            "omitted": self.omitted,
+            "nearest": list(self.nearest),
+        }
+
+    def heading(self, days: str) -> str:
+        """Return what follows, or that there is nothing, as one sentence; `days` are those of the period."""
+        where = f" for {days}" if days else ""
+        if self.kind == "open":
+            if not self.lines:
+                return f"No session{where} ended with an open question."
+            count = plural(len(self.lines), "open question")
+            return f"Sessions{where} ended with {count}, newest first."
+        if self.is_empty:
+            near = f" The nearest days that hold something: {', '.join(self.nearest)}." * bool(self.nearest)
+            return f"The memory holds nothing{where}.{near}"
+        total = len(self.sessions) + self.omitted
+        if self.kind == "recent":
+            return f"The last {len(self.sessions)} of {plural(total, 'session')}{where}, newest first."
+        counts = [plural(total, "session")] if total else []
+        counts += [plural(len(self.lines), "note")] if self.lines else []
+        left_out = f" The first {self.omitted} are left out." if self.omitted else ""
+        return f"{days}: {' and '.join(counts)}, in the order of time.{left_out}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither sessions nor lines."""
+        return not (self.sessions or self.lines)
+
+    def entries(self, root: str) -> Iterator[str]:
+        """Yield sessions and lines as entries for a model. One of another project than `root` names it."""
+        rows = [
+            (one.begins, one.ends, one.id, one.branch, one.root,
+             " → ".join(dict.fromkeys(filter(None, (one.title, one.outcome)))))
+            for one in self.sessions
+        ]  # fmt: skip
+        lines = [(one.time, one.time, one.id or one.session, "", one.root, one.text) for one in self.lines]
+        both = lines + rows if self.kind == "open" else rows + lines
+        if self.kind == "period":
+            both.sort()
+        for begins, ends, name, branch, project, text in both:
+            attributes = {
+                "id": name,
+                "begins": begins,
+                "ends": ends if ends != begins else "",
+                "branch": branch,
+                "project": project if project != root else "",
+            }
+            opening = " ".join(f'{key}="{attribute(value)}"' for key, value in attributes.items() if value)
+            yield f"<entry {opening}>{defuse(one_line(text, SHOWN_CHARACTERS), 'entry')}</entry>"
+
+
+def attribute(value: str) -> str:
+    """Return a value as it can stand in an attribute of an entry."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in value)
+    return plain.replace('"', "'").replace("<", "(").replace(">", ")")

@@ -1,0 +1,220 @@
+"""Understand a question and answer it: ranked results, those of a period, or an overview.
+
+Every search goes through `answer`: in a terminal, by the skill, and in the service.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from memkit.hook.project import Project
+from memkit.recall.overview import Line, Overview
+from memkit.recall.periods import Period, find_period, is_about_work
+from memkit.recall.results import Answer, SearchRequest
+
+if TYPE_CHECKING:
+    from memkit.recall.search import Searcher
+
+MOST_SESSIONS = 50
+RECENT_SESSIONS = 20
+BESIDE_SESSIONS = 8
+"""The most sessions beside results of other days, and beside open questions that there are none of."""
+
+MOST_OPEN = 20
+NEAREST_DAYS = 2
+"""The number of days to name before a period, and after it."""
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a request asks: `kind` is "search", or the kind of an `Overview`.
+
+    `request` has the words without the period, and the period as filters. `about` are the words that open
+    questions must share, or "". `is_named` tells that the period is in the question, not in options.
+    """
+
+    kind: str
+    request: SearchRequest
+    period: Period | None
+    about: str = ""
+    is_named: bool = False
+
+
+def understand(request: SearchRequest, today: date) -> Question:
+    """Return what `request` asks. Its own `since` and `until` take the place of a period in its words."""
+    filters = request.filters
+    found = find_period(request.query, today)
+    words = found.rest if found else request.query
+    period = found.period if found else None
+    if filters.since or filters.until:
+        period = Period(filters.since, filters.until)
+    if period is not None:
+        filters = replace(filters, since=period.since, until=period.until)
+    asked = replace(request, query=words, filters=filters)
+    is_named = found is not None and not (request.filters.since or request.filters.until)
+    if filters.kind or filters.path:  # an overview is of sessions
+        if found and is_about_work(words):
+            asked = replace(asked, query=request.query, minimum=0.0)
+        return Question("search", asked, period, "", is_named)
+    about = _open_about(words)
+    if about is not None:
+        return Question("open", asked, period, about, is_named)
+    asks_for_work = is_about_work(words) and _asks_for_work(words)
+    if period is not None and (asks_for_work or (found and is_about_work(words))):
+        return Question("period", asked, period, "", is_named)
+    return Question("recent" if asks_for_work else "search", asked, period, "", is_named)
+
+
+def _asks_for_work(words: str) -> bool:
+    from memkit.recall.question_words import RECENT
+
+    return RECENT.search(words.strip()) is not None
+
+
+def _open_about(words: str) -> str | None:
+    """Return what open questions are wanted about, "" for all, or None if the question is another one."""
+    from memkit.recall.question_words import ABOUT, OPEN
+
+    asked = words.strip(" ?!.？！。")
+    if " " not in asked and asked.isascii():  # `memkit search pending`
+        return None
+    for pattern in OPEN:
+        if (match := pattern.match(asked)):
+            about = next(filter(None, match.groups()), "").strip(" ?!.,")
+            if is_about_work(about):
+                return ""
+            if not about.isascii() and pattern in OPEN[-2:]:
+                return about
+            named = ABOUT.match(about)
+            return named["words"] if named else None
+    return None
+
+
+def answer(
+    request: SearchRequest,
+    searcher: Callable[[], Searcher],
+    projects: Callable[[], Sequence[Project]],
+    announce: Callable[[str], None],
+) -> Answer:
+    """Return the answer to `request`.
+
+    `searcher` opens the index, which an overview does not need. `projects` are those that are searched.
+    `announce` gets a line on each day that cannot be read.
+    """
+    started = time.perf_counter()
+    asked = understand(request, request.today or date.today())
+    reader = _Reader(asked, projects, announce)
+    overview = None
+    if asked.kind == "period":
+        overview = reader.period()
+        if overview.is_empty:  # a file in a folder, or a heading in another file, may have the date
+            lines = searcher().dated(asked.request.filters)[:MOST_SESSIONS]
+            overview = replace(overview, lines=tuple(lines))
+    elif asked.kind == "recent":
+        overview = reader.recent()
+    elif asked.kind == "open":
+        overview = reader.open()
+    if overview is None:
+        found = searcher().answer(asked.request)
+        is_outside = asked.is_named and not found.results and asked.request.query.strip() != ""
+        if is_outside:
+            open_filters = replace(asked.request.filters, since=None, until=None)
+            found = searcher().answer(replace(asked.request, filters=open_filters))
+            overview = reader.period(BESIDE_SESSIONS)
+        return _told(found, request, asked, overview, is_outside=is_outside)
+    took = round((time.perf_counter() - started) * 1000, 3)
+    nothing = Answer(request.query, "overview", "", took, [])
+    return _told(nothing, request, asked, overview)
+
+
+def _told(
+    found: Answer,
+    request: SearchRequest,
+    asked: Question,
+    overview: Overview | None,
+    *,
+    is_outside: bool = False,
+) -> Answer:
+    """Return an answer with what was understood of the question."""
+    return replace(
+        found, query=request.query, period=asked.period, words=asked.request.query, overview=overview,
+        is_outside=is_outside,
+    )  # fmt: skip
+
+
+class _Reader:
+    """Reads overviews from the day files."""
+
+    def __init__(
+        self, asked: Question, projects: Callable[[], Sequence[Project]], announce: Callable[[str], None]
+    ) -> None:
+        self._asked = asked
+        self._find_projects = projects
+        self._announce = announce
+        period = asked.period or Period(None, None)
+        self._since = period.since.isoformat() if period.since else ""
+        self._until = period.until.isoformat() if period.until else ""
+
+    def period(self, most: int = MOST_SESSIONS) -> Overview:
+        """Return the sessions and notes of the period; if there are none, the nearest days with something."""
+        from memkit.recall import history
+
+        projects = self._find_projects()
+        filters = self._asked.request.filters
+        wanted = history.SessionFilters(
+            self._since, filters.branch, until=self._until or "9999-12-31", session=filters.session
+        )
+        found = list(history.past_sessions(projects, wanted, self._announce))
+        kept = found[: self._asked.request.k or most]
+        lines: list[Line] = []
+        if not filters.session and not filters.branch:
+            lines = list(
+                islice(history.remarks(projects, self._since, self._until, self._announce), MOST_SESSIONS)
+            )
+        nearest: list[str] = []
+        if not found and not lines:
+            days = history.known_days(projects)
+            nearest = [day for day in days if day < self._since][-NEAREST_DAYS:]
+            nearest += [day for day in days if self._until and day > self._until][:NEAREST_DAYS]
+        in_order = sorted(kept, key=lambda one: (one.begins, one.ends, one.id))
+        return Overview("period", tuple(in_order), tuple(lines), len(found) - len(kept), tuple(nearest))
+
+    def recent(self, most: int = RECENT_SESSIONS) -> Overview:
+        """Return the newest sessions."""
+        from memkit.recall import history
+
+        filters = self._asked.request.filters
+        wanted = history.SessionFilters(session=filters.session, branch=filters.branch)
+        found = list(history.past_sessions(self._find_projects(), wanted, self._announce))
+        kept = found[: self._asked.request.k or most]
+        return Overview("recent", tuple(kept), omitted=len(found) - len(kept))
+
+    def open(self) -> Overview | None:
+        """Return the open questions, or the newest sessions if there are none; None if none is about that."""
+        from memkit.recall import history
+
+        filters = self._asked.request.filters
+        found = list(
+            history.open_questions(self._find_projects(), self._since, self._until, self._announce)
+        )
+        found = [line for line in found if line.session.startswith(filters.session)]
+        if self._asked.about:
+            found = _about(found, self._asked.about)
+            if not found:
+                return None
+        lines = tuple(found[: self._asked.request.k or MOST_OPEN])
+        sessions = () if lines else self.period(BESIDE_SESSIONS).sessions
+        return Overview("open", sessions, lines)
+
+
+def _about(lines: Sequence[Line], words: str) -> list[Line]:
+    """Return the lines that share a word with `words`."""
+    from memkit.index.tokens import Tokenizer
+
+    tokenizer = Tokenizer()
+    wanted = set(tokenizer.question(words))
+    return [line for line in lines if wanted & set(tokenizer.tokenize(line.text))]

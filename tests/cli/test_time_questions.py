@@ -1,0 +1,73 @@
+"""Questions about time, as `memkit search` and `memkit recall` show their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memkit.cli.screen import cells
+from tests.cli.conftest import Run
+from tests.cli.fortnight import check_screen, fortnight
+from tests.memory import Memory, make_memory
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """Not to be changed."""
+    return fortnight(tmp_path_factory.mktemp("fortnight"))
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("time-period", "what did we do from 2026-11-16 to 2026-11-18"),
+        ("time-words", "which port did the gateway use on 2026-11-09"),
+        ("time-outside", "ERR_404 on 2026-11-09"),
+        ("time-nothing", "what did we do on 2026-11-14"),
+        ("time-open", "what is left open?"),
+    ],
+)
+def test_time_screens(
+    run: Run, past: Memory, monkeypatch: pytest.MonkeyPatch, name: str, query: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    found = run(past, "search", query)
+    assert (found.status, found.errors) == (0, "")
+    assert max(map(cells, found.output.splitlines())) <= 80
+    check_screen(name, found.output)
+
+
+def test_options_win_over_a_period(run: Run, past: Memory) -> None:
+    value = run(past, "search", "--json", "--since", "2026-11-18", "what did we do on 2026-11-09").json
+    assert value["period"] == {"since": "2026-11-18", "until": None, "text": "", "words": "what did we do"}
+    assert [one["session"][:8] for one in value["overview"]["sessions"]][:2] == ["5e550009", "5e55000a"]
+    quoted = run(past, "search", "--json", 'what is "last week"').json
+    assert "period" not in quoted
+
+
+def test_periods_in_a_batch(run: Run, past: Memory) -> None:
+    found = run(past, "search", "--batch", "-", stdin=b"gateway on 2026-11-09\non 2026-11-10\n").lines
+    assert [one["period"] for one in found] == [
+        {"since": "2026-11-09", "until": "2026-11-09"}, {"since": "2026-11-10", "until": "2026-11-10"},
+    ]  # fmt: skip
+    assert len(found[1]["overview"]["sessions"]) == 2
+
+
+def test_a_period_without_a_memory(run: Run, tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, {})
+    Path(memory.home.root).mkdir()
+    Path(memory.home.config_file).write_text("embedding.provider = 'none'\n[search]\nmode = 'lexical'\n")
+    found = run(memory, "search", "what did we do yesterday")
+    assert found.status == 0
+    assert found.output.startswith("The memory holds nothing for ")
+
+
+def test_the_skill(run: Run, past: Memory) -> None:
+    found = run(past, "recall", "--stdin", stdin=b"What did we do on 2026-11-09?").output
+    assert found.startswith("2026-11-09: 1 session, in the order of time.")
+    assert '<entry id="5e550001" begins="2026-11-09 09:12" branch="main">' in found
+    assert "It listens on 7443." in found
+    value = run(past, "recall", "--stdin", "--json", stdin=b"What did we do on 2026-11-09?").json
+    assert value["period"] == {"since": "2026-11-09", "until": "2026-11-09"}
+    assert "on 2026" not in str(value["period"])

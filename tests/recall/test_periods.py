@@ -1,0 +1,373 @@
+"""Periods that questions name."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memkit.recall.period_words import LANGUAGES
+from memkit.recall.periods import MOST_CHARACTERS, find_period, is_about_work
+from tests.ci import examples
+
+TODAY = date(2026, 11, 25)
+"""A Wednesday."""
+
+LAST_WEEK = "2026-11-16 to 2026-11-22"
+YESTERDAY = "2026-11-24"
+OCTOBER = "2026-10-01 to 2026-10-31"
+MARCH = "2026-03-01 to 2026-03-31"
+
+PERIODS = [
+    # English
+    ("what did we do yesterday", YESTERDAY, "what did we do"),
+    ("What did we do yesterday?", YESTERDAY, "What did we do?"),
+    ("yesterday", YESTERDAY, ""),
+    ("yesterday's work on the gateway", YESTERDAY, "work on the gateway"),
+    ("what happened last night", YESTERDAY, "what happened"),
+    ("what did we do the day before yesterday", "2026-11-23", "what did we do"),
+    ("what did we do today", "2026-11-25", "what did we do"),
+    ("what have we decided this morning", "2026-11-25", "what have we decided"),
+    ("last week", LAST_WEEK, ""),
+    ("which port did we choose last week?", LAST_WEEK, "which port did we choose?"),
+    ("Last week: gateway timeouts", LAST_WEEK, "gateway timeouts"),
+    ("last week's decisions about auth", LAST_WEEK, "decisions about auth"),
+    ("what did we do the week before last", "2026-11-09 to 2026-11-15", "what did we do"),
+    ("this week", "2026-11-23 to 2026-11-29", ""),
+    ("what did we change last month", OCTOBER, "what did we change"),
+    ("what broke in the last 3 days", "2026-11-22 to 2026-11-25", "what broke"),
+    ("errors over the past two weeks", "2026-11-11 to 2026-11-25", "errors"),
+    ("what did we fix in the past month", "2026-10-25 to 2026-11-25", "what did we fix"),
+    ("what did we do on Monday", "2026-11-23", "what did we do"),
+    ("what did we do monday", "2026-11-23", "what did we do"),
+    ("what did we decide on monday about retries", "2026-11-23", "what did we decide about retries"),
+    ("what did we do on Wednesday", "2026-11-18", "what did we do"),
+    ("last Friday's outage", "2026-11-20", "outage"),
+    ("what did we do Thursday last week", "2026-11-19", "what did we do"),
+    ("what did we do since Friday", "2026-11-20 to 2026-11-25", "what did we do"),
+    ("migrations since last week", "2026-11-16 to 2026-11-25", "migrations"),
+    ("what changed since yesterday", "2026-11-24 to 2026-11-25", "what changed"),
+    ("what did we do two weeks ago", "2026-11-09 to 2026-11-15", "what did we do"),
+    ("the flaky test from 3 days ago", "2026-11-22", "the flaky test"),
+    ("a month ago", OCTOBER, ""),
+    ("what did we do a couple of days ago", "2026-11-22 to 2026-11-23", "what did we do"),
+    ("what did we do 2 hours ago", "2026-11-24 to 2026-11-25", "what did we do"),
+    ("what did we do in March", MARCH, "what did we do"),
+    ("the outage in march", MARCH, "the outage"),
+    ("in March 2025", "2025-03-01 to 2025-03-31", ""),
+    ("last December", "2025-12-01 to 2025-12-31", ""),
+    ("what did we do in May", "2026-05-01 to 2026-05-31", "what did we do"),
+    ("what did we do since March", "2026-03-01 to 2026-11-25", "what did we do"),
+    ("what did we do on November 3rd", "2026-11-03", "what did we do"),
+    ("what did we do on 3 November", "2026-11-03", "what did we do"),
+    ("what did we decide on Nov 12 about ports", "2026-11-12", "what did we decide about ports"),
+    ("the January 15 session about billing", "2026-01-15", "session about billing"),
+    ("on December 24", "2025-12-24", ""),
+    ("November 5, 2024", "2024-11-05", ""),
+    ("what did we do on 2026-11-20", "2026-11-20", "what did we do"),
+    ("2026-11-20", "2026-11-20", ""),
+    ("what did we do in 2025", "2025-01-01 to 2025-12-31", "what did we do"),
+    ("last year", "2025-01-01 to 2025-12-31", ""),
+    ("from Monday to Tuesday", "2026-11-23 to 2026-11-24", ""),
+    ("from Friday to Wednesday", "2026-11-20 to 2026-11-25", ""),
+    ("what did we do between 2026-11-01 and 2026-11-10", "2026-11-01 to 2026-11-10", "what did we do"),
+    ("what did we do before last week", "all days until 2026-11-15", "what did we do"),
+    ("over the weekend", "2026-11-21 to 2026-11-22", ""),
+    ("what did we do in week 46", "2026-11-09 to 2026-11-15", "what did we do"),
+    ("what did we do in the week of November 4", "2026-11-02 to 2026-11-08", "what did we do"),
+    # German
+    ("gestern", YESTERDAY, ""),
+    ("Was haben wir gestern gemacht?", YESTERDAY, "Was haben wir gemacht?"),
+    ("was haben wir vorgestern am Gateway geändert", "2026-11-23", "was haben wir am Gateway geändert"),
+    ("letzte Woche", LAST_WEEK, ""),
+    ("woran haben wir in der letzten Woche gearbeitet", LAST_WEEK, "woran haben wir gearbeitet"),
+    ("vor zwei Wochen", "2026-11-09 to 2026-11-15", ""),
+    ("was war vor 3 Tagen", "2026-11-22", "was war"),
+    ("am Montag", "2026-11-23", ""),
+    ("letzten Freitag", "2026-11-20", ""),
+    ("seit Freitag", "2026-11-20 to 2026-11-25", ""),
+    ("im März", MARCH, ""),
+    ("im letzten Monat", OCTOBER, ""),
+    ("was war Ende des letzten Monats", OCTOBER, "was war Ende des"),
+    ("was wir letzten Jahres gebaut haben", "2025-01-01 to 2025-12-31", "was wir gebaut haben"),
+    ("am 3. November", "2026-11-03", ""),
+    ("am 3.11.2025", "2025-11-03", ""),
+    ("in den letzten drei Tagen", "2026-11-22 to 2026-11-25", ""),
+    ("was haben wir heute entschieden", "2026-11-25", "was haben wir entschieden"),
+    ("in KW 46", "2026-11-09 to 2026-11-15", ""),
+    # French
+    ("hier", YESTERDAY, ""),
+    ("qu'avons-nous fait hier ?", YESTERDAY, "qu'avons-nous fait?"),
+    ("la décision d'hier sur le port", YESTERDAY, "la décision sur le port"),
+    ("qu'est-ce qu'on a décidé la semaine dernière", LAST_WEEK, "qu'est-ce qu'on a décidé"),
+    ("la semaine derniere", LAST_WEEK, ""),
+    ("il y a deux semaines", "2026-11-09 to 2026-11-15", ""),
+    ("avant-hier", "2026-11-23", ""),
+    ("qu'avons-nous fait lundi", "2026-11-23", "qu'avons-nous fait"),
+    ("lundi dernier", "2026-11-23", ""),
+    ("depuis vendredi", "2026-11-20 to 2026-11-25", ""),
+    ("le mois dernier", OCTOBER, ""),
+    ("en mars", MARCH, ""),
+    ("le 3 novembre", "2026-11-03", ""),
+    ("les trois derniers jours", "2026-11-22 to 2026-11-25", ""),
+    ("qu'a-t-on fait aujourd'hui", "2026-11-25", "qu'a-t-on fait"),
+    # Spanish
+    ("ayer", YESTERDAY, ""),
+    ("¿qué hicimos ayer?", YESTERDAY, "¿qué hicimos?"),
+    ("¿qué decidimos la semana pasada sobre el puerto?", LAST_WEEK, "¿qué decidimos sobre el puerto?"),
+    ("hace dos semanas", "2026-11-09 to 2026-11-15", ""),
+    ("anteayer", "2026-11-23", ""),
+    ("el lunes", "2026-11-23", ""),
+    ("desde el viernes", "2026-11-20 to 2026-11-25", ""),
+    ("el mes pasado", OCTOBER, ""),
+    ("en marzo", MARCH, ""),
+    ("el 3 de noviembre", "2026-11-03", ""),
+    ("los últimos tres días", "2026-11-22 to 2026-11-25", ""),
+    # Chinese
+    ("昨天", YESTERDAY, ""),
+    ("昨天我们做了什么？", YESTERDAY, "我们做了什么?"),
+    ("前天", "2026-11-23", ""),
+    ("上周", LAST_WEEK, ""),
+    ("上个星期我们决定了什么", LAST_WEEK, "我们决定了什么"),
+    ("上上周", "2026-11-09 to 2026-11-15", ""),
+    ("两周前", "2026-11-09 to 2026-11-15", ""),
+    ("3天前", "2026-11-22", ""),
+    ("上周一", "2026-11-16", ""),
+    ("周一做了什么", "2026-11-23", "做了什么"),
+    ("上个月", OCTOBER, ""),
+    ("从周五到周一", "2026-11-20 to 2026-11-23", ""),
+    ("周五以来", "2026-11-20 to 2026-11-25", ""),
+    ("11月3日", "2026-11-03", ""),
+    ("2025年3月", "2025-03-01 to 2025-03-31", ""),
+    ("最近三天", "2026-11-22 to 2026-11-25", ""),
+    ("今天做了什么", "2026-11-25", "做了什么"),
+    ("上周网关的端口", LAST_WEEK, "网关的端口"),
+    # Japanese
+    ("昨日", YESTERDAY, ""),
+    ("昨日は何をしましたか", YESTERDAY, "何をしましたか"),
+    ("先週", LAST_WEEK, ""),
+    ("先週のゲートウェイの変更", LAST_WEEK, "ゲートウェイの変更"),
+    ("一昨日", "2026-11-23", ""),
+    ("2週間前", "2026-11-09 to 2026-11-15", ""),
+    ("3日前", "2026-11-22", ""),
+    ("月曜日に何をした", "2026-11-23", "何をした"),
+    ("先週の金曜日", "2026-11-20", ""),
+    ("金曜日から", "2026-11-20 to 2026-11-25", ""),
+    ("先月", OCTOBER, ""),
+    ("11月3日", "2026-11-03", ""),
+    ("過去3日間", "2026-11-22 to 2026-11-25", ""),
+]
+
+NO_PERIODS = [
+    "which port does the staging gateway use",
+    "may",
+    "march",
+    "march of the penguins",
+    "may we use port 443",
+    "it may fail in some cases",
+    "ray march through the volume",
+    "the marching cubes algorithm",
+    "second",
+    "wait a second",
+    "the second argument of fetch",
+    "timeout of 30 seconds",
+    "error on line 5",
+    "version 1.2.3",
+    "python 3.11",
+    "release 2026.11",
+    "v2025.3.1 changelog",
+    "the last commit",
+    "the last commit of the day",
+    "last 3 commits",
+    "the previous version",
+    "the last test that failed",
+    "last line of the file",
+    "Sunday driver class",
+    "Friday",
+    "monday.com integration",
+    "MondayParser",
+    "week starts on Monday",
+    "the cron job runs on Sunday",
+    "every Monday",
+    "the job runs every week",
+    "next week",
+    "what is planned for tomorrow",
+    "the last week filter",
+    "add a today button",
+    "today's date in the header",
+    "how does today() work",
+    "Date.today",
+    "yesterday.py",
+    "the yesterday column",
+    "`yesterday` in the query",
+    'the text "last week" in the footer',
+    "the label shows 2 days ago",
+    "retention of the last 30 days",
+    "keep logs for the last 30 days",
+    "older than two weeks ago",
+    "parse yesterday as a date",
+    "the string last month",
+    "return yesterday",
+    "last month dropdown",
+    "this week number",
+    "ago.js",
+    "chicago office",
+    "what does the service do today",
+    "deploy before Monday",
+    "in may cases",
+    "api version 2023-06-01",
+    "CVE-2026-1120",
+    "2026-11-20T14:02:11Z ERROR gateway",
+    "2026-11-20 14:02:11 ERROR gateway",
+    "RFC 2025",
+    "allocate 2048 bytes in 2020 mode",
+    "port 2025 is taken",
+    "http 404 in 2010 ms",
+    "dec 10 to hex",
+    "chmod oct 755",
+    "mar file format",
+    "the sun icon",
+    "on call rotation",
+    "since version 2.0",
+    "since the last release",
+    "until it fails",
+    "the past tense of go",
+    "previous page",
+    "weekly report template",
+    "day picker component",
+    "monthly invoices",
+    "how many days does a week have",
+    "time in weeks",
+    "src/last week/report.md",
+    "was passiert hier",
+    "warum ist hier ein Fehler",
+    "hier entlang",
+    "der letzte Commit",
+    "die letzte Zeile",
+    "morgen früh",
+    "nächste Woche",
+    "jeden Montag",
+    "vor dem Build",
+    "vor drei Tests",
+    "le dernier commit",
+    "la dernière ligne",
+    "tous les lundis",
+    "chaque lundi",
+    "la semaine prochaine",
+    "el último commit",
+    "todos los lunes",
+    "la próxima semana",
+    "hace falta un test",
+    "一周一次",
+    "每周一发布",
+    "下周",
+    "周日志",
+    "今天的日期格式",
+    "3个月的数据",
+    "今日头条",
+    "毎週月曜日",
+    "来週",
+    "今日の日付",
+    "最後のコミット",
+]
+
+
+@pytest.mark.parametrize(("text", "days", "rest"), PERIODS)
+def test_a_period(text: str, days: str, rest: str) -> None:
+    found = find_period(text, TODAY)
+    assert found is not None
+    assert (found.period.days, found.rest) == (days, rest)
+
+
+@pytest.mark.parametrize("text", NO_PERIODS)
+def test_no_period(text: str) -> None:
+    assert find_period(text, TODAY) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["what did we do", "What did you work on?", "was haben wir gemacht", "qu'avons-nous fait ?", "¿qué hicimos?",
+     "我们做了什么？", "何をしましたか", ""],
+)  # fmt: skip
+def test_questions_about_work(text: str) -> None:
+    assert is_about_work(text)
+
+
+@pytest.mark.parametrize("text", ["gateway", "what did we do about the gateway", "网关的端口", "ポート", "do_it.sh", "on-call rotation"])
+def test_questions_about_something(text: str) -> None:
+    assert not is_about_work(text)
+
+
+WORDS = sorted(
+    {word for language in LANGUAGES for word in [*language.days, *language.weekdays, *language.units, *language.numbers]}
+    | {"last", "since", "from", "to", "ago", "on", "in", "letzte", "vor", "il y a", "hace", "从", "到", "上", "前", "から"}
+)
+
+
+@settings(deadline=None, max_examples=examples(300))
+@given(
+    st.text(max_size=60)
+    | st.lists(st.sampled_from(WORDS) | st.integers(0, 10**7).map(str) | st.dates().map(str), max_size=8).map(" ".join),
+    st.dates(),
+)
+def test_any_text_on_any_day(text: str, today: date) -> None:
+    """It never fails, and what is found has its days in order."""
+    found = find_period(text, today)
+    if found is not None:
+        first, last = found.period.since, found.period.until
+        assert first or last
+        assert first is None or last is None or first <= last
+        assert found.period.text
+        assert len(found.rest) <= len(text) + 20
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.dates(date(1990, 1, 1), date(2090, 1, 1)))
+def test_weeks_begin_on_monday(today: date) -> None:
+    for text, weeks in (("this week", 0), ("last week", 1), ("上周", 1), ("two weeks ago", 2)):
+        found = find_period(text, today)
+        assert found is not None
+        first, last = found.period.since, found.period.until
+        assert first is not None
+        assert first.weekday() == 0
+        assert last == first + timedelta(days=6)
+        assert first <= today - timedelta(weeks=weeks) <= last
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.dates(date(1990, 1, 1), date(2090, 1, 1)), st.integers(0, 6))
+def test_a_day_of_the_week_is_the_last_one(today: date, number: int) -> None:
+    names = [language.weekdays[number] for language in LANGUAGES[:1]]
+    for name in names:
+        found = find_period(f"what did we do on {name}", today)
+        assert found is not None
+        assert found.period.since is not None
+        assert found.period.since.weekday() == number
+        assert timedelta(0) < today - found.period.since <= timedelta(7)
+
+
+@pytest.mark.parametrize("number", range(len(LANGUAGES)))
+def test_every_word_has_a_value(number: int) -> None:
+    """Each alternative of a template that names a unit is one of the language's units."""
+    language = LANGUAGES[number]
+    for _, template in (*language.phrases, *language.bare):
+        for group in re.findall(r"\(\?P<unit>([^()]*)\)", template):
+            for word in group.replace("?", "").replace("[ée]", "e").split("|"):
+                assert any(re.fullmatch(unit, word) for unit in language.units), word
+
+
+def test_what_is_shown() -> None:
+    for text, shown in (("last week", f"{LAST_WEEK} (last week)"), ("on 2026-11-20", "2026-11-20")):
+        found = find_period(text, TODAY)
+        assert found is not None
+        assert str(found.period) == shown
+
+
+def test_a_pasted_text_has_no_period() -> None:
+    assert find_period("what did we do yesterday", TODAY)
+    assert find_period("what did we do yesterday " + "x" * MOST_CHARACTERS, TODAY) is None
+
+
