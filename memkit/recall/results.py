@@ -74,6 +74,7 @@ class SearchRequest:
     minimum: float | None = None
     explain: bool = False  # add to each result how its score came about
     excerpts: bool = False  # add to each result the two lines to show to a person
+    subject: str = ""  # the words of the query that count for relevance; all by default
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ def test_pointers_to_the_subject_of_a_prompt(searcher: Searcher) -> None:
     prompt = "please change the port of the staging gateway"
     found = find_pointers(searcher, prompt, "another", set())
     assert found[0].date == "2026-11-18"
-    assert "Which port does the staging gateway use?" in found[0].heading
+    assert found[0].text == "Which port does the staging gateway use? → It listens on 7443, 443 is taken."
     assert len(found) <= 3
     rest = find_pointers(searcher, prompt, "another", {found[0].id})
     assert found[0] not in rest
-    assert all(pointer.date != "2026-11-18" or "port" not in pointer.heading for pointer in rest)
+    assert all(pointer.date != "2026-11-18" or "port" not in pointer.text for pointer in rest)
     own = find_pointers(searcher, prompt, "5e550001", set())
     assert found[0] not in own
 
@@ -50,9 +50,10 @@ def test_most_prompts_need_no_history(searcher: Searcher, prompt: str) -> None:
 def test_laid_out_as_facts() -> None:
     text = lay_out([Pointer("abc", "2026-11-18", "09:00 Which port?"), Pointer("def", "", "Notes")])
     assert text == (
-        "Earlier work on this: 2026-11-18 “09:00 Which port?” (abc); “Notes” (def). "
+        "Earlier work on this, quoted:\n- 2026-11-18 “09:00 Which port?” (abc)\n- “Notes” (def)\n"
         "`memkit expand ID` shows an entry."
     )
+    assert lay_out([Pointer("abc", "", "x")], "Done before:").startswith("Done before:\n- “x” (abc)\n")
     assert lay_out([]) == ""
 
 
@@ -69,6 +70,6 @@ def test_a_heading_cannot_leave_its_line(tmp_path: Path, real_embedder: Embedder
     )
     memory.sync()
     (found,) = find_pointers(memory.searcher(), "which is the gateway port", "s", set())
-    assert found.heading.isprintable()
-    assert not {"“", "”"} & set(found.heading)
-    assert len(found.heading) <= pointers.HEADING_CHARACTERS
+    assert found.text.isprintable()
+    assert not {"“", "”"} & set(found.text)
+    assert len(found.text) <= pointers.TEXT_CHARACTERS
