@@ -59,8 +59,8 @@ STILL_ALIKE = 0.7
 matches, or this cosine with it.
 """
 
-MOST_SENTENCES = 40
-"""The sentences of an answer to look at."""
+MOST_SENTENCES = 30
+"""The sentences to look at from the start of an answer, and from its end."""
 
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
@@ -191,7 +191,7 @@ class _Quotation:
         return self._found(position)[0]
 
     def ids(self, position: int) -> set[str]:
-        """Return the ids of the entry to which the pointer for `position` leads, with its turns and bullets."""
+        """Return the ids of the entry to which that pointer leads, with its turns and bullets."""
         return {self._corpus.id(n)[:SHOWN_ID_CHARACTERS] for n in self._found(position)[1]}
 
     def _found(self, position: int) -> tuple[Pointer | None, set[int]]:
@@ -296,8 +296,9 @@ class _Quotation:
                 outcome = first_sentence(answer)
         prose = "\n".join(answer.split("```")[::2])
         said = [one for line in prose.split("\n") for one in sentences(line.lstrip("\\ "))]
-        told = [outcome, *(one for one in said[:MOST_SENTENCES] if not one.endswith((":", "?", "…")))]
-        return max(told, key=self._weigher(position))
+        telling = [one for one in said if not one.endswith((":", "?", "…"))]
+        ends = [*telling[:MOST_SENTENCES], *telling[MOST_SENTENCES:][-MOST_SENTENCES:]]
+        return max([outcome, *ends], key=self._weigher(position))
 
     def _weigher(self, position: int) -> Callable[[str], float]:
         """Return a function for the weight of the prompt's words in a text: rare words weigh more."""

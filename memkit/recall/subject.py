@@ -33,9 +33,9 @@ _EVERYWHERE = frozenset(
 )
 """Words of no subject, in their base form."""
 
-_ENDINGS = ("ing", "ies", "ed", "es", "s", "d")
+_ENDINGS = ("ing", "ies", "ied", "ed", "es", "s", "d")
 _AROUND = ".,;:!?…()[]{}\"'`“”‘’*"
-_NUMBER = re.compile(r"[\d\W_]{1,4}|\d{1,2}[\d\W_]*")
+_NUMBERS = re.compile(r"[\W_]*(?:\d{1,2}[\W_]+)*(?:\d{1,2})?")
 
 
 def subject_of(prompt: str) -> str:
@@ -48,7 +48,7 @@ def subject_of(prompt: str) -> str:
 
 def _is_everywhere(word: str) -> bool:
     bare = word.strip(_AROUND).lower()
-    if not bare or _NUMBER.fullmatch(bare) or bare in _EVERYWHERE:
+    if not bare or _NUMBERS.fullmatch(bare) or bare in _EVERYWHERE:
         return True
     for ending in _ENDINGS:
         if bare.endswith(ending):
