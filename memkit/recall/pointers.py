@@ -65,7 +65,7 @@ MOST_SENTENCES = 30
 LEAST_WORDS = 3
 """A shorter prompt ("go on", "yes, please") does not name a subject."""
 
-_CANDIDATES = 30
+_CANDIDATES = 16
 _QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 OPENING = "Earlier work on this, quoted:"
 _CLOSING = "`memkit expand ID` shows an entry."
@@ -96,7 +96,8 @@ def find_pointers(
     corpus, subject = searcher.corpus, subject_of(prompt)
     if len(prompt.split()) < LEAST_WORDS or not subject or not len(corpus):
         return []
-    request = SearchRequest(prompt, k=_CANDIDATES + len(shown), minimum=0.0, subject=subject)
+    count = _CANDIDATES + min(len(shown), _CANDIDATES)
+    request = SearchRequest(prompt, k=count, minimum=0.0, subject=subject)
     relevance, places = searcher.places(request)
     if session:
         relevance = np.where(corpus.where("session", lambda name: name == session), 0.0, relevance)
@@ -184,6 +185,7 @@ class _Quotation:
         self._subject = subject
         self._own_of = own_of
         self._known: dict[int, tuple[Pointer | None, set[int]]] = {}
+        self._weights: dict[int, dict[str, float]] = {}
         self._anything = np.ones(len(self._corpus), bool)
 
     def pointer(self, position: int) -> Pointer | None:
@@ -303,7 +305,9 @@ class _Quotation:
     def _weigher(self, position: int) -> Callable[[str], float]:
         """Return a function for the weight of the prompt's words in a text: rare words weigh more."""
         lexical = self._corpus.lexical_of(position)
-        weights = lexical.rarities(self._subject)
+        weights = self._weights.get(id(lexical))
+        if weights is None:
+            weights = self._weights[id(lexical)] = lexical.rarities(self._subject)
         return lambda text: sum(weights[term] for term in weights.keys() & set(lexical.terms(text)))
 
 
