@@ -11,6 +11,7 @@ from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import read_parts
 from memkit.journal.markup import one_line
+from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
 
 OUTCOME_CHARACTERS = 240
@@ -27,7 +28,7 @@ _LEAD_IN = re.compile(
 )
 """A sentence that only announces the next one. "Two causes:" says something and stays."""
 
-_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ", "Edited: ")
+_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ")
 """Lines of an extract that tell how the work went, best first."""
 
 _FAILED, _NOT_AGAIN = "Failed: ", "not run again"
@@ -111,35 +112,41 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
         below = _best_bullet(content.lines[heading.start + 1 : heading.end])
         if below or not turns:
             return below
-    return _shown(outcome_of(content.text(turns[-1])))
+    section = content.text(turns[-1])
+    parts = read_parts(section)
+    said, asked = outcome_of(section), last_question(parts.answer)
+    if not said and not asked and parts.tools:
+        said = parts.tools[-1].partition(" → ")[2]
+    if asked and asked not in said:
+        said = redact(f"{said} · {_OPEN}{asked}")
+    return _shown(said)
 
 
 def outcome_of(section: str) -> str:
     """Return what came of the turn in `section`: the first sentence of its answer that says something.
 
-    Return "interrupted" or "failed" for a turn that ended so, or "" if nothing tells.
+    Return "interrupted" for a turn that ended so, and "" if nothing tells.
     """
     parts = read_parts(section)
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
-    if not said and parts.tools and " → failed" in parts.tools[-1]:
-        said = "failed"
     # Without emoji or emphasis, parts of a secret can join.
     return said if said in parts.answer else redact(said)
 
 
 def _best_bullet(lines: Sequence[str]) -> str:
-    """Return the first bullet of a summary, or the line of an extract that tells most; then what is left."""
+    """Return the first bullet of a summary, or the line of an extract that tells most; then what is left.
+
+    Return "" if an extract has only the names of edited files.
+    """
     found = [line for line in lines if line.startswith("- ") and "grip" in anchors.parse(line)]
     found = [line for line in found if anchors.parse(line).get("check") != anchors.UNVERIFIED]
     bullets = [line for line in found if anchors.parse(line).get("by") != "extract"]
     words = [anchors.strip(line).removeprefix("- ").strip() for line in bullets or found]
-    if not words:
-        return ""
-    telling = [] if bullets else [one for label in _TELLING for one in words if one.startswith(label)]
-    best = (telling or words)[0]
+    telling = [one for label in _TELLING for one in words if one.startswith(label)]
+    best = (words if bullets else telling)[:1]
     left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
     left += [one for one in words if one.startswith(_OPEN)][-1:]
-    parts = list(dict.fromkeys([best, *left]))
+    parts = list(dict.fromkeys([*best, *left]))
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
 
 

@@ -294,7 +294,7 @@ class _Quotation:
             answer = answer_of(section)
             if entry_words(heading, answer) not in own:
                 return ""
-            if outcome not in ("failed", "interrupted") and _letters(outcome) not in _letters(answer):
+            if outcome != "interrupted" and _letters(outcome) not in _letters(answer):
                 outcome = first_sentence(answer)
         prose = "\n".join(answer.split("```")[::2])
         said = [one for line in prose.split("\n") for one in sentences(line.lstrip("\\ "))]

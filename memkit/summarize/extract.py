@@ -27,15 +27,16 @@ from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
     COMMITTED,
     COUNTED,
+    LOOKS,
     PULL_URL,
     REASONS,
     telling_lines,
 )
+from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
 from memkit.journal.titles import says_nothing
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
-from memkit.summarize.sentences import accepts, decisions, last_proposal, last_question
 from memkit.summarize.turns import READ_CHARACTERS, Call, ExtractTurn, read_extract_turns
 
 MOST_LINES = 6
@@ -46,12 +47,6 @@ MOST_FILES = 6
 MOST_COMMITS = 4
 LINE_CHARACTERS = 400
 COMMAND_CHARACTERS = 70
-
-_LOOKS = frozenset(
-    "[ awk cat cd command curl du echo fd file find grep head jq less ls ps pwd rg sed sleep stat tail test "
-    "tree type wc which".split()
-)
-"""Commands that only look. Their failure means nothing unless they were tried again."""
 
 _COMMIT = re.compile(
     r"(?:^|[;&|(\n])\s*git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
@@ -231,7 +226,7 @@ class _Run:
     @property
     def is_look(self) -> bool:
         """Whether the command only looks, or is empty."""
-        return self.command.split()[:1] == [] or self.command.split()[0] in _LOOKS
+        return self.command.split()[:1] == [] or self.command.split()[0] in LOOKS
 
     @property
     def has_failed(self) -> bool:
@@ -332,15 +327,15 @@ def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    """Yield the last question: of an answer, or of a user who got none."""
+    """Yield the last question: of an answer, or of a user who got none; else what the user plans to do."""
     last = turns[-1]
-    question = last_question(last.answer or ("" if last.calls else last.prompt))
-    if question:
-        yield "Open", question, [last.id]
+    asked = "" if last.calls else last.prompt
+    if said := last_question(last.answer or asked) or plan(asked):
+        yield "Open", said, [last.id]
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:
     """Return the heading of the first turn whose prompt says something, or "" if that is the first."""
     titles = [turn.title for turn in turns]
-    telling = next((title for title in titles if not says_nothing(title)), "")
+    telling = next((title for title in titles if not says_nothing(title, words=1)), "")
     return "" if telling == titles[0] else telling
