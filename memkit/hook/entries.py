@@ -124,14 +124,14 @@ def entries_of(text: str) -> Iterator[tuple[str, str]]:
             yield heading_words(line), body
 
 
-def answer_of(body: str) -> str:
-    """Return the start of the answer on one line, cut at a word."""
+def answer_of(body: str, limit: int = ANSWER_CHARACTERS) -> str:
+    """Return the answer on one line, cut at a word; all of it if `limit` is 0."""
     parts = _LABEL.split(body)
     labelled = dict(zip(parts[1::2], parts[2::2]))
     text = " ".join((labelled.get("Answered") or labelled.get("Did") or "").split())
-    if len(text) <= ANSWER_CHARACTERS:
+    if not limit or len(text) <= limit:
         return text
-    return text[: ANSWER_CHARACTERS - 2].rsplit(" ", 1)[0] + " …"
+    return text[: limit - 2].rsplit(" ", 1)[0] + " …"
 
 
 def heading_words(line: str) -> str:
@@ -230,6 +230,7 @@ def quotable(text: str) -> Iterator[str]:
             yield bullet_words(line)
     for heading, body in entries_of(text):
         yield entry_words(heading, answer_of(body))
+        yield entry_words(heading, answer_of(body, 0))
 
 
 def _without_equal_ends(before: str, after: str) -> tuple[str, str]:

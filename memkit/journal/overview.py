@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.hook.phrases import first_sentence
+from memkit.hook.phrases import sentences
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import read_parts
 from memkit.journal.markup import one_line
@@ -16,8 +16,17 @@ from memkit.privacy.redact import redact
 
 OUTCOME_CHARACTERS = 240
 READ_CHARACTERS = 1500
-_HEADING = re.compile(r"\s*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?)\s*$")
-_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)")
+FEW_WORDS = 4
+"""A sentence with fewer words, such as "No." or "Clean solution.", needs the next one."""
+
+_HEADING = re.compile(r"^[ \t]*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?[ ]*)$", re.MULTILINE)
+"""A heading in an answer: the journal writes it in bold, or escaped in earlier versions."""
+
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)|(?<=:)\n")
+_LEAD_IN = re.compile(
+    r"(?:so|and|now)?,? *(?:here|below|in short|in summary|to summarize|what I did)\b.*:$", re.IGNORECASE
+)
+"""A sentence that only announces the next one. "Two causes:" says something and stays."""
 
 _TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ")
 """Lines of an extract that tell how the work went, best first."""
@@ -107,17 +116,25 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
 
 
 def turn_outcome(section: str) -> str:
-    """Return how a turn ended, in the words of its answer, or "". `section` is the turn in a day file."""
+    """Return how a turn ended, with its open question, or "". `section` is the turn in a day file."""
+    parts = read_parts(section)
+    said, asked = outcome_of(section), last_question(parts.answer)
+    if not said and not asked and parts.tools:
+        said = parts.tools[-1].partition(" → ")[2]
+    if asked and asked not in said:
+        said = redact(" · ".join(filter(None, [said, f"{_OPEN}{asked}"])))
+    return _shown(said)
+
+
+def outcome_of(section: str) -> str:
+    """Return what came of the turn in `section`: the first sentence of its answer that says something.
+
+    Return "interrupted" for a turn that ended so, and "" if nothing tells.
+    """
     parts = read_parts(section)
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
-    asked = last_question(parts.answer)
-    if asked and asked not in said:
-        said = f"{said} · {_OPEN}{asked}"
-    if not said and parts.tools:
-        said = parts.tools[-1].partition(" → ")[2]
-    if said not in parts.answer:  # without emoji or emphasis, parts of a secret can join
-        said = redact(said)
-    return _shown(said)
+    # Without emoji or emphasis, parts of a secret can join.
+    return said if said in parts.answer else redact(said)
 
 
 def _best_bullet(lines: Sequence[str]) -> str:
@@ -138,16 +155,22 @@ def _best_bullet(lines: Sequence[str]) -> str:
 
 
 def _decisive(answer: str) -> str:
-    """Return the first sentence that says something; one that ends in a colon comes with the next one."""
+    """Return the first sentence that says something.
+
+    A sentence of few words comes with the next one, and so does one that ends in a colon.
+    """
     prose = "\n\n".join(answer.split("```")[::2])[:READ_CHARACTERS]
-    blocks = [block for block in _BLOCK.split(prose) if block.strip()]
-    texts = [block for block in blocks if not _HEADING.match(block)]
-    said = ""
-    for block in texts or blocks:
-        said = f"{said} {first_sentence(block)}".strip()
-        if said and not said.endswith(":"):
-            break
-    return said
+    for text in (_HEADING.sub("\n", prose), prose):
+        said = ""
+        for sentence in (one for block in _BLOCK.split(text) for one in sentences(block.lstrip("\\ "))):
+            if _LEAD_IN.match(sentence):
+                continue
+            said = f"{said} {sentence}".strip()
+            if len(said.split()) >= FEW_WORDS and not said.endswith(":"):
+                break
+        if said:
+            return said
+    return ""
 
 
 def _shown(text: str, limit: int = OUTCOME_CHARACTERS) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -73,6 +74,10 @@ class Corpus:
         return {column: [name for names in known for name in names[column]] for column in NAMED}
 
     @functools.cached_property
+    def _is_turn(self) -> NDArray[np.bool_]:
+        return self.where("kind", lambda kind: kind == "turn")
+
+    @functools.cached_property
     def bullets(self) -> BulletIndex:
         """The bullets, and the turns they cite."""
         return BulletIndex(self)
@@ -105,8 +110,46 @@ class Corpus:
     def turn_text(self, position: int) -> str:
         """Return the text of the turn that the chunk at `position` is a piece of."""
         entries = self.columns["entry"]
-        pieces = np.flatnonzero(entries == entries[position]).tolist()
-        return "\n".join(self.chunk(n).content for n in pieces)
+        lines: list[str] = []
+        end = 0
+        for chunk in map(self.chunk, np.flatnonzero(entries == entries[position]).tolist()):
+            # A piece may begin with the last lines of the one before. Counted from its end, see `_unseen`.
+            first = chunk.end_line - chunk.content.count("\n")
+            repeated = max(0, end + 1 - first) if chunk.end_line > end else 0
+            lines += chunk.content.split("\n")[repeated:]
+            end = chunk.end_line
+        return "\n".join(lines)
+
+    def later_turns(self, position: int) -> Iterator[list[int]]:
+        """Yield the pieces of each turn that follows an entry in its session, in order.
+
+        Those of a bullet follow the turns that it cites.
+        """
+        session, entries = int(self.columns["session"][position]), self.columns["entry"]
+        if session < 0:
+            return
+        first, last = np.searchsorted(self.layout.ordered_sessions, [session, session + 1])
+        own = self.layout.order[first:last]
+        own = own[self._is_turn[own]].tolist()
+        cited = self.bullets.turns(position)
+        reached = {entries[n] for turn in cited for n in turn.pieces} or {entries[position]}
+        places = [place for place, n in enumerate(own) if entries[n] in reached]
+        later = own[places[-1] + 1 :] if places else []
+        for _, pieces in groupby(later, key=lambda n: int(entries[n])):
+            yield list(pieces)
+
+    def likeness(self, position: int, others: Sequence[int]) -> float:
+        """Return the highest cosine of a chunk with one of `others` in its snapshot; 0 without vectors."""
+        snapshot, inside = self._find(position)
+        start = position - inside
+
+        def vectors(number: int) -> NDArray[np.float32]:
+            first, last = np.searchsorted(snapshot.owners, [number, number + 1])
+            found: NDArray[np.float32] = snapshot.vectors[first:last]
+            return found
+
+        own = vectors(inside)
+        return max((float((own @ vectors(n - start).T).max(initial=0.0)) for n in others), default=0.0)
 
     def lexical_of(self, position: int) -> LexicalIndex:
         """Return the lexical index that has the chunk at `position`."""
@@ -126,6 +169,14 @@ class Corpus:
         found = [part.lexical(query) for part in self._parts]
         scores, passages, coverage = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return scores, passages, coverage
+
+    def coverage(self, query: str) -> Scores:
+        """Return the share of the query's words that each chunk holds, rare ones first, in [0, 1]."""
+        return np.concatenate([part.coverage(query) for part in self._parts])
+
+    def terms(self, query: str) -> set[str]:
+        """Return the terms of a question, or of a sentence."""
+        return {term for one in self.snapshots for term in one.lexical.rarities(query)}
 
     def holders(self, query: str) -> NDArray[np.bool_] | None:
         """Return which chunks hold `query` if it is one identifier or word, else None."""
@@ -203,6 +254,9 @@ class _LexicalPart:
         match = self._index.query(query)
         passages = self._passages(query)
         return self._aligned(match.scores), self._aligned(passages), self._aligned(match.coverage)
+
+    def coverage(self, query: str) -> Scores:
+        return self._aligned(self._index.query(query).coverage)
 
     def holders(self, query: str) -> NDArray[np.bool_] | None:
         held = self._index.holders(query)

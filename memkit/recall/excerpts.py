@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 
 from memkit.hook.entries import bullet_words, heading_words
 from memkit.hook.phrases import EMOJI, sentences
 from memkit.index.chunk import LABEL, LEADING_HEADINGS, Chunk
 from memkit.index.lexical import LexicalIndex
-from memkit.journal.digest import read_parts
+from memkit.journal import overview
 from memkit.recall.results import Excerpt
 from memkit.text import one_line
 
@@ -22,12 +21,8 @@ BULLETS = frozenset({"summary", "unverified", "fact"})
 """The kinds of chunks that are bullets. They are their own titles."""
 
 _TIME = re.compile(r"(\d\d:\d\d) +(.*)")
-_HEADING = re.compile(r"^(?:\\?#{1,6} .*|\*\*[^*\n]+\*\*:?[ ]*)$", re.MULTILINE)
-"""A heading in an answer: the journal writes it in bold, or escaped in earlier versions."""
-
 _WORD = re.compile(r"\w+")
 _MOST_WORDS = 50
-_MOST_SENTENCES = 20
 
 
 def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: str) -> Excerpt:
@@ -58,19 +53,10 @@ def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: st
 
 
 def outcome_of(section: str, bullet: Chunk | None) -> str:
-    """Return what came of a turn: its `bullet`, else the first sentence of its answer that says something.
-
-    `section` is the turn in a day file. Return "" if nothing came of it.
-    """
+    """Return what came of a turn: its `bullet`, else what its `section` in the day file tells."""
     if bullet is not None:
         return bullet_words(LEADING_HEADINGS.sub("", bullet.content))
-    parts = read_parts(section)
-    if parts.outcome != "Answered":
-        return parts.outcome.lower()
-    prose = "\n".join(parts.answer.split("```")[::2])
-    said = list(islice(_sentences(_HEADING.sub("", prose)), _MOST_SENTENCES))
-    said = said or list(islice(_sentences(prose), 1))
-    return next((one for one in said if not one.endswith(":")), "".join(said[:1]))
+    return overview.outcome_of(section)
 
 
 def _timed(heading: str) -> tuple[str, str]:

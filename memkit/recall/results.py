@@ -77,6 +77,7 @@ class SearchRequest:
     explain: bool = False  # add to each result how its score came about
     excerpts: bool = False  # add to each result the two lines to show to a person
     today: date | None = None  # the day that "yesterday" is before; the default is the day of the answer
+    subject: str = ""  # the words of the query that count for relevance; all by default
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,9 +155,17 @@ class Searcher:
                 found.append(Line(chunk.date, text, name, chunk.session, corpus.root(position)))
         return sorted(found, key=lambda one: one.time)
 
+    def places(self, request: SearchRequest) -> tuple[Scores, Iterator[tuple[Place, Chunk]]]:
+        """Return the relevance of each chunk, and the best `k` places for a caller that reads around them."""
+        found = self._find(request)
+        size = request.k or self.settings.k
+        return found.relevance, self._turns(self._places(found, request), size)
+
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
         lexical, passages, coverage = corpus.lexical(query)
+        if request.subject:
+            coverage = corpus.coverage(request.subject)
         dense, nearest, problem = None, None, ""
         if self.embedder is not None and corpus.has_vectors:
             try:

@@ -170,10 +170,9 @@ class Operations:
         session = str(arguments["session"])
         searcher = self._projects.searcher(project, settings, settings.search)
         earlier = self._pointers.of(session)
-        may_quote = written_by(self._home)
         prompt = without_private(without_unopened(prompt))
         prompt = redact(prompt, settings.capture.compiled_patterns())[:PROMPT_CHARACTERS]
-        found = find_pointers(searcher, prompt, session, earlier, may_quote)
+        found = find_pointers(searcher, prompt, session, earlier, written_by(self._home))
         return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
     def shown(self, arguments: Arguments) -> Any:

@@ -109,6 +109,27 @@ def test_locomo_with_bullets(
     assert "--bullets needs --unit product" in capsys.readouterr().err
 
 
+def test_pointers(
+    locomo: Any,
+    conversations: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import pointers
+
+    monkeypatch.setattr(pointers, "load_embedder", lambda *_: FakeEmbedder())
+    monkeypatch.setattr(pointers, "CURVE", (pointers.CHOSEN, 0.95))
+    command = ["--data", str(conversations), "--others", str(conversations)]
+    found = json.loads(run("pointers", [*command, "--json"], monkeypatch, capsys))
+    chosen = found[f"{pointers.CHOSEN:.2f}"]["test"]
+    assert chosen["all related"]["prompts"] == 2
+    assert chosen["all related"]["any"] == 100
+    assert chosen["all unrelated"]["given"] < 50
+    assert found["0.95"]["test"]["all related"]["given"] < 100
+    assert "| all related, test | 2 |" in run("pointers", command, monkeypatch, capsys)
+    assert pointers.pointers.LEAST_RELEVANCE == pointers.CHOSEN
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
 def test_every_script_can_be_imported(name: str) -> None:
     importlib.import_module(name)

@@ -154,11 +154,11 @@ def test_pointers_quote_only_what_this_home_wrote(tmp_path: Path) -> None:
             "which port does the staging gateway use",
             "another",
             set(),
-            (lambda result: True) if is_asked else (written_by(memory.home)),
+            (lambda root, chunk: None) if is_asked else (written_by(memory.home)),
         )
 
     def shown(is_asked: bool) -> str:
-        return " ".join(pointer.heading for pointer in found(is_asked))
+        return " ".join(pointer.text for pointer in found(is_asked))
 
     assert {pointer.date for pointer in found(True)} - {"2026-11-18", "2026-11-20"}
     assert "7443" in shown(False) or "Which port does" in shown(False)

@@ -192,7 +192,7 @@ def test_a_pointer_is_not_given_twice_by_another_name(memory: Memory) -> None:
     prompt = f"please tell me {QUESTION}"
     (first, *_) = find_pointers(searcher, prompt, "another", set())
     turn = found(memory, prompt)[0].turn_entries[0]
-    assert "port 7443" in first.heading
+    assert "port 7443" in first.text
     assert first not in find_pointers(searcher, prompt, "another", {turn})
 
 

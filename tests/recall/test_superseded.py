@@ -143,11 +143,20 @@ def test_a_fact_of_another_project_supersedes_nothing(tmp_path: Path, real_embed
     assert {one.root for one in results if one.superseded} == {other.project.root}
 
 
-def test_a_pointer_names_it(tmp_path: Path, real_embedder: Embedder) -> None:
+def test_a_pointer_says_what_holds_now(tmp_path: Path, real_embedder: Embedder) -> None:
     memory = remember(tmp_path, real_embedder, fact())
     pointers = find_pointers(memory.searcher(), f"please say {QUESTION}", "another", set())
-    assert [one.is_superseded for one in pointers[:2]] == [False, True]
-    assert ", superseded)" in lay_out_pointers(pointers)
+    assert [(one.text, one.is_superseded) for one in pointers] == [(f"Decided: {NEW} (2026-11-20)", False)]
+
+
+def test_a_pointer_is_marked_if_the_fact_is_about_something_else(
+    tmp_path: Path, real_embedder: Embedder
+) -> None:
+    memory = remember(tmp_path, real_embedder, fact("Lunch is at one."), bullets=(OLD,))
+    (pointer, *_) = find_pointers(memory.searcher(), f"please say {QUESTION}", "another", set())
+    assert "443" in pointer.text
+    assert pointer.is_superseded
+    assert ", superseded)" in lay_out_pointers([pointer])
 
 
 def test_a_file_that_is_gone_since(tmp_path: Path, real_embedder: Embedder) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 
 import psutil
 import pytest
 
 from memkit.ipc.client import ServiceUnavailable, request
-from tests.service.running import RunningService, wait_until
+from tests.service.running import REPOSITORY, RunningService, wait_until
 from tests.service.test_prompt import PROMPT, submit
 
 
@@ -53,3 +56,45 @@ def test_malformed_ids_are_refused(shared: RunningService, ids: object) -> None:
 
     with pytest.raises(RequestRefused):
         shared.ask("shown", session="5e55cccc", ids=ids)
+
+
+STOPPED = """
+import os, signal, sys
+
+class Stdout:
+    def write(self, text):
+        os.write(1, text.encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def flush(self):
+        pass
+
+sys.path.insert(0, sys.argv[1])
+from memkit.hook import events
+
+sys.stdout = Stdout()
+events.run("UserPromptSubmit")
+"""
+"""The hook, killed while it prints."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_pointers_of_a_killed_hook_are_repeated(shared: RunningService) -> None:
+    root = shared.memory.project.root
+    event = json.dumps({"session_id": "5e55abcd", "cwd": root, "prompt": PROMPT, "prompt_id": "p"})
+
+    def killed() -> str:
+        command = [sys.executable, "-c", STOPPED, str(REPOSITORY)]
+        done = subprocess.run(
+            command, input=event, env=shared.environment, cwd=root, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        return done.stdout
+
+    given = shared.json("status")["pointers"]["given"]
+    wait_until(lambda: "Earlier work" in killed(), "a reply in time")
+    assert ask(shared, "5e55abcd").startswith("Earlier work")
+    assert shared.json("status")["pointers"]["given"] == given
+    wait_until(lambda: "Earlier work" in submit(shared, PROMPT, session="5e55abcd"), "a reply in time")
+    wait_until(lambda: ask(shared, "5e55abcd") == "", "it to be recorded")
+    assert shared.json("status")["pointers"]["given"] == given + 1

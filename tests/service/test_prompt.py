@@ -41,7 +41,8 @@ def test_pointers(service: RunningService) -> None:
         said = wait_until(
             lambda: (text := submit(service, PROMPT)).startswith("Earlier") and text, "pointers"
         )
-    assert said.startswith("Earlier work on this: 2026-11-18 “09:00 Which port does")
+    assert said.startswith("Earlier work on this, quoted:\n- 2026-11-18 “Which port does")
+    assert "→ It listens on 7443, 443 is taken.”" in said
     name = said.partition("(")[2].partition(")")[0]
     assert "7443" in service.json("expand", name)["sections"][0]["content"]
     # Once in a session, but again in another.
