@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -124,6 +125,12 @@ class LexicalIndex:
         terms = self._tokenizer.question(text)
         counts = {term: max(1, len(self._postings.find(term)[0])) for term in terms}
         return {term: self._bm25.idf_of(term, count) for term, count in counts.items()}
+
+    def rarity(self, terms: Iterable[str]) -> float:
+        """Return the sum of how rare the terms are: 1 for one that a single document holds, 0 if all do."""
+        most = math.log(len(self) + 1) or 1.0
+        counts = {term: max(1, len(self._postings.find(term)[0])) for term in sorted(terms)}
+        return sum(self._bm25.idf_of(term, count) / most for term, count in counts.items())
 
     def holders(self, text: str) -> NDArray[np.bool_] | None:
         """Return which documents hold the one identifier or word that `text` is, or None if it is more."""

@@ -38,7 +38,7 @@ def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: st
         return weights.keys() & lexical.terms(text)
 
     time, title = _timed(chunk.heading)
-    lines = list(dict.fromkeys(_sentences(chunk.content)))
+    lines = list(dict.fromkeys(sentences_of(chunk.content)))
     if chunk.kind in BULLETS and lines:
         title, lines = max(lines, key=lambda line: sum(weights[term] for term in found(line))), []
     known = found(title)
@@ -68,8 +68,8 @@ def outcome_of(section: str, bullet: Chunk | None) -> str:
     if parts.outcome != "Answered":
         return parts.outcome.lower()
     prose = "\n".join(parts.answer.split("```")[::2])
-    said = list(islice(_sentences(_HEADING.sub("", prose)), _MOST_SENTENCES))
-    said = said or list(islice(_sentences(prose), 1))
+    said = list(islice(sentences_of(_HEADING.sub("", prose)), _MOST_SENTENCES))
+    said = said or list(islice(sentences_of(prose), 1))
     return next((one for one in said if not one.endswith(":")), "".join(said[:1]))
 
 
@@ -88,6 +88,7 @@ def _session_title(chunk: Chunk) -> str:
     return _timed(opening.strip("> "))[1]
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of an entry, without its headings and labels."""
     for line in LABEL.sub("", LEADING_HEADINGS.sub("", text)).split("\n"):
         yield from sentences(line.lstrip("\\ "))

@@ -112,4 +112,4 @@ def _pointer(result: Result) -> Pointer:
     # A stranger may have written it: no control characters, and nothing that ends the quotation.
     plain = "".join(letter if letter.isprintable() else " " for letter in heading)
     shown = one_line(_QUOTES.sub('"', plain), HEADING_CHARACTERS)
-    return Pointer(result.id, chunk.date, shown, bool(result.superseded))
+    return Pointer(result.id, chunk.date, shown, bool(result.mark))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
@@ -108,8 +108,9 @@ class Result:
     `lexical` is BM25, `dense` the cosine (None without a vector), `context` the score of that mode.
     The pieces of a turn and the bullets that cite it are one result, with the id of the best of them:
     `merged` has the ids and kinds of the others.
-    `superseded` has the date, text, and id of a later fact because of which it no longer holds. `excerpt` is
-    for a person; it is None unless the request asks for it.
+    `superseded` has the date, text, and id of a later fact because of which it no longer holds. `later` has
+    those of a later entry that changes what it says; its text is the sentence that does. `excerpt` is for a
+    person; it is None unless the request asks for it.
     """
 
     id: str
@@ -123,14 +124,26 @@ class Result:
     root: str = ""
     merged: list[dict[str, str]] = field(default_factory=list)
     superseded: dict[str, str] = field(default_factory=dict)
+    later: dict[str, str] = field(default_factory=dict)
     explanation: dict[str, Any] = field(default_factory=dict)
     excerpt: Excerpt | None = None
 
     @property
     def now(self) -> str:
         """The fact that supersedes it, with its date, on one line; or ""."""
-        known = [self.superseded.get("date", ""), self.superseded.get("text", "")]
-        return one_line(": ".join(filter(None, known)), NOTE_CHARACTERS)
+        return _dated(self.superseded)
+
+    @property
+    def newer(self) -> str:
+        """The entry to see instead: id, date, and the sentence that changes it, on one line; or ""."""
+        return f"see {self.later['id']}, {_dated(self.later)}" if self.later else ""
+
+    @property
+    def mark(self) -> str:
+        """The line that says that it is out of date, or ""."""
+        if self.superseded:
+            return f"superseded {self.now}"
+        return f"earlier; {self.newer}" if self.later else ""
 
     @property
     def turn_entries(self) -> list[str]:
@@ -152,6 +165,7 @@ class Result:
             "citations": list(self.chunk.citations),
             "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
+            **({"later": self.later} if self.later else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }
@@ -185,6 +199,11 @@ class Answer:
             "chunks": self.chunks,
             "results": [result.as_dict() for result in self.results],
         }
+
+
+def _dated(newer: Mapping[str, str]) -> str:
+    known = [newer.get("date", ""), newer.get("text", "")]
+    return one_line(": ".join(filter(None, known)), NOTE_CHARACTERS)
 
 
 def is_at(source: str, path: str) -> bool:
@@ -343,6 +362,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "branch": chunk.branch,
         "expand": ",".join(result.turn_entries),
         "superseded": result.now,
+        "earlier": result.newer,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)
     # Defused together: a tag could begin in the breadcrumb and go on in the content.
