@@ -99,7 +99,7 @@ class NewestFirst:
         self._moves = not _PAST.search(question)
 
     def ordered(self, ranked: Iterator[tuple[Place, Chunk]]) -> Iterator[tuple[Place, Chunk]]:
-        """Yield the `ranked` places. A changed entry among the first ones is marked and follows its change."""
+        """Yield the `ranked` places. A changed entry among the first is marked and comes after its change."""
         placed: list[_Entry] = []
         for place, chunk in islice(ranked, MOST_PLACES):
             new = self._entry(place, chunk)
