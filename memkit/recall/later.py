@@ -63,7 +63,7 @@ _PAST = re.compile(
     r"|old)\b",
     re.IGNORECASE,
 )
-_WORD_OR_NUMBER = re.compile(r"[^\W\d_]+|\d[\d.,:]*%?")
+_WORD_OR_NUMBER = re.compile(r"[^\W\d_]+|\d[\d.,:]*(?: ?%)?")
 _NUMBERS = {
     word: str(number)
     for number, word in enumerate(
@@ -98,30 +98,52 @@ class NewestFirst:
         # A question about the past is answered by what was said then.
         self._moves = not _PAST.search(question)
 
-    def ordered(self, ranked: Iterator[tuple[Place, Chunk]]) -> Iterator[tuple[Place, Chunk]]:
-        """Yield the `ranked` places. A changed entry among the first is marked and comes after its change."""
+    def ordered(
+        self,
+        ranked: Iterator[tuple[Place, Chunk]],
+        further: Iterator[tuple[Place, Chunk]],
+    ) -> Iterator[tuple[Place, Chunk]]:
+        """Yield the `ranked` places. A changed entry among the first is marked and comes after its change.
+
+        If there are few, yield also those of the `further` places that change one of them.
+        """
         placed: list[_Entry] = []
         for place, chunk in islice(ranked, MOST_PLACES):
             new = self._entry(place, chunk)
-            target = len(placed)
-            for number, other in enumerate(placed):
-                first, second = (other, new) if other.time < new.time else (new, other)
-                later = self._change(first, second)
-                if later is None:
-                    continue
-                marked = first._replace(place=_newest(first.place, later))
-                if first is new:
-                    new = marked
-                else:
-                    placed[number] = marked
-                    target = min(target, number)
-            if self._moves and target < len(placed):
-                new = new._replace(place=new.place._replace(score=placed[target].place.score))
-                placed.insert(target, new)
-            else:
+            new, target = self._compare(placed, new)
+            if not self._moves or target is None:
                 placed.append(new)
+            else:
+                placed.insert(target, _raised(new, placed[target]))
+        if len(placed) < MOST_PLACES:
+            known = {one.place.position for one in placed}
+            for place, chunk in islice(further, MOST_PLACES):
+                if place.position in known:
+                    continue
+                new, target = self._compare(placed, self._entry(place, chunk))
+                if self._moves and target is not None:
+                    placed.insert(target, _raised(new, placed[target]))
         yield from ((one.place, one.chunk) for one in placed)
         yield from ranked
+
+    def _compare(self, placed: list[_Entry], new: _Entry) -> tuple[_Entry, int | None]:
+        """Mark what is changed among the `placed` and the `new` entry.
+
+        Return the new one, and the place of the first that it changes or None.
+        """
+        target = None
+        for number, other in enumerate(placed):
+            first, second = (other, new) if other.time < new.time else (new, other)
+            later = self._change(first, second)
+            if later is None:
+                continue
+            marked = first._replace(place=_newest(first.place, later))
+            if first is new:
+                new = marked
+            else:
+                placed[number] = marked
+                target = number if target is None else target
+        return new, target
 
     def _entry(self, place: Place, chunk: Chunk) -> _Entry:
         corpus, position = self._corpus, place.position
@@ -143,6 +165,7 @@ class NewestFirst:
         if (
             not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
             or earlier.root != later.root
+            or not set(earlier.chunk.turns).isdisjoint(later.chunk.turns)
             or not earlier.time[0]
             or earlier.vector @ later.vector < LEAST_COSINE
         ):
@@ -179,6 +202,12 @@ class NewestFirst:
         return entry.sentences
 
 
+def _raised(new: _Entry, changed: _Entry) -> _Entry:
+    """Return `new` with the score of the entry that it comes before."""
+    score = max(new.place.score, changed.place.score)
+    return new._replace(place=new.place._replace(score=score))
+
+
 def _newest(place: Place, later: Later) -> Place:
     known = place.later
     if known is not None and (known.date, known.position) > (later.date, later.position):
@@ -197,9 +226,9 @@ def _values(text: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     words: Iterable[str] = [*_WORD_OR_NUMBER.findall(text.lower()), ""]
     for word, unit in pairwise(words):
+        if word.endswith("%"):
+            word, unit = word.rstrip(" %"), "%"
         number = word.rstrip(".,:") if word[0].isdigit() else _NUMBERS.get(word, "")
-        if number.endswith("%"):
-            unit = "%"
         if number and unit and not unit[0].isdigit():
             found.setdefault(unit if unit == "s" else unit.rstrip("s"), set()).add(number)
     return found

@@ -61,9 +61,9 @@ class Filters:
 class SearchRequest:
     """A question and the limits of its answer.
 
-    `minimum` is the lowest relevance of a result; 0 returns everything. By default the best match must reach
-    `search.best_relevance`, or nothing is returned, and results far below it are left out, unless there is a
-    `budget` to fill.
+    `minimum` is the lowest relevance of a result, except of one that comes before what it changes; 0 returns
+    everything. By default the best match must reach `search.best_relevance`, or nothing is returned, and
+    results far below it are left out, unless there is a `budget` to fill.
     """
 
     query: str

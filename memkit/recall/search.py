@@ -67,7 +67,7 @@ FIRST_WAIT_SECONDS = 120.0
 class _Found:
     """Everything about all chunks for one question.
 
-    `allowed` chunks may become results. `raisable` ones are those and the ones too far behind the best.
+    `allowed` chunks may become results. `raisable` ones are those and the ones that match too little.
     """
 
     arms: fusion.Arms
@@ -165,10 +165,10 @@ class Searcher:
         relevant = fusion.relevance(coverage, nearest)
         best = round(float(relevant[allowed].max(initial=0.0)), 4)
         allowed &= is_found
+        raisable = allowed.copy()
         if request.minimum is not None:
             allowed &= relevant >= request.minimum
-        raisable = allowed.copy()
-        if request.minimum is None and not request.budget:  # a budget is to be filled
+        elif not request.budget:  # a budget is to be filled
             least = NEAR_SCORE * scores[allowed].max(initial=0.0)
             allowed &= (relevant >= NEAR_RELEVANCE * best) | (scores >= least)
         return _Found(
@@ -178,7 +178,11 @@ class Searcher:
     def _results(self, found: _Found, request: SearchRequest) -> Iterator[Result]:
         corpus = self.corpus
         size = MOST_FILLED if request.budget else request.k or self.settings.k
-        ranked = NewestFirst(corpus, request.query).ordered(self._places(found, request))
+        # A change is found even if it matches less than results must.
+        about = found.raisable & (found.relevance >= self.settings.best_relevance)
+        ranked = NewestFirst(corpus, request.query).ordered(
+            self._places(found, request, found.allowed), self._places(found, request, about)
+        )
         shown: Iterator[tuple[Place, Chunk]]
         if request.budget:
             places: dict[int, Place] = {}
@@ -231,13 +235,16 @@ class Searcher:
         for entry, place in first.items():
             yield place, joined(pieces[entry])
 
-    def _places(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
+    def _places(
+        self, found: _Found, request: SearchRequest, allowed: NDArray[np.bool_]
+    ) -> Iterator[tuple[Place, Chunk]]:
+        """Yield the places of the `allowed` chunks, best first."""
         corpus = self.corpus
         selection = Selection(
             scores=found.scores,
             own=found.context.parts["own"],
             exact=found.exact,
-            allowed=found.allowed,
+            allowed=allowed,
             lengths=corpus.columns["length"],
             entries=corpus.columns["entry"],
             repeat_cost=self.weights.repeat_cost if self.settings.mode == "context" else 0.0,
