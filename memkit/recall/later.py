@@ -14,6 +14,7 @@ So a test, a bug, or a question about the same subject changes nothing. `docs/be
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
@@ -73,8 +74,12 @@ _NUMBERS = {
 
 
 class _Sentence(NamedTuple):
+    """A sentence, its terms, whether it speaks of a change, and its values by unit."""
+
     text: str
     terms: frozenset[str]
+    speaks: bool
+    values: dict[str, set[str]]
 
 
 class _Entry(NamedTuple):
@@ -86,7 +91,6 @@ class _Entry(NamedTuple):
     root: str
     vector: NDArray[np.float64]
     length: float
-    sentences: list[_Sentence]
 
 
 class NewestFirst:
@@ -97,6 +101,10 @@ class NewestFirst:
         self._question = question
         # A question about the past is answered by what was said then.
         self._moves = not _PAST.search(question)
+        # By position. The same entry is compared with many others.
+        self._sentences = functools.cache(self._read)
+        self._points = functools.cache(self._match)
+        self._rarity = functools.cache(lambda position, term: corpus.lexical_of(position).rarity([term]))
 
     def ordered(
         self,
@@ -157,7 +165,6 @@ class NewestFirst:
             corpus.root(position),
             corpus.direction(position),
             float(corpus.layout.entry_lengths[position]),
-            [],
         )
 
     def _change(self, earlier: _Entry, later: _Entry) -> Later | None:
@@ -171,22 +178,23 @@ class NewestFirst:
         ):
             return None
         needed = LEAST_SHARED * max(1.0, max(earlier.length, later.length) / USUAL_LENGTH)
-        lexical = self._corpus.lexical_of(earlier.place.position)
+        position = earlier.place.position
         best, text = needed, ""
-        points = self._points(earlier)
-        for sentence in self._sentences(later):
-            speaks = bool(_CHANGES.search(sentence.text)) and not _KEEPS.search(sentence.text)
-            for point in points:
-                if speaks or _differ(point.text, sentence.text):
-                    shared = lexical.rarity(point.terms & sentence.terms)
+        for sentence in self._sentences(later.place.position, later.chunk.content):
+            if not sentence.speaks and not sentence.values:
+                continue
+            for point in self._points(position, earlier.chunk.content):
+                if sentence.speaks or _differ(point.values, sentence.values):
+                    terms = point.terms & sentence.terms
+                    shared = sum(self._rarity(position, term) for term in sorted(terms))
                     if shared >= best:
                         best, text = shared, sentence.text
         return Later(later.place.position, later.chunk.date, text) if text else None
 
-    def _points(self, entry: _Entry) -> list[_Sentence]:
-        """Return the sentences of `entry` that match the question best."""
-        weights = self._corpus.lexical_of(entry.place.position).rarities(self._question)
-        known = self._sentences(entry)
+    def _match(self, position: int, content: str) -> list[_Sentence]:
+        """Return the sentences of an entry that match the question best."""
+        weights = self._corpus.lexical_of(position).rarities(self._question)
+        known = self._sentences(position, content)
         matches = [sum(weights[term] for term in weights.keys() & one.terms) for one in known]
         best = max(matches, default=0.0)
         if best <= 0:
@@ -194,12 +202,17 @@ class NewestFirst:
         near = (one for one, match in zip(known, matches, strict=True) if match >= NEAR_POINT * best)
         return list(islice(near, MOST_POINTS))
 
-    def _sentences(self, entry: _Entry) -> list[_Sentence]:
-        if not entry.sentences:
-            lexical = self._corpus.lexical_of(entry.place.position)
-            for text in islice(sentences_of(entry.chunk.content), MOST_SENTENCES):
-                entry.sentences.append(_Sentence(text, frozenset(lexical.terms(text))))
-        return entry.sentences
+    def _read(self, position: int, content: str) -> list[_Sentence]:
+        lexical = self._corpus.lexical_of(position)
+        return [
+            _Sentence(
+                text,
+                frozenset(lexical.terms(text)),
+                bool(_CHANGES.search(text)) and not _KEEPS.search(text),
+                _values(text),
+            )
+            for text in islice(sentences_of(content), MOST_SENTENCES)
+        ]
 
 
 def _raised(new: _Entry, changed: _Entry) -> _Entry:
@@ -215,9 +228,8 @@ def _newest(place: Place, later: Later) -> Place:
     return place._replace(later=later)
 
 
-def _differ(earlier: str, later: str) -> bool:
-    """Return whether two sentences give one quantity different values."""
-    before, after = _values(earlier), _values(later)
+def _differ(before: dict[str, set[str]], after: dict[str, set[str]]) -> bool:
+    """Return whether one quantity has different values, see `_values`."""
     return any(before[unit].isdisjoint(after[unit]) for unit in before.keys() & after.keys())
 
 

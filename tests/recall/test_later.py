@@ -11,7 +11,7 @@ import pytest
 
 from memkit.embedding import Embedder
 from memkit.recall import later
-from memkit.recall.later import _differ
+from memkit.recall.later import _differ, _values
 from memkit.recall.pointers import find_pointers
 from memkit.recall.results import Answer, Filters, Result, SearchRequest, lay_out
 from memkit.recall.search import Searcher
@@ -171,7 +171,7 @@ def test_a_change_below_the_cut_is_found(
     ],
 )
 def test_values_that_differ(before: str, after: str, differ: bool) -> None:
-    assert _differ(before, after) is differ
+    assert _differ(_values(before), _values(after)) is differ
 
 
 def test_no_text_is_too_odd(tmp_path: Path, real_embedder: Embedder) -> None:
