@@ -74,10 +74,9 @@ _NUMBERS = {
 
 
 class _Sentence(NamedTuple):
-    """A sentence, its terms, whether it speaks of a change, and its values by unit."""
+    """A sentence, whether it speaks of a change, and its values by unit."""
 
     text: str
-    terms: frozenset[str]
     speaks: bool
     values: dict[str, set[str]]
 
@@ -104,6 +103,10 @@ class NewestFirst:
         # By position. The same entry is compared with many others.
         self._sentences = functools.cache(self._read)
         self._points = functools.cache(self._match)
+        self._terms = functools.cache(
+            lambda position, text: frozenset(corpus.lexical_of(position).terms(text))
+        )
+        self._weights = functools.cache(lambda lexical: lexical.rarities(question))
         self._rarity = functools.cache(lambda position, term: corpus.lexical_of(position).rarity([term]))
 
     def ordered(
@@ -185,7 +188,7 @@ class NewestFirst:
                 continue
             for point in self._points(position, earlier.chunk.content):
                 if sentence.speaks or _differ(point.values, sentence.values):
-                    terms = point.terms & sentence.terms
+                    terms = self._terms(position, point.text) & self._terms(position, sentence.text)
                     shared = sum(self._rarity(position, term) for term in sorted(terms))
                     if shared >= best:
                         best, text = shared, sentence.text
@@ -193,21 +196,21 @@ class NewestFirst:
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         """Return the sentences of an entry that match the question best."""
-        weights = self._corpus.lexical_of(position).rarities(self._question)
+        weights = self._weights(self._corpus.lexical_of(position))
         known = self._sentences(position, content)
-        matches = [sum(weights[term] for term in weights.keys() & one.terms) for one in known]
+        terms = [self._terms(position, one.text) for one in known]
+        matches = [sum(weights[term] for term in weights.keys() & own) for own in terms]
         best = max(matches, default=0.0)
         if best <= 0:
             return []
         near = (one for one, match in zip(known, matches, strict=True) if match >= NEAR_POINT * best)
         return list(islice(near, MOST_POINTS))
 
-    def _read(self, position: int, content: str) -> list[_Sentence]:
-        lexical = self._corpus.lexical_of(position)
+    @staticmethod
+    def _read(position: int, content: str) -> list[_Sentence]:
         return [
             _Sentence(
                 text,
-                frozenset(lexical.terms(text)),
                 bool(_CHANGES.search(text)) and not _KEEPS.search(text),
                 _values(text),
             )
