@@ -1,7 +1,8 @@
-"""Read conversations with questions in LoCoMo's format, and play them to memkit."""
+"""Read conversations with questions in the format of LoCoMo or LongMemEval, and play them to memkit."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import uuid
@@ -16,8 +17,19 @@ from memkit.journal import Journal
 from memkit.summarize.bullets import MAX_TURNS, Bullet
 
 _EVIDENCE = re.compile(r"D(\d+):0*(\d+)")
-_DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%d %B, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+_DATE_FORMATS = (
+    "%I:%M %p on %d %B, %Y", "%d %B, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d", "%Y/%m/%d (%a) %H:%M",
+)  # fmt: skip
 _NAMESPACE = uuid.UUID("5f0c0e0a-7c0f-4d57-9c64-0d1b3f6a2b11")
+
+LONGMEMEVAL_S = "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442"
+"""The SHA-256 of LongMemEval-S (Wu et al., ICLR 2025). Figures of another file do not compare."""
+
+LONGMEMEVAL_KINDS = (
+    "single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
+    "temporal-reasoning", "knowledge-update",
+)  # fmt: skip
+"""The kinds of its questions; the category of a question is its place here, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +78,9 @@ class Conversation:
 
     @property
     def person(self) -> str:
-        """The speaker who becomes the user; the other one becomes the assistant."""
-        return self.sessions[0].utterances[0].speaker
+        """The speaker who becomes the user, by default the first; the other one becomes the assistant."""
+        first = [session.utterances[0].speaker for session in self.sessions]
+        return "user" if "user" in first else first[0]
 
     @property
     def utterances(self) -> dict[str, Utterance]:
@@ -75,11 +88,50 @@ class Conversation:
 
 
 def load(path: Path) -> list[Conversation]:
-    """Read all conversations of a file. Questions without evidence are left out."""
-    return [
-        _conversation(value, number)
-        for number, value in enumerate(json.loads(path.read_text(encoding="utf-8")))
+    """Read all conversations of a file. Questions without evidence are left out.
+
+    Raise `ValueError` for a file in the format of LongMemEval that is not LongMemEval-S.
+    """
+    data = path.read_bytes()
+    values = json.loads(data)
+    if values and "haystack_sessions" in values[0]:
+        if (found := hashlib.sha256(data).hexdigest()) != LONGMEMEVAL_S:
+            raise ValueError(f"{path} is not LongMemEval-S: its SHA-256 is {found}")
+        return [_haystack(value) for value in values if not value["question_id"].endswith("_abs")]
+    return [_conversation(value, number) for number, value in enumerate(values)]
+
+
+def _haystack(value: dict[str, Any]) -> Conversation:
+    """Return a question of LongMemEval with the sessions to search; their order is that of time.
+
+    The evidence is the messages that hold the answer, or all messages of its sessions if none is named.
+    """
+    dated = [
+        (parse_date(str(when), number), name, said)
+        for number, (when, name, said) in enumerate(
+            zip(
+                value["haystack_dates"],
+                value["haystack_session_ids"],
+                value["haystack_sessions"],
+                strict=True,
+            )
+        )
     ]
+    sessions, named, all_of = [], set(), set()
+    for index, (when, name, said) in enumerate(sorted(dated, key=lambda one: one[0]), start=1):
+        messages = [
+            Utterance(f"D{index}:{number}", str(one["role"]), str(one["content"]))
+            for number, one in enumerate(said, start=1)
+        ]
+        if messages:
+            sessions.append(Session(index, when, messages))
+        if name in value["answer_session_ids"]:
+            all_of.update(one.id for one in messages)
+            named.update(one.id for one, raw in zip(messages, said, strict=True) if raw.get("has_answer"))
+    evidence = frozenset(named or all_of)
+    category = LONGMEMEVAL_KINDS.index(value["question_type"]) + 1
+    question = Question(str(value["question"]), evidence, category)
+    return Conversation(value["question_id"], sessions, [question] if evidence else [])
 
 
 def _conversation(value: dict[str, Any], number: int) -> Conversation:

@@ -1,4 +1,4 @@
-"""Measure retrieval quality on conversations with questions, in LoCoMo's format.
+"""Measure retrieval quality on conversations with questions, in the format of LoCoMo or LongMemEval.
 
     python benchmarks/locomo.py --data FILE [--unit product|utterance] [--modes …] [--json] [--write]
 
@@ -9,6 +9,9 @@ the utterance's date; the embedder does not.
 
 `--bullets` writes the data set's observations, sentences that name the utterances which prove them, above
 the turns as the bullets of summaries. A bullet counts for the utterances that prove it and for no others.
+
+`session@k` counts a question if any session with evidence is among the first k, `strict@k` if all are. Of
+LongMemEval only LongMemEval-S is taken, known by its SHA-256. Each of its questions has its own index.
 
 Ranked metrics use 200 results; `tokens@5` is the length of the first five. Budget recall uses a search with
 that budget. Both search as `memkit search --all` does. `--off-topic FILE` measures the cut: it asks the
@@ -322,10 +325,15 @@ def main() -> int:
         print(json.dumps(figures) if arguments.json else _lines(figures))
         return 0
     rows: dict[str, list[tuple[int, dict[str, float]]]] = {mode: [] for mode in modes}
-    for mode, category, row in evaluate(
+    found = evaluate(
         arguments.data, arguments.unit, modes, embedder, settings, bullets=arguments.bullets
-    ):
-        rows[mode].append((category, row))
+    )
+    try:
+        for mode, category, row in found:
+            rows[mode].append((category, row))
+    except ValueError as error:  # not the file that it should be
+        print(error, file=sys.stderr)
+        return 1
     report = {mode: _summary(found) for mode, found in rows.items()}
     if arguments.json:
         print(json.dumps({"data": arguments.data.name, "unit": arguments.unit, "modes": report}))

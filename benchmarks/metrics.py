@@ -1,4 +1,8 @@
-"""Retrieval metrics: evidence fraction, session hit, reciprocal rank, budget recall."""
+"""Retrieval metrics: evidence fraction, session hit, strict recall, reciprocal rank, budget recall.
+
+`session@k` counts a question if any session with evidence is among the first k sessions, `strict@k` if all
+are. Publications call both R@k.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 DEPTHS = (1, 5, 10)
+STRICT_DEPTHS = (5, 10)
 BUDGETS = (500, 1000, 2000, 4000)
 """Tokens of four characters each."""
 
@@ -31,6 +36,8 @@ def ranked(
     order = list(dict.fromkeys(hit.session for hit in hits))
     for depth in DEPTHS:
         row[f"session@{depth}"] = float(bool(sessions & set(order[:depth])))
+    for depth in STRICT_DEPTHS:
+        row[f"strict@{depth}"] = float(sessions <= set(order[:depth]))
     ranks = [n for n, hit in enumerate(hits, start=1) if hit.holds & evidence]
     row["mrr"] = 1 / ranks[0] if ranks else 0.0
     row["tokens@5"] = sum(hit.tokens for hit in hits[:5])

@@ -95,8 +95,8 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
     fill = " " * (room - cells(first))
     identifier = styled(result.id[:ID_CHARACTERS], fg="cyan")
     click.echo(f"{styled(f'  {label:>5}  ', dim=True)}{shown}{fill}  {identifier}")
-    if result.now:
-        echo(_INDENT + fit(plain(f"superseded {result.now}"), columns - len(_INDENT)), fg="magenta")
+    if result.mark:
+        echo(_INDENT + fit(plain(result.mark), columns - len(_INDENT)), fg="magenta")
     elif below:
         room = columns - len(_INDENT) - len(arrow)
         text = _around(below, words, room * lines)
@@ -148,8 +148,8 @@ def show_full(answer: Answer, root: str) -> None:
         click.echo(f"{styled(result.id, fg='cyan')}  {styled(heading, bold=True)}")
         place = f"{chunk.source}:{chunk.start_line}-{chunk.end_line}"
         echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
-        if result.now:
-            echo(f"superseded {result.now}", fg="magenta")
+        if result.mark:
+            echo(result.mark, fg="magenta")
         if result.git_line:
             echo(f"git: {result.git_line}", fg="magenta")
         if result.turn_entries:

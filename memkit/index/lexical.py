@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -121,9 +122,15 @@ class LexicalIndex:
 
     def rarities(self, text: str) -> dict[str, float]:
         """Return the terms of a question with their idf: the fewer documents hold a term, the higher."""
-        terms = dict.fromkeys(self._tokenizer.question(text))
+        terms = self._tokenizer.question(text)
         counts = {term: max(1, len(self._postings.find(term)[0])) for term in terms}
         return {term: self._bm25.idf_of(term, count) for term, count in counts.items()}
+
+    def rarity(self, terms: Iterable[str]) -> float:
+        """Return the sum of how rare the terms are: 1 for one that a single document holds, 0 if all do."""
+        most = math.log(len(self) + 1) or 1.0
+        counts = {term: max(1, len(self._postings.find(term)[0])) for term in sorted(terms)}
+        return sum(self._bm25.idf_of(term, count) / most for term, count in counts.items())
 
     def holders(self, text: str) -> NDArray[np.bool_] | None:
         """Return which documents hold the one identifier or word that `text` is, or None if it is more."""
@@ -278,20 +285,21 @@ class PostingsBM25(BM25Plus):  # type: ignore[misc]  # rank-bm25 has no type hin
         self._length_norms = self.k1 * (1 - self.b + self.b * corpus / self.avgdl)
         return {}
 
-    def match(self, query: Sequence[str]) -> LexicalMatch:
+    def match(self, query: Mapping[str, float]) -> LexicalMatch:
         """Return for all documents the score and the share of the query's idf mass that they hold.
 
+        `query` maps its terms to their weights.
         A term that no document holds counts in that mass with the formula's largest idf.
         """
         size = self.corpus_size
         if not size or not query:
             return LexicalMatch(np.zeros(size), np.zeros(size))
         # Sums of floats depend on their order: sorted, the same words score the same in any order.
-        terms = sorted(Counter(query).items())
+        terms = sorted(query.items())
         found = [self.postings.find(term) for term, _ in terms]
         weights = [
-            count * self.idf_of(term, max(1, len(slots)))
-            for (term, count), (slots, _) in zip(terms, found, strict=True)
+            share * self.idf_of(term, max(1, len(slots)))
+            for (term, share), (slots, _) in zip(terms, found, strict=True)
         ]
         slots = np.concatenate([slots for slots, _ in found], dtype=np.intp)
         frequencies = np.concatenate([frequencies for _, frequencies in found])
@@ -329,18 +337,18 @@ class PassageBM25:
         mean = lengths.mean() if size else 1.0
         self._norms = bm25.k1 * (1 - bm25.b + bm25.b * lengths / (mean or 1.0))
 
-    def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
+    def scores(self, query: Mapping[str, float]) -> NDArray[np.float64]:
         """Return the scores of the passages around all documents, aligned to `LexicalIndex.ids`."""
         bm25 = self._bm25
         size = len(self._documents)
         scores = np.zeros(size)
-        for term, count in sorted(Counter(query).items()):
+        for term, share in sorted(query.items()):
             slots, frequencies = bm25.postings.find(term)
             if not len(slots):
                 continue
             found = np.asarray(np.bincount(self._places[slots], frequencies, size), np.float64)
             sums = self._sums(found)
-            weight = count * bm25.idf_of(term, int(np.count_nonzero(sums)))
+            weight = share * bm25.idf_of(term, int(np.count_nonzero(sums)))
             scores += weight * (bm25.k1 + 1) * sums / (self._norms + sums)
         aligned = np.empty_like(scores)
         aligned[self._documents] = scores

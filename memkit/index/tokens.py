@@ -6,6 +6,7 @@ Documents and queries go through the same `Tokenizer`, so a term is found howeve
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import unicodedata
@@ -20,6 +21,14 @@ from memkit.errors import ConfigError
 
 VERSION = 1
 """Raise it with every change of what `tokenize` returns: indexes of another version are stale."""
+
+PART_WEIGHT = -2 / 3
+"""In a question, each of a name's n terms weighs n to this power: together they are worth n^(1/3) words.
+
+At full weight, `ecommerce-api` counts three times, and "which logger does ecommerce-api use" finds what
+introduces ecommerce-api. Of the powers 0, -1/2, -2/3, -3/4, and -1, this one helps coding chats and costs
+the others nothing (`docs/benchmarks.md`).
+"""
 
 LONGEST_TERM = 100
 """Longer runs, in characters, are data such as base64 or minified code. They are dropped."""
@@ -124,12 +133,22 @@ class Tokenizer:
         An identifier gives itself and its parts, each once. Terms are NFKC and case-folded, natural
         words are stemmed, and stop words are dropped. The time is linear in the length of `text`.
         """
-        return self._tokenize(text, frozenset())
+        return list(chain.from_iterable(self._groups(text, frozenset())))
 
-    def question(self, text: str) -> list[str]:
-        """Return the terms of a question without `ASKING_WORDS`, if any are left."""
+    def question(self, text: str) -> dict[str, float]:
+        """Return the terms of a question with their weights, in order.
+
+        Leave out `ASKING_WORDS` if other words are left. A word weighs 1 each time, the terms of a name
+        less, see `PART_WEIGHT`.
+        """
         # Whole words, not stems: "reminder" and "conversion" have the same stems as some of them.
-        return self._tokenize(text, self._asking_words) or self.tokenize(text)
+        groups = list(self._groups(text, self._asking_words)) or self._groups(text, frozenset())
+        weights: dict[str, list[float]] = {}
+        for terms in groups:
+            for term in terms:
+                weights.setdefault(term, []).append(len(terms) ** PART_WEIGHT)
+        # `fsum` is exact: the order of the words makes no difference.
+        return {term: math.fsum(found) for term, found in weights.items()}
 
     def identifier(self, text: str) -> str | None:
         """Return the one term for all of `text` if it is a single name or word, else None.
@@ -144,27 +163,27 @@ class Tokenizer:
             return None
         return next(self._term(name.strip("_")), None)
 
-    def _tokenize(self, text: str, dropped: frozenset[str]) -> list[str]:
+    def _groups(self, text: str, dropped: frozenset[str]) -> Iterator[tuple[str, ...]]:
+        """Yield the terms of each word, name, and CJK bigram that is not `dropped`."""
         if text.isascii():
-            return self._words(_ASCII_LEXEME.findall(text), dropped)
-        terms: list[str] = []
+            yield from self._words(_ASCII_LEXEME.findall(text), dropped)
+            return
         text = unicodedata.normalize("NFKC", _ENDLESS_MARKS.sub(r"\1", text))
         for position, run in enumerate(_CJK.split(text)):
             if position % 2:  # what the pattern's group captured
-                terms += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+                yield from ((run[i : i + 2],) for i in range(max(1, len(run) - 1)))
             else:
-                terms += self._words(_UNICODE_LEXEME.findall(run), dropped)
-        return terms
+                yield from self._words(_UNICODE_LEXEME.findall(run), dropped)
 
-    def _words(self, lexemes: list[str], dropped: frozenset[str]) -> list[str]:
+    def _words(self, lexemes: list[str], dropped: frozenset[str]) -> Iterator[tuple[str, ...]]:
         if dropped:
             lexemes = [lexeme for lexeme in lexemes if lexeme.strip("_").lower() not in dropped]
         # Long lexemes are rare and would fill the cache.
-        terms_of = [
+        terms_of = (
             self._cached_terms(lexeme) if len(lexeme) <= LONGEST_TERM else self._terms(lexeme)
             for lexeme in lexemes
-        ]
-        return list(chain.from_iterable(terms_of))
+        )
+        return filter(None, terms_of)
 
     def _terms(self, lexeme: str) -> tuple[str, ...]:
         """Return the terms of one lexeme, each once."""

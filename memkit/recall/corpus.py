@@ -203,6 +203,15 @@ class Corpus:
         means, best = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return means, best
 
+    def direction(self, position: int) -> NDArray[np.float64]:
+        """Return the mean of the vectors of the chunk at `position`, of length 1; zeros without a vector."""
+        snapshot, inside = self._find(position)
+        if not len(snapshot.vectors):
+            return np.zeros(1)
+        own = np.asarray(snapshot.vectors[np.asarray(snapshot.owners) == inside], np.float64)
+        total: NDArray[np.float64] = own.sum(axis=0)
+        return total / (float(np.linalg.norm(total)) or 1.0)
+
     def _find(self, position: int) -> tuple[Snapshot, int]:
         number = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self.snapshots[number], position - int(self._starts[number])

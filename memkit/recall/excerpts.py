@@ -33,7 +33,7 @@ def make_excerpt(chunk: Chunk, outcome: str, lexical: LexicalIndex, question: st
         return weights.keys() & lexical.terms(text)
 
     time, title = _timed(chunk.heading)
-    lines = list(dict.fromkeys(_sentences(chunk.content)))
+    lines = list(dict.fromkeys(sentences_of(chunk.content)))
     if chunk.kind in BULLETS and lines:
         title, lines = max(lines, key=lambda line: sum(weights[term] for term in found(line))), []
     known = found(title)
@@ -74,6 +74,7 @@ def _session_title(chunk: Chunk) -> str:
     return _timed(opening.strip("> "))[1]
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of an entry, without its headings and labels."""
     for line in LABEL.sub("", LEADING_HEADINGS.sub("", text)).split("\n"):
         yield from sentences(line.lstrip("\\ "))

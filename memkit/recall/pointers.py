@@ -106,7 +106,12 @@ def find_pointers(
         return []
     quotation = _Quotation(searcher, relevance, subject, own_of)
     matches = [
-        (float(max(relevance[[place.position, *place.merged]])), place.position) for place, _ in places
+        # What a later entry changes is not quoted, but that entry is.
+        (
+            float(max(relevance[[place.position, *place.merged]])),
+            place.later.position if place.later else place.position,
+        )
+        for place, _ in places
     ]
     # What a stranger wrote does not raise the bar for the rest.
     ranked = sorted(matches, key=lambda one: -one[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
@@ -63,9 +63,9 @@ class Filters:
 class SearchRequest:
     """A question and the limits of its answer.
 
-    `minimum` is the lowest relevance of a result; 0 returns everything. By default the best match must reach
-    `search.best_relevance`, or nothing is returned, and results far below it are left out, unless there is a
-    `budget` to fill.
+    `minimum` is the lowest relevance of a result, except of one that comes before what it changes; 0 returns
+    everything. By default the best match must reach `search.best_relevance`, or nothing is returned, and
+    results far below it are left out, unless there is a `budget` to fill.
     """
 
     query: str
@@ -112,8 +112,9 @@ class Result:
     `lexical` is BM25, `dense` the cosine (None without a vector), `context` the score of that mode.
     The pieces of a turn and the bullets that cite it are one result, with the id of the best of them:
     `merged` has the ids and kinds of the others.
-    `superseded` has the date, text, and id of a later fact because of which it no longer holds. `excerpt` is
-    for a person; it is None unless the request asks for it. `git` has the marks from git, see
+    `superseded` has the date, text, and id of a later fact because of which it no longer holds. `later` has
+    those of a later entry that changes what it says; its text is the sentence that does. `excerpt` is for a
+    person; it is None unless the request asks for it. `git` has the marks from git, see
     `memkit.recall.git_marks`.
     """
 
@@ -128,6 +129,7 @@ class Result:
     root: str = ""
     merged: list[dict[str, str]] = field(default_factory=list)
     superseded: dict[str, str] = field(default_factory=dict)
+    later: dict[str, str] = field(default_factory=dict)
     explanation: dict[str, Any] = field(default_factory=dict)
     excerpt: Excerpt | None = None
     git: dict[str, Any] = field(default_factory=dict)
@@ -135,8 +137,19 @@ class Result:
     @property
     def now(self) -> str:
         """The fact that supersedes it, with its date, on one line; or ""."""
-        known = [self.superseded.get("date", ""), self.superseded.get("text", "")]
-        return one_line(": ".join(filter(None, known)), NOTE_CHARACTERS)
+        return _dated(self.superseded)
+
+    @property
+    def newer(self) -> str:
+        """The entry to see instead: id, date, and the sentence that changes it, on one line; or ""."""
+        return f"see {self.later['id']}, {_dated(self.later)}" if self.later else ""
+
+    @property
+    def mark(self) -> str:
+        """The line that says that it is out of date, or ""."""
+        if self.superseded:
+            return f"superseded {self.now}"
+        return f"earlier; {self.newer}" if self.later else ""
 
     @property
     def git_line(self) -> str:
@@ -164,6 +177,7 @@ class Result:
             "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
             **({"git": self.git} if self.git else {}),
+            **({"later": self.later} if self.later else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }
@@ -219,6 +233,11 @@ class Answer:
             "chunks": self.chunks,
             "results": [result.as_dict() for result in self.results],
         }
+
+
+def _dated(newer: Mapping[str, str]) -> str:
+    known = [newer.get("date", ""), newer.get("text", "")]
+    return one_line(": ".join(filter(None, known)), NOTE_CHARACTERS)
 
 
 def is_at(source: str, path: str) -> bool:
@@ -415,6 +434,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "expand": ",".join(result.turn_entries),
         "superseded": result.now,
         "git": result.git_line,
+        "earlier": result.newer,
     }
     opening = " ".join(f'{name}="{attribute(v)}"' for name, v in attributes.items() if v)
     # Defused together: a tag could begin in the breadcrumb and go on in the content.

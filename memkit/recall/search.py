@@ -31,6 +31,7 @@ from memkit.recall import fusion
 from memkit.recall.corpus import Corpus, boosts_of, mask, recency_of
 from memkit.recall.excerpts import BULLETS, make_excerpt, outcome_of
 from memkit.recall.fusion import Scores
+from memkit.recall.later import NewestFirst
 from memkit.recall.lookups import only_asked
 from memkit.recall.overview import Line
 from memkit.recall.results import (
@@ -43,7 +44,8 @@ from memkit.recall.results import (
     fill,
     joined,
 )
-from memkit.recall.selection import Place, Selection
+from memkit.recall.selection import Later, Place, Selection
+from memkit.recall.superseded import SupersedingFact
 from memkit.settings import SearchSettings, Settings, load
 from memkit.text import one_line
 
@@ -74,7 +76,10 @@ FIRST_WAIT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Everything about all chunks for one question; `allowed` chunks may become results."""
+    """Everything about all chunks for one question.
+
+    `allowed` chunks may become results. `raisable` ones are those and the ones that match too little.
+    """
 
     arms: fusion.Arms
     ranking: fusion.Ranking
@@ -84,6 +89,7 @@ class _Found:
     exact: NDArray[np.bool_] | None
     scores: Scores
     allowed: NDArray[np.bool_]
+    raisable: NDArray[np.bool_]
     best: float
     problem: str
 
@@ -159,7 +165,7 @@ class Searcher:
         """Return the relevance of each chunk, and the best `k` places for a caller that reads around them."""
         found = self._find(request)
         size = request.k or self.settings.k
-        return found.relevance, self._turns(self._places(found, request), size)
+        return found.relevance, self._turns(self._ordered(found, request), size)
 
     def _find(self, request: SearchRequest) -> _Found:
         corpus, query, mode = self.corpus, request.query, self.settings.mode
@@ -192,19 +198,20 @@ class Searcher:
         relevant = fusion.relevance(coverage, nearest)
         best = round(float(relevant[allowed].max(initial=0.0)), 4)
         allowed &= is_found
+        raisable = allowed.copy()
         if request.minimum is not None:
             allowed &= relevant >= request.minimum
         elif not request.budget:  # a budget is to be filled
             least = NEAR_SCORE * scores[allowed].max(initial=0.0)
             allowed &= (relevant >= NEAR_RELEVANCE * best) | (scores >= least)
         return _Found(
-            arms, ranking, context, relevant, boosts, exact, scores, allowed, best, problem
+            arms, ranking, context, relevant, boosts, exact, scores, allowed, raisable, best, problem
         )
 
     def _results(self, found: _Found, request: SearchRequest) -> Iterator[Result]:
         corpus = self.corpus
         size = MOST_FILLED if request.budget else request.k or self.settings.k
-        ranked = self._places(found, request)
+        ranked = self._ordered(found, request)
         shown: Iterator[tuple[Place, Chunk]]
         if request.budget:
             places: dict[int, Place] = {}
@@ -233,7 +240,8 @@ class Searcher:
                     {"id": corpus.id(n)[:SHOWN_ID_CHARACTERS], "kind": corpus.name("kind", n)}
                     for n in place.merged
                 ],
-                superseded=_mark(corpus, place),
+                superseded=_mark(corpus, place.fact),
+                later=_mark(corpus, place.later),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
             )
@@ -256,17 +264,29 @@ class Searcher:
         for entry, place in first.items():
             yield place, joined(pieces[entry])
 
-    def _places(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
+    def _ordered(self, found: _Found, request: SearchRequest) -> Iterator[tuple[Place, Chunk]]:
+        """Yield the places of the results, best first, but the newest first on the same point."""
+        # A change is found even if it matches less than results must.
+        about = found.raisable & (found.relevance >= self.settings.best_relevance)
+        return NewestFirst(self.corpus, request.query).ordered(
+            self._places(found, request, found.allowed), self._places(found, request, about)
+        )
+
+    def _places(
+        self, found: _Found, request: SearchRequest, allowed: NDArray[np.bool_]
+    ) -> Iterator[tuple[Place, Chunk]]:
+        """Yield the places of the `allowed` chunks, best first."""
         corpus = self.corpus
         selection = Selection(
             scores=found.scores,
             own=found.context.parts["own"],
             exact=found.exact,
-            allowed=found.allowed,
+            allowed=allowed,
             lengths=corpus.columns["length"],
             entries=corpus.columns["entry"],
             repeat_cost=self.weights.repeat_cost if self.settings.mode == "context" else 0.0,
             about=found.relevance >= self.settings.best_relevance,
+            raisable=found.raisable,
             superseded=corpus.superseded or None,
             # With a filter by kind, turns and bullets do not meet.
             bullets=None if request.filters.kind else corpus.bullets,
@@ -302,11 +322,11 @@ class Searcher:
         return make_excerpt(chunk, outcome, corpus.lexical_of(place.position), question)
 
 
-def _mark(corpus: Corpus, place: Place) -> dict[str, str]:
-    if place.fact is None:
+def _mark(corpus: Corpus, newer: SupersedingFact | Later | None) -> dict[str, str]:
+    if newer is None:
         return {}
-    shown_id = corpus.id(place.fact.position)[:SHOWN_ID_CHARACTERS]
-    return {"date": place.fact.date, "text": place.fact.text, "id": shown_id}
+    shown_id = corpus.id(newer.position)[:SHOWN_ID_CHARACTERS]
+    return {"date": newer.date, "text": newer.text, "id": shown_id}
 
 
 def _explain(found: _Found, position: int, score: float) -> dict[str, Any]:

@@ -93,13 +93,24 @@ class BulletIndex:
         return found
 
 
+class Later(NamedTuple):
+    """A later entry that changes an earlier one: the position of its chunk, its day, and the sentence."""
+
+    position: int
+    date: str
+    text: str
+
+
 class Place(NamedTuple):
-    """A result's chunk and score, the other chunks that it represents, and the fact that supersedes it."""
+    """A result's chunk and score, the other chunks that it represents, and what makes it out of date: a fact
+    that supersedes it, or a later entry.
+    """
 
     position: int
     score: float
     merged: Sequence[int] = ()
     fact: SupersedingFact | None = None
+    later: Later | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,9 +118,10 @@ class Selection:
     """The data that decides which chunks become places. All arrays have one value per chunk.
 
     `own` is how well a chunk matches by itself, in standard deviations. `exact` are the chunks that hold a
-    question which is one name, `about` those that are relevant to it. Without `bullets`, no chunks are
-    merged. `with_rest` also yields what a place does not show of its turn, for a caller that can use any
-    amount of text.
+    question which is one name, `about` those that are relevant to it. `raisable` facts come before what they
+    supersede, even if they match too little to be `allowed`. Without `bullets`, no chunks are merged.
+    `with_rest` also yields what a place does not show of its turn, for a caller that can use any amount of
+    text.
     """
 
     scores: Scores
@@ -120,6 +132,7 @@ class Selection:
     entries: NDArray[np.int32]
     repeat_cost: float
     about: NDArray[np.bool_]
+    raisable: NDArray[np.bool_]
     superseded: SupersededIndex | None = None
     bullets: BulletIndex | None = None
     with_rest: bool = False
@@ -165,7 +178,7 @@ class Selection:
         shown: dict[int, Place] = {}
         for place in found:
             fact = self.superseded.fact(place.position, self.about) if self.superseded else None
-            if fact and self.allowed[fact.position] and self.about[fact.position]:
+            if fact and self.raisable[fact.position] and self.about[fact.position]:
                 shown.setdefault(fact.position, Place(fact.position, place.score))
             # It may be there already: a bullet may cite several turns.
             shown.setdefault(place.position, place._replace(fact=fact) if fact else place)

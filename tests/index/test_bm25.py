@@ -58,9 +58,11 @@ class Conversations:
         if not any(passages):  # rank-bm25 divides by the mean length
             return dict.fromkeys(self.ids, 0.0)
         plain = BM25Plus(passages)
-        terms = TOKENIZER.question(query)
-        constant = sum(plain.delta * plain.idf.get(term, 0) for term in terms)
-        return dict(zip(self.ids, plain.get_scores(terms) - constant, strict=True))
+        scores = sum(
+            weight * (plain.get_scores([term]) - plain.delta * plain.idf.get(term, 0))
+            for term, weight in TOKENIZER.question(query).items()
+        )
+        return dict(zip(self.ids, scores + np.zeros(len(self.ids)), strict=True))
 
 
 @st.composite

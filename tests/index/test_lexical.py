@@ -42,7 +42,7 @@ def assert_same(index: LexicalIndex, documents: dict[str, str], queries: list[st
 
 
 def assert_is_bm25_plus(index: LexicalIndex, documents: dict[str, str], query: str) -> None:
-    """Scores are those of rank-bm25, less what it adds to every document alike."""
+    """Scores are those of rank-bm25, weighted, less what it adds to every document alike."""
     tokenize = Tokenizer().tokenize
     corpus = [tokenize(documents[name]) for name in sorted(documents)]
     scores = index.query(query).scores
@@ -50,9 +50,12 @@ def assert_is_bm25_plus(index: LexicalIndex, documents: dict[str, str], query: s
         assert not scores.any()
         return
     plain = BM25Plus(corpus)
-    terms = tokenize(query)
-    constant = sum(plain.delta * plain.idf.get(term, 0) for term in terms)
-    np.testing.assert_allclose(scores, plain.get_scores(terms) - constant, rtol=0, atol=1e-9)
+    terms = Tokenizer().question(query)
+    expected = sum(
+        weight * (plain.get_scores([term]) - plain.delta * plain.idf.get(term, 0))
+        for term, weight in terms.items()
+    )
+    np.testing.assert_allclose(scores, expected + np.zeros(len(corpus)), rtol=0, atol=1e-9)
     held = [bool(set(terms) & set(document)) for document in corpus]
     assert (scores > 0).tolist() == held
 

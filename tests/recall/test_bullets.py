@@ -229,7 +229,8 @@ def test_every_allowed_turn_has_one_place(
     selection = Selection(
         scores=np.array(scores, float), own=np.array(scores, float) / 10, exact=None,
         allowed=np.array(allowed), lengths=np.where(np.arange(80) < 40, 900, 90).astype(np.int32),
-        entries=np.arange(80, dtype=np.int32), repeat_cost=0.1, about=np.ones(80, bool), bullets=links,
+        entries=np.arange(80, dtype=np.int32), repeat_cost=0.1, about=np.ones(80, bool),
+        raisable=np.array(allowed), bullets=links,
     )  # fmt: skip
     places = list(selection.places())
     assert list(islice(selection.places(), size)) == places[:size]

@@ -30,6 +30,7 @@ def select(
         entries=np.array(entries, np.int32),
         repeat_cost=cost,
         about=np.zeros(len(scores), bool),
+        raisable=np.array(allowed, bool),
     )
     return [(place.score, place.position) for place in islice(found.places(), size)]
 

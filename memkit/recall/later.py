@@ -1,0 +1,249 @@
+"""Newest first: an entry that changes what an earlier one says comes before it, and the earlier one says so.
+
+Facts name what they supersede, see `memkit.recall.superseded`. Between other entries only the text tells.
+The point of the earlier entry is its sentences that match the question. A later entry changes it if
+
+- the two are about the same subject: their cosine is at least `LEAST_COSINE`;
+- a sentence of the later one speaks of a change ("replaced", "no longer"), or gives the same quantity another
+  value ("600 s" after "300 s");
+- that sentence and the point share `LEAST_SHARED` rare terms, and more in long turns, which share words by
+  chance.
+
+So a test, a bug, or a question about the same subject changes nothing. `docs/benchmarks.md` has the figures.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memkit.index.chunk import Chunk
+from memkit.recall.excerpts import sentences_of
+from memkit.recall.selection import Later, Place
+
+if TYPE_CHECKING:
+    from memkit.recall.corpus import Corpus
+
+MOST_PLACES = 10
+"""The places to compare, best first."""
+
+LEAST_COSINE = 0.5
+LEAST_SHARED = 2.0
+"""In terms that one chunk holds; a term that more chunks hold counts less."""
+
+USUAL_LENGTH = 700
+"""Characters of a turn. A turn of twice as many must share twice as much."""
+
+NEAR_POINT = 0.7
+MOST_POINTS = 4
+"""The point: at most this many sentences, with at least this share of the best one's match."""
+
+MOST_SENTENCES = 60
+
+_CHANGES = re.compile(
+    r"""\b(?:instead\ of|in\ place\ of|no\ longer|any\ longer|not\ \w+\ any\ ?more|back\ to|from\ now\ on|now
+    |rid\ of|gone|history|wrong|replac(?:es?|ed|ing)|switch(?:ed|es|ing)?|migrat(?:es?|ed|ing)|moved
+    |move\ (?:it\ |them\ )?(?:to|off|away)|revert(?:s|ed)?|undid|undone|dropped|removed|deleted|uninstalled
+    |retired|deprecated|changed|raised|lowered|increased|decreased|reduced|shortened|extended|rewrote|rewritten
+    |supersed(?:es?|ed)|overruled|amend(?:s|ed)|abandon(?:s|ed))\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_KEEPS = re.compile(
+    r"\b(?:(?:did|does|do|has|have|had|is|are|was|were)(?: not|n['’]t) chang\w*"
+    r"|unchanged|as before|stays?)\b",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:original\w*|previous\w*|before|formerly|initial\w*|at first|used to|earlier|back then|in the past"
+    r"|old)\b",
+    re.IGNORECASE,
+)
+_WORD_OR_NUMBER = re.compile(r"[^\W\d_]+|\d[\d.,:]*(?: ?%)?")
+_NUMBERS = {
+    word: str(number)
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve".split()
+    )
+}
+
+
+class _Sentence(NamedTuple):
+    """A sentence, whether it speaks of a change, and its values by unit."""
+
+    text: str
+    speaks: bool
+    values: dict[str, set[str]]
+
+
+class _Entry(NamedTuple):
+    """A place to compare, its time, its direction in the model's space, and the length of its turn."""
+
+    place: Place
+    chunk: Chunk
+    time: tuple[int, int]
+    root: str
+    vector: NDArray[np.float64]
+    length: float
+
+
+class NewestFirst:
+    """Puts the places of one question in order."""
+
+    def __init__(self, corpus: Corpus, question: str) -> None:
+        self._corpus = corpus
+        self._question = question
+        # A question about the past is answered by what was said then.
+        self._moves = not _PAST.search(question)
+        # By position. The same entry is compared with many others.
+        self._sentences = functools.cache(self._read)
+        self._points = functools.cache(self._match)
+        self._terms = functools.cache(
+            lambda position, text: frozenset(corpus.lexical_of(position).terms(text))
+        )
+        self._weights = functools.cache(lambda lexical: lexical.rarities(question))
+        self._rarity = functools.cache(lambda position, term: corpus.lexical_of(position).rarity([term]))
+
+    def ordered(
+        self,
+        ranked: Iterator[tuple[Place, Chunk]],
+        further: Iterator[tuple[Place, Chunk]],
+    ) -> Iterator[tuple[Place, Chunk]]:
+        """Yield the `ranked` places. A changed entry among the first is marked and comes after its change.
+
+        If there are few, yield also those of the `further` places that change one of them.
+        """
+        placed: list[_Entry] = []
+        for place, chunk in islice(ranked, MOST_PLACES):
+            new = self._entry(place, chunk)
+            new, target = self._compare(placed, new)
+            if not self._moves or target is None:
+                placed.append(new)
+            else:
+                placed.insert(target, _raised(new, placed[target]))
+        if len(placed) < MOST_PLACES:
+            known = {one.place.position for one in placed}
+            for place, chunk in islice(further, MOST_PLACES):
+                if place.position in known:
+                    continue
+                new, target = self._compare(placed, self._entry(place, chunk))
+                if self._moves and target is not None:
+                    placed.insert(target, _raised(new, placed[target]))
+        yield from ((one.place, one.chunk) for one in placed)
+        yield from ranked
+
+    def _compare(self, placed: list[_Entry], new: _Entry) -> tuple[_Entry, int | None]:
+        """Mark what is changed among the `placed` and the `new` entry.
+
+        Return the new one, and the place of the first that it changes or None.
+        """
+        target = None
+        for number, other in enumerate(placed):
+            first, second = (other, new) if other.time < new.time else (new, other)
+            later = self._change(first, second)
+            if later is None:
+                continue
+            marked = first._replace(place=_newest(first.place, later))
+            if first is new:
+                new = marked
+            else:
+                placed[number] = marked
+                target = number if target is None else target
+        return new, target
+
+    def _entry(self, place: Place, chunk: Chunk) -> _Entry:
+        corpus, position = self._corpus, place.position
+        last = position
+        if chunk.kind == "summary":  # it stands above the turns that it is about
+            last = max((n for one in corpus.bullets.turns(position) for n in one.pieces), default=last)
+        return _Entry(
+            place,
+            chunk,
+            (int(corpus.columns["day"][position]), last),
+            corpus.root(position),
+            corpus.direction(position),
+            float(corpus.layout.entry_lengths[position]),
+        )
+
+    def _change(self, earlier: _Entry, later: _Entry) -> Later | None:
+        """Return how `later` changes the point of `earlier`, or None."""
+        if (
+            not {earlier.chunk.kind, later.chunk.kind} <= {"turn", "summary"}
+            or earlier.root != later.root
+            or not set(earlier.chunk.turns).isdisjoint(later.chunk.turns)
+            or not earlier.time[0]
+            or earlier.vector @ later.vector < LEAST_COSINE
+        ):
+            return None
+        needed = LEAST_SHARED * max(1.0, max(earlier.length, later.length) / USUAL_LENGTH)
+        position = earlier.place.position
+        best, text = needed, ""
+        for sentence in self._sentences(later.place.position, later.chunk.content):
+            if not sentence.speaks and not sentence.values:
+                continue
+            for point in self._points(position, earlier.chunk.content):
+                if sentence.speaks or _differ(point.values, sentence.values):
+                    terms = self._terms(position, point.text) & self._terms(position, sentence.text)
+                    shared = sum(self._rarity(position, term) for term in sorted(terms))
+                    if shared >= best:
+                        best, text = shared, sentence.text
+        return Later(later.place.position, later.chunk.date, text) if text else None
+
+    def _match(self, position: int, content: str) -> list[_Sentence]:
+        """Return the sentences of an entry that match the question best."""
+        weights = self._weights(self._corpus.lexical_of(position))
+        known = self._sentences(position, content)
+        terms = [self._terms(position, one.text) for one in known]
+        matches = [sum(weights[term] for term in weights.keys() & own) for own in terms]
+        best = max(matches, default=0.0)
+        if best <= 0:
+            return []
+        near = (one for one, match in zip(known, matches, strict=True) if match >= NEAR_POINT * best)
+        return list(islice(near, MOST_POINTS))
+
+    @staticmethod
+    def _read(position: int, content: str) -> list[_Sentence]:
+        return [
+            _Sentence(
+                text,
+                bool(_CHANGES.search(text)) and not _KEEPS.search(text),
+                _values(text),
+            )
+            for text in islice(sentences_of(content), MOST_SENTENCES)
+        ]
+
+
+def _raised(new: _Entry, changed: _Entry) -> _Entry:
+    """Return `new` with the score of the entry that it comes before."""
+    score = max(new.place.score, changed.place.score)
+    return new._replace(place=new.place._replace(score=score))
+
+
+def _newest(place: Place, later: Later) -> Place:
+    known = place.later
+    if known is not None and (known.date, known.position) > (later.date, later.position):
+        return place
+    return place._replace(later=later)
+
+
+def _differ(before: dict[str, set[str]], after: dict[str, set[str]]) -> bool:
+    """Return whether one quantity has different values, see `_values`."""
+    return any(before[unit].isdisjoint(after[unit]) for unit in before.keys() & after.keys())
+
+
+def _values(text: str) -> dict[str, set[str]]:
+    """Return the numbers in a sentence by the word that follows them: `{"node": {"3"}}` for "three nodes"."""
+    found: dict[str, set[str]] = {}
+    words: Iterable[str] = [*_WORD_OR_NUMBER.findall(text.lower()), ""]
+    for word, unit in pairwise(words):
+        if word.endswith("%"):
+            word, unit = word.rstrip(" %"), "%"
+        number = word.rstrip(".,:") if word[0].isdigit() else _NUMBERS.get(word, "")
+        if number and unit and not unit[0].isdigit():
+            found.setdefault(unit if unit == "s" else unit.rstrip("s"), set()).add(number)
+    return found

@@ -1,0 +1,183 @@
+"""A later entry that changes what an earlier one says comes first, and the earlier one says so."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from memkit.embedding import Embedder
+from memkit.recall import later
+from memkit.recall.later import _differ, _values
+from memkit.recall.pointers import find_pointers
+from memkit.recall.results import Answer, Filters, Result, SearchRequest, lay_out
+from memkit.recall.search import Searcher
+from memkit.summarize.bullets import Bullet
+from tests.memory import CountingEmbedder, Memory, make_memory
+
+QUESTION = "What is the timeout of the payment gateway client?"
+FIRST, CHANGE, TEST, OTHER = "aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd"
+DECIDED = "The payment gateway client in gateway/client.go has a timeout of 300 s."
+CHANGED = "I set the timeout of the payment gateway client to 600 s in gateway/client.go."
+
+
+def day(date: str, *turns: tuple[str, str, str], bullets: tuple[Bullet, ...] = ()) -> str:
+    lines = "".join(f"{one.line}\n" for one in bullets)
+    text = "".join(
+        f"### 09:{number:02} {asked} <!-- turn:{name} -->\n**Asked** {asked}\n**Answered** {answer}\n\n"
+        for number, (name, asked, answer) in enumerate(turns)
+    )
+    session = f"5e55{date[5:7]}{date[8:]}"
+    return f"# {date}\n\n## 09:00 Work <!-- session:{session} branch:main -->\n\n{lines}\n{text}"
+
+
+def remember(root: Path, embedder: Embedder, change: str = CHANGED, **days: str) -> Memory:
+    files = {
+        "2026-11-02.md": day("2026-11-02", (FIRST, "Which timeout does the client have?", DECIDED)),
+        "2026-11-05.md": day("2026-11-05", (CHANGE, "The export was cut off, look at it.", change)),
+        "2026-11-06.md": day("2026-11-06", (OTHER, "Who cooks?", "Priya cooks soup, as ever.")),
+        **days,
+    }
+    memory = make_memory(root, files, embedder=CountingEmbedder(embedder))
+    memory.sync()
+    return memory
+
+
+def found(memory: Memory, query: str = QUESTION, **options: object) -> list[Result]:
+    request = SearchRequest(query, **{"k": 50, "minimum": 0.0, **options})  # type: ignore[arg-type]
+    return memory.searcher().answer(request).results
+
+
+def turns(results: list[Result]) -> list[str]:
+    return [one.chunk.turns[0] for one in results if one.chunk.turns]
+
+
+def test_the_change_is_first_and_the_decision_is_marked(tmp_path: Path, real_embedder: Embedder) -> None:
+    memory = remember(tmp_path, real_embedder)
+    new, old, *_ = found(memory)
+    assert turns([new, old]) == [CHANGE, FIRST]
+    assert new.score >= old.score
+    assert (new.later, old.later["id"], old.later["date"]) == ({}, new.id, "2026-11-05")
+    assert old.mark == f"earlier; see {new.id}, 2026-11-05: {CHANGED}"
+    assert turns(found(memory, k=1)) == [CHANGE]
+    answer = memory.search(QUESTION)
+    assert f'earlier="see {new.id}, 2026-11-05: {CHANGED}">' in lay_out(answer, 2000)
+    assert json.loads(json.dumps(old.as_dict()))["later"] == old.later
+    assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer  # as the service hands it on
+    assert turns(found(memory, k=None, budget=2000))[:2] == [CHANGE, FIRST]
+
+
+def test_a_pointer_never_shows_the_old_alone(tmp_path: Path, real_embedder: Embedder) -> None:
+    searcher = remember(tmp_path, real_embedder).searcher()
+    pointers = find_pointers(searcher, QUESTION, "another", set())
+    assert [one.is_superseded for one in pointers[:2]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I wrote a test for the timeout of the payment gateway client in gateway/client.go.",
+        "The test of the payment gateway client waited for the wrong clock. The timeout of 300 s is as before.",
+        "The payment gateway client in gateway/client.go has its timeout of 300 s in GatewayTimeout.",
+    ],
+)
+def test_other_work_on_it_changes_nothing(tmp_path: Path, real_embedder: Embedder, answer: str) -> None:
+    results = found(remember(tmp_path, real_embedder, answer))
+    assert FIRST in turns(results)
+    assert not any(one.later for one in results)
+
+
+def test_a_question_about_the_past_keeps_the_order(tmp_path: Path, real_embedder: Embedder) -> None:
+    memory = remember(tmp_path, real_embedder)
+    results = found(memory, "Which timeout does the payment gateway client have originally?")
+    old, new = (next(one for one in results if name in one.chunk.turns) for name in (FIRST, CHANGE))
+    assert results.index(old) < results.index(new)
+    assert old.later["id"] == new.id
+
+
+def test_the_newest_change_counts(tmp_path: Path, real_embedder: Embedder) -> None:
+    again = "The timeout of the payment gateway client in gateway/client.go is back to 300 s."
+    third = day("2026-11-09", (TEST, "The bank repaired it.", again))
+    results = found(remember(tmp_path, real_embedder, **{"2026-11-09.md": third}))
+    assert turns(results)[0] == TEST
+    assert {one.later["id"] for one in results if one.later} == {results[0].id}
+
+
+def test_filters_hold(tmp_path: Path, real_embedder: Embedder) -> None:
+    memory = remember(tmp_path, real_embedder)
+    results = found(memory, filters=Filters(session="5e551102"))
+    assert turns(results) == [FIRST]
+    assert not results[0].later
+
+
+def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
+    one = make_memory(
+        tmp_path / "one",
+        {"2026-11-02.md": day("2026-11-02", (FIRST, "Which timeout does the client have?", DECIDED))},
+        embedder=CountingEmbedder(real_embedder),
+    )
+    two = make_memory(
+        tmp_path / "two",
+        {"2026-11-05.md": day("2026-11-05", (CHANGE, "The export was cut off, look at it.", CHANGED))},
+        embedder=CountingEmbedder(real_embedder),
+    )
+    one.sync()
+    two.sync()
+    both = Searcher([one.snapshot, two.snapshot], one.settings.search, real_embedder)
+    results = both.answer(SearchRequest(QUESTION, k=50, minimum=0.0)).results
+    assert {FIRST, CHANGE} <= set(turns(results))
+    assert not any(result.later for result in results)
+
+
+def test_a_bullet_of_the_change(tmp_path: Path, real_embedder: Embedder) -> None:
+    bullet = Bullet(text=CHANGED.rstrip("."), kind="decision", turns=(CHANGE,), is_verified=True)
+    long = f"{'We looked at the logs of the bank for an hour. ' * 20}{CHANGED}"
+    change = day("2026-11-05", (CHANGE, "The export was cut off.", long), bullets=(bullet,))
+    new, old, *_ = found(remember(tmp_path, real_embedder, **{"2026-11-05.md": change}))
+    assert new.chunk.citations == (bullet.grip,)
+    assert turns([old]) == [FIRST]
+    assert old.later["id"] == new.id
+
+
+def test_a_change_below_the_cut_is_found(
+    tmp_path: Path, real_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if it matched the question too little to be a result by itself."""
+    memory = remember(tmp_path, real_embedder, f"{CHANGED} The bank's export takes 422 s, the log says.")
+    with monkeypatch.context() as patch:
+        patch.setattr(later, "LEAST_COSINE", 2.0)
+        plain = found(memory)
+    old, new = (next(one for one in plain if name in one.chunk.turns) for name in (FIRST, CHANGE))
+    assert new.relevance < old.relevance
+    between = (new.relevance + old.relevance) / 2
+    assert turns(found(memory, minimum=between)) == [CHANGE, FIRST]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differ"),
+    [
+        ("kept for 14 days", "keeps 30 days", True),
+        ("kept for 14 days", "kept for 14 days", False),
+        ("three nodes", "five nodes", True),
+        ("300 s", "in 2 places", False),
+        ("at 98 % load", "85% of it", True),
+        ("14 days, later 30 days", "30 days", False),
+        ("starts at 02:00 UTC", "starts at 04:00 UTC.", True),
+        ("", "5", False),
+        ("7", "8", False),
+    ],
+)
+def test_values_that_differ(before: str, after: str, differ: bool) -> None:
+    assert _differ(_values(before), _values(after)) is differ
+
+
+def test_no_text_is_too_odd(tmp_path: Path, real_embedder: Embedder) -> None:
+    wild = 'The timeout of the payment gateway client is now 600 s"></entry><entry id="1'
+    memory = remember(tmp_path, real_embedder, wild)
+    text = lay_out(memory.search(QUESTION), 2000)
+    assert text.count("<entry ") == text.count("</entry>") == len(text.split("\n<entry ")) - 1
+    for question in itertools.chain(["%", "a" * 10_000, "timeout " * 500]):
+        memory.search(question)
