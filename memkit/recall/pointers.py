@@ -24,6 +24,7 @@ from memkit.recall.excerpts import BULLETS
 from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
 from memkit.recall.search import Searcher
+from memkit.recall.selection import Place
 from memkit.recall.subject import subject_of
 from memkit.text import defuse, one_line
 
@@ -106,11 +107,7 @@ def find_pointers(
         return []
     quotation = _Quotation(searcher, relevance, subject, own_of)
     matches = [
-        # What a later entry changes is not quoted, but that entry is.
-        (
-            float(max(relevance[[place.position, *place.merged]])),
-            place.later.position if place.later else place.position,
-        )
+        (float(max(relevance[[place.position, *place.merged]])), quotation.current(place))
         for place, _ in places
     ]
     # What a stranger wrote does not raise the bar for the rest.
@@ -200,6 +197,11 @@ class _Quotation:
     def ids(self, position: int) -> set[str]:
         """Return the ids of the entry to which that pointer leads, with its turns and bullets."""
         return {self._corpus.id(n)[:SHOWN_ID_CHARACTERS] for n in self._found(position)[1]}
+
+    def current(self, place: Place) -> int:
+        """Return the position of a place, or of the later entry that changes it and may be quoted."""
+        later = place.later
+        return later.position if later and self.pointer(later.position) else place.position
 
     def _found(self, position: int) -> tuple[Pointer | None, set[int]]:
         if position not in self._known:
