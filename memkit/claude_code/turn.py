@@ -304,7 +304,7 @@ def _read_calls(
     for block in entry.blocks:
         if block.kind == "tool_use":
             given = {
-                name: _excerpt(value) if isinstance(value, str) else value
+                name: excerpt(value) if isinstance(value, str) else value
                 for name, value in block.tool_input.items()
             }
             calls[block.tool_id] = ToolCall(block.tool_name, given, by_agent=by_agent)
@@ -312,11 +312,11 @@ def _read_calls(
         elif block.kind == "tool_result" and block.tool_id in calls:
             call = calls[block.tool_id]
             if call.result is None:
-                call.result, call.is_error = _excerpt(block.text), block.is_error
+                call.result, call.is_error = excerpt(block.text), block.is_error
                 yield call
 
 
-def _excerpt(text: str) -> str:
+def excerpt(text: str) -> str:
     """Return the start and end of a long text: a turn may have read a hundred files, and stays in memory.
 
     Redact before cutting, including some text beyond the cut: redaction would not recognize half a key, or a

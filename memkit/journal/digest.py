@@ -66,6 +66,8 @@ _COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome
 MORE = re.compile(r"… and (\d{1,9}) more\Z")
 """The last line of a digest that does not show all tool calls."""
 
+_CODE = re.compile(r"(`+)(.*?)\1", re.DOTALL)
+_FAILED = "failed: "
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
     r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
@@ -299,7 +301,7 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     result = _TAG.sub("", printable(redact(call.result)))
     line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
     if call.is_error:
-        return f"failed: {line}" if line else "failed"
+        return f"{_FAILED}{line}" if line else "failed"
     return line
 
 
@@ -390,6 +392,32 @@ def read_turn(section: str) -> DigestText:
         one, count = split_count(line)
         calls += [call] * count if (call := _file_call(one)) is not None else []
     return DigestText(words, calls)
+
+
+class CallLine(NamedTuple):
+    """A tool call as a digest shows it: the tool, its main input, and its outcome, both maybe cut."""
+
+    name: str
+    given: str
+    outcome: str
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the tool reported an error."""
+        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
+
+    @property
+    def reason(self) -> str:
+        """The line that told why it failed, or ""."""
+        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+
+
+def read_call(line: str) -> CallLine:
+    """Read the line of a tool call, without the number of equal calls."""
+    name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
+    given, _, outcome = rest.partition(" → ")
+    code = _CODE.fullmatch(given)
+    return CallLine(name, code[2].strip() if code else given, outcome)
 
 
 def _file_call(line: str) -> FileCall | None:
