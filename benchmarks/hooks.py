@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 HOOKS = {
     "SessionStart": "session_start.py",
     "UserPromptSubmit": "prompt_submit.py",
-    "PreToolUse": "recall_command.py",
+    "PreToolUse": "pre_tool_use.py",
     "Stop": "stop.py",
     "StopFailure": "stop_failure.py",
     "PreCompact": "pre_compact.py",

@@ -317,7 +317,8 @@ def _read_calls(
 
 
 def excerpt(text: str) -> str:
-    """Return the start and end of a long text: a turn may have read a hundred files, and stays in memory.
+    """Return the start and end of a long input or result: a turn may have read a hundred files, and stays in
+    memory.
 
     Redact before cutting, including some text beyond the cut: redaction would not recognize half a key, or a
     value without its name.

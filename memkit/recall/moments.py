@@ -171,16 +171,18 @@ class Moments:
 
     def _following(self, position: int) -> Iterator[tuple[int, str]]:
         """Yield the turn of a chunk and some that follow it in its session, with their positions."""
-        corpus, seen = self._corpus, set()
+        corpus, seen = self._corpus, set[str]()
         sessions = corpus.columns["session"]
-        mine = np.flatnonzero(sessions == sessions[position]) if sessions[position] >= 0 else [position]
-        for at in (n for n in list(mine) if n >= position):
+        mine: list[int] = [position]
+        if sessions[position] >= 0:
+            mine = np.flatnonzero(sessions == sessions[position]).tolist()
+        for at in (n for n in mine if n >= position):
             if corpus.name("kind", at) != "turn":
                 continue
             for turn in corpus.turns(at)[:1]:
                 if turn not in seen:
                     seen.add(turn)
-                    yield int(at), turn
+                    yield at, turn
             if len(seen) > MOST_FOLLOWING:
                 return
 

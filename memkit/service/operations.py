@@ -35,6 +35,7 @@ from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.results import SearchRequest
 from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
+from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
@@ -46,7 +47,7 @@ from memkit.text import encodable
 logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset(
-    "search expand index work pointers shown status job reload drain".split()
+    "search expand index work pointers moment shown status job reload drain".split()
 )
 """The methods of `Operations` that a request may name."""
 
@@ -72,6 +73,7 @@ class Operations:
         self._started = time.time()
         self._models = Models(home)
         self._pointers = PointerHistory(home)
+        self._moments = MomentPointers(home)
         self._opening: dict[str, threading.Thread] = {}
         self.errors: list[str] = []
         self.live = LiveSessions(home)
@@ -165,13 +167,46 @@ class Operations:
         found = find_pointers(searcher, prompt, session, earlier, may_quote)
         return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
+    def moment(self, arguments: Arguments) -> Any:
+        """Return a pointer for an event of a session in `directory`; `warm` says if it could be looked up.
+
+        `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), or `agent` (a sub-agent
+        whose call is in the `transcript`). `task` says whether that agent has one.
+        """
+        project, settings = self._project(arguments)
+        kind, session = str(arguments["kind"]), str(arguments["session"])
+        directory = str(arguments.get("directory") or project.root)
+        task = encodable(self._moments.task(arguments)) if kind == "agent" else ""
+        nothing = {"warm": True, "text": "", "ids": [], "task": bool(task)}
+        if Exclusion(settings.capture.exclude, project.root).covers_session(directory):
+            return nothing
+        if not self._projects.is_open(project):
+            self.open_soon(project)
+            return {**nothing, "warm": False}
+        searcher = self._projects.searcher(project, settings, settings.search)
+        shown = self._pointers.of(session)
+        if kind == "failure":
+            found = self._moments.after_failure(searcher, project, settings, arguments, shown)
+        elif kind == "edit":
+            found = self._moments.before_edit(searcher, project, arguments, shown)
+        elif kind == "agent":
+            found = self._moments.of_agent(searcher, settings, task) if task else []
+        else:
+            raise MemkitError(f"there are no pointers for {kind!r}")
+        return {**nothing, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
+
     def shown(self, arguments: Arguments) -> Any:
-        """Note that the pointers with these `ids` reached `session`. A reply may come too late."""
-        ids = arguments["ids"]
+        """Note that the pointers with these `ids` reached `session`. A reply may come too late.
+
+        `kind` is that of `moment`, or missing for those of a prompt. A sub-agent's are not its session's.
+        """
+        ids, session = arguments["ids"], str(arguments["session"])
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise MemkitError("the ids of pointers are not a list of strings")
-        self._pointers.add(str(arguments["session"]), ids, str(arguments.get("root", "")))
-        usage.note(self._home, "pointers", ids)
+        kind = str(arguments.get("kind", "prompt"))
+        if kind != "agent":
+            self._pointers.add(session, ids, str(arguments.get("root", "")))
+        usage.note(self._home, "pointers", ids, kind=kind, session=session)
         return {}
 
     def status(self, arguments: Arguments) -> Any:
