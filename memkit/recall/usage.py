@@ -47,6 +47,21 @@ class RecallUsage(NamedTuple):
     first: float | None
     kinds: dict[str, tuple[int, int]]
 
+    @property
+    def pointers(self) -> dict[str, Any]:
+        """The counts of pointers, as `memkit status --json` prints them."""
+        kinds = {kind: {"given": one[0], "followed": one[1]} for kind, one in self.kinds.items()}
+        return {"given": self.given, "followed": self.followed, "kinds": kinds}
+
+
+def pointers_line(pointers: dict[str, Any]) -> str:
+    """Return `RecallUsage.pointers` in words: `12 shown, 3 followed (edit 2/1, prompt 10/2)`."""
+    line = f"{pointers['given']:,} shown, {pointers['followed']:,} followed"
+    if pointers["kinds"].keys() <= {PROMPT}:
+        return line
+    kinds = (f"{kind} {one['given']:,}/{one['followed']:,}" for kind, one in pointers["kinds"].items())
+    return f"{line} ({', '.join(kinds)})"
+
 
 def note(home: Home, event: str, ids: Sequence[str] = (), *, kind: str = "", session: str = "") -> None:
     """Log an event: `search`, or `pointers` or `expand` with the ids of its entries. Raise `OSError`.

@@ -37,7 +37,8 @@ class MomentPointers:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._edited: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._edited: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """The id of the pointer for each file that a session edited, or ""."""
 
     def after_failure(
         self,
@@ -63,17 +64,18 @@ class MomentPointers:
     ) -> list[Pointer]:
         """Return the newest decision about `file`, an absolute path, when a session first edits it."""
         file, session = encodable(str(asked["file"])), str(asked["session"])
-        if (session, file) in self._edited:
+        offered = self._edited.get((session, file))
+        if offered is not None and (not offered or offered in shown):  # else it came too late
             return []
-        self._edited[session, file] = None
-        while len(self._edited) > MOST_EDITED:
-            self._edited.popitem(last=False)
         # A linked worktree is outside the project; its paths are shown relative to the session's directory.
         places = (project.root, encodable(str(asked.get("directory", ""))))
         paths = {os.path.relpath(file, one) for one in places if one and file.startswith(one + os.sep)}
         if not paths:
             return []
         found = Moments(searcher.corpus, project, self._home).decision(paths, session, shown)
+        self._edited[session, file] = found.id if found else ""
+        while len(self._edited) > MOST_EDITED:
+            self._edited.popitem(last=False)
         return [found] if found else []
 
     def of_agent(self, searcher: Searcher, settings: Settings, task: str) -> list[Pointer]:

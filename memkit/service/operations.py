@@ -184,7 +184,7 @@ class Operations:
             self.open_soon(project)
             return {**nothing, "warm": False}
         searcher = self._projects.searcher(project, settings, settings.search)
-        shown = self._pointers.of(session)
+        shown = self._pointers.of(session, kind)
         if kind == "failure":
             found = self._moments.after_failure(searcher, project, settings, arguments, shown)
         elif kind == "edit":
@@ -203,9 +203,9 @@ class Operations:
         ids, session = arguments["ids"], str(arguments["session"])
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise MemkitError("the ids of pointers are not a list of strings")
-        kind = str(arguments.get("kind", "prompt"))
+        kind = str(arguments.get("kind", usage.PROMPT))
         if kind != "agent":
-            self._pointers.add(session, ids, str(arguments.get("root", "")))
+            self._pointers.add(session, ids, str(arguments.get("root", "")), kind)
         usage.note(self._home, "pointers", ids, kind=kind, session=session)
         return {}
 
@@ -309,18 +309,26 @@ class PointerHistory:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def of(self, session: str) -> set[str]:
-        """Return the ids of the pointers that `session` got."""
+    def of(self, session: str, kind: str = usage.PROMPT) -> set[str]:
+        """Return the ids of the pointers that `session` got: of one kind, or those of all kinds for a prompt.
+
+        At the moment of action a pointer says more of an entry than beside a prompt.
+        """
+        pairs = (one.rpartition(":") for one in self._known(session))
+        return {name for of, _, name in pairs if kind in (of, usage.PROMPT)}
+
+    def add(self, session: str, ids: list[str], root: str = "", kind: str = usage.PROMPT) -> None:
+        """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
+        make_private_directory(self._home.pointer_history)
+        added = ids if kind == usage.PROMPT else [f"{kind}:{one}" for one in ids]
+        known = sorted(self._known(session) | set(added))
+        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
+
+    def _known(self, session: str) -> set[str]:
         try:
             return read_state_or_none(self._path(session), self.VERSION, _ids) or set()
         except NewerFileError:  # to lose it costs a repetition
             return set()
-
-    def add(self, session: str, ids: list[str], root: str = "") -> None:
-        """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
-        make_private_directory(self._home.pointer_history)
-        known = sorted(self.of(session) | set(ids))
-        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
 
     def _path(self, session: str) -> Path:
         return Path(history_file(self._home, session))
