@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.claude_code.turn import ToolCall, Turn
+from memkit.claude_code.turn import ToolCall, Turn, turn_id
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
 from memkit.journal.outcomes import COMMITTED, telling_line
@@ -43,6 +43,8 @@ INPUT_CHARACTERS = 100
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
 NO_TITLE = "(no text)"
+COMPACTION_TITLE = "Claude Code's own summary of the session so far"
+COMPACTION_CHARACTERS = 8000
 INLINE_CHARACTERS = 200
 """Tool calls longer than this together become a list."""
 
@@ -91,6 +93,22 @@ class Digest:
     minute: str
     title: str
     section: str
+
+
+def compaction_digests(turn: Turn, redact: Callable[[str], str]) -> list[Digest]:
+    """Return the summaries that Claude Code wrote when it compacted, each like a turn without a prompt."""
+    hint = f"`memkit transcript --turn {turn.id}`"
+    branch = redact(turn.branch)
+    found = []
+    for one in turn.compactions:
+        when, name = local_time(one.time or turn.time), turn_id(turn.session, "", one.uuid, one.text)
+        minute = when.strftime("%H:%M")
+        heading = f"### {minute} {COMPACTION_TITLE} {anchors.render(turn=name, branch=branch)}"
+        said = _prose("**Answered**", redact(one.text), COMPACTION_CHARACTERS, hint, redact)
+        section = f"{heading}\n{said}".rstrip()
+        day, session = when.date().isoformat(), anchors.safe(turn.session)
+        found.append(Digest(name, session, anchors.safe(branch), day, minute, COMPACTION_TITLE, section))
+    return found
 
 
 def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
@@ -379,7 +397,7 @@ def _heading_prompt(heading: str, answer: str) -> str:
     match = _HEADING.match(anchors.strip(heading))
     title = match[1].strip() if match else ""
     # Earlier versions took the first line of the answer as it was.
-    of_answer = (NO_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
+    of_answer = (NO_TITLE, COMPACTION_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
     return "" if title in of_answer else title
 
 
