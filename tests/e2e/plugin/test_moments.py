@@ -34,6 +34,8 @@ DAY = f"""# 2026-01-05
 
 def prepare(user: MemkitUser) -> None:
     """Let the project remember that day, and a live service hold it."""
+    # These tests stop it themselves; on a busy machine it would exit between two steps.
+    (user.home.memkit_home / "config.toml").write_text("[service]\nidle_minutes = 10\n")
     directory = user.home.project / MEMORY_DIRECTORY
     directory.mkdir(parents=True)
     (directory / "2026-01-05.md").write_text(DAY)
