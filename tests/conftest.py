@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from memkit.embedding.weights import ensure_weights
 from memkit.errors import WeightsUnavailableError
@@ -15,6 +16,9 @@ from memkit.paths import Home
 from tests.capture.stage import Stage
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+settings.register_profile("untimed", deadline=None)  # a busy machine fails no property
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

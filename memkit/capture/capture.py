@@ -66,6 +66,7 @@ class CaptureOutcome:
         left_out: how many are excluded, forgotten, or from when memkit was off.
         skipped: how many lines could not be read, by kind.
         projects: the roots of the projects with remembered turns.
+        days: the day files that were written, by the root of the project and the session.
     """
 
     turns: int = 0
@@ -73,6 +74,7 @@ class CaptureOutcome:
     left_out: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     projects: set[str] = field(default_factory=set)
+    days: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def add(self, other: CaptureOutcome) -> None:
         """Add the numbers of another outcome."""
@@ -80,6 +82,8 @@ class CaptureOutcome:
         self.written += other.written
         self.left_out += other.left_out
         self.projects |= other.projects
+        for session, days in other.days.items():
+            self.days.setdefault(session, set()).update(days)
         self.skipped += other.skipped
 
 
@@ -299,7 +303,14 @@ class Capture:
             unindexed.mark(self.home, project.root)
             adopt_memory(project, self.home)
             journal = Journal(project, shared=self.settings.memory.shared, home=self.home)
-            outcome.written = len(journal.write(digests, session.growing_in(project.root)))
+            known = session.growing_in(project.root)
+            if not is_live:  # an import brings back what is gone from the files, also a last turn
+                known = {name: one._replace(is_written=False) for name, one in known.items()}
+            written = journal.write(digests, known)
+            outcome.written = len(written)
+            for digest in written:
+                key = project.root, digest.session
+                outcome.days.setdefault(key, set()).add(journal.day_for(digest.day))
             outcome.projects.add(project.root)
             if is_live and self._wants_summary(session):
                 self._queue_summary(journal, digests)

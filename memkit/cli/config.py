@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Mapping
 from textwrap import wrap
@@ -12,6 +11,7 @@ import click
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, json_line, short_path
+from memkit.cli.screen import width
 from memkit.errors import MemkitError
 
 if TYPE_CHECKING:
@@ -152,11 +152,10 @@ def _list(context: Context, everything: bool) -> None:
 
 def _show(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Print each setting with its value, its origin if that is not the default, and its meaning."""
-    width = max(40, shutil.get_terminal_size().columns)
     for name, row in rows.items():
         origin = "" if row["origin"] == "default" else f"  [{short_path(row['origin'])}]"
         echo(f"{name} = {_text(row['value'])}{origin}")
-        for line in wrap(row["description"], width - 4, break_on_hyphens=False, break_long_words=False):
+        for line in wrap(row["description"], width() - 4, break_on_hyphens=False, break_long_words=False):
             echo(f"    {line}", dim=True)
 
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from textwrap import fill, indent, wrap
 from typing import Any
 
 from memkit.cli.context import Context, command
 from memkit.cli.output import echo, progress_bar, short_path
+from memkit.cli.screen import width
 from memkit.errors import MemkitError
 from memkit.files import make_private_directory
 from memkit.hook.project import Project
@@ -69,12 +71,12 @@ def _run(context: Context, directory: Path) -> dict[str, Any]:
 
     def title(text: str) -> None:
         if not context.as_json:
-            echo(f"\n{text}", bold=True)
+            echo("\n" + fill(text, width()), bold=True)
 
     def show(text: str, most: int = 1) -> None:
         lines = [] if context.as_json else text.splitlines()
         for line in lines[:most]:
-            echo(f"   {line}")
+            echo(indent("\n".join(wrap(line, width() - 3, break_on_hyphens=False)), "   "))
         if len(lines) > most:
             echo(f"   … {len(lines) - most} more lines")
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memkit.cli.screen import cells
 from memkit.errors import MemkitError
 from memkit.text import plural
 
@@ -107,14 +108,14 @@ def table(
     Columns in `numbers` are right-aligned.
     """
     safe = [[plain(cell) for cell in row] for row in ([headers] if headers else []) + list(rows)]
-    widths = [max(map(len, column)) for column in zip(*safe, strict=True)]
+    widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
     lines = []
     for row in safe:
-        cells = [
-            cell.rjust(width) if column in numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
+        line = ""
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (width - cells(cell))
+            line += f"{space}{cell}  " if column in numbers else f"{cell}{space}  "
+        lines.append(line.rstrip())
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ import click
 from memkit.cli.context import Context, command, iso_day_named
 from memkit.cli.output import plain, styled
 from memkit.cli.screen import cells, fit, pad, page, width
+from memkit.text import plural
 
 if TYPE_CHECKING:
     from memkit.recall.history import PastSession
@@ -21,12 +22,9 @@ DEFAULT_COUNT = 50
 _ID_CHARACTERS = 8
 _LEAST_TITLE = 36
 _LEAST_OUTCOME = 8
-_NAME_COLUMNS, _SHORT_COLUMNS = 16, 10
-_WIDE = 100
-"""From this width on, a line also has the end of the session, and always its branch."""
-
-_SMALL = 72
-"""Below this width, a line has no turns and no branch."""
+_NAME_COLUMNS, _SPAN_COLUMNS = 16, 40
+_WIDE = 116
+"""From this width on, a session is one line. Below it, the outcome has a line of its own."""
 
 
 @command("sessions")
@@ -104,58 +102,67 @@ def _in_project(root: str, path: str) -> str:
 
 
 def _rows(found: Sequence[PastSession], all_projects: bool) -> list[str]:
-    """Return a head and a line for each session, as wide as the screen."""
+    """Return the lines of a head and of each session, as wide as the screen."""
     columns = width()
     is_wide = columns >= _WIDE
     left = [_column("begun", [_span(one, with_end=is_wide) for one in found])]
     if all_projects:
-        left.append(
-            _column("project", [os.path.basename(one.root) for one in found], _NAME_COLUMNS)
-        )
+        left.append(_column("project", [os.path.basename(one.root) for one in found]))
     right = []
-    if columns >= _SMALL:
+    if is_wide:
         right.append(["turns", *(f"{len(one.turns):>5}" for one in found)])
-    if is_wide or (
-        columns >= _SMALL and not all_projects and len({one.branch for one in found}) > 1
-    ):
-        most = _NAME_COLUMNS if is_wide else _SHORT_COLUMNS
-        right.append(_column("branch", [_short_branch(one.branch, most) for one in found], most))
+        right.append(_column("branch", [_short_branch(one.branch) for one in found]))
     right.append(["id", *(plain(one.id[:_ID_CHARACTERS]) for one in found)])
-    sides = [*left, *right]
-    room = columns - 2 * len(sides) - sum(max(map(cells, side)) for side in sides)
-    head = pad("title → outcome", room)
-    middle = [styled(head, dim=True), *(_middle(one, room, is_wide) for one in found)]
-    return [
-        "  ".join(
-            [styled("  ".join(before), dim=True), text, styled("  ".join(after).rstrip(), dim=True)]
-        )
-        for before, text, after in zip(
-            zip(*left, strict=True), middle, zip(*right, strict=True), strict=True
-        )
+    room = columns - sum(2 + max(map(cells, side)) for side in (*left, *right))
+    head = styled(pad("title → outcome" if is_wide else "title", room), dim=True)
+    middle = [head, *(_title(one, room, with_outcome=is_wide) for one in found)]
+    lines = [
+        "  ".join([styled("  ".join(before), dim=True), text, styled("  ".join(after).rstrip(), dim=True)])
+        for before, text, after in zip(zip(*left, strict=True), middle, zip(*right, strict=True), strict=True)
     ]
+    if is_wide:
+        return lines
+    indent = max(map(cells, left[0])) + 2
+    with_branch = len({one.branch for one in found}) > 1
+    below = (f"{' ' * indent}{_details(one, columns - indent, with_branch)}" for one in found)
+    return [lines[0], *chain.from_iterable(zip(lines[1:], below, strict=True))]
 
 
-def _column(head: str, values: Sequence[str], most: int = 40) -> list[str]:
-    """Return a column with its head, as wide as the widest value but at most `most` columns."""
+def _column(head: str, values: Sequence[str]) -> list[str]:
+    """Return a column with its head, as wide as the widest value but at most `_NAME_COLUMNS` columns."""
     texts = [head, *map(plain, values)]
-    columns = min(most, max(map(cells, texts)))
+    columns = min(_NAME_COLUMNS if head != "begun" else _SPAN_COLUMNS, max(map(cells, texts)))
     return [pad(text, columns) for text in texts]
 
 
-def _short_branch(branch: str, columns: int) -> str:
+def _short_branch(branch: str) -> str:
     """Return a branch, or if it is too long its last part, which tells most."""
     parent, _, last = branch.rpartition("/")
-    return f"…/{last}" if parent and cells(branch) > columns else branch
+    return f"…/{last}" if parent and cells(branch) > _NAME_COLUMNS else branch
 
 
-def _middle(session: PastSession, columns: int, is_wide: bool) -> str:
-    """Return title and outcome in exactly `columns` columns. The title is cut first, then the outcome."""
-    title, outcome = (plain(text).replace("**", "") for text in (session.title, session.outcome))
-    least = _LEAST_TITLE if is_wide else _LEAST_TITLE // 2
-    if not outcome or outcome == title or columns < least + _LEAST_OUTCOME:
+def _title(session: PastSession, columns: int, *, with_outcome: bool) -> str:
+    """Return the title in exactly `columns` columns, with the outcome if wanted; the title is cut first."""
+    title, outcome = _words(session.title), _words(session.outcome)
+    if not with_outcome or not outcome or outcome == title or columns < _LEAST_TITLE + _LEAST_OUTCOME:
         return styled(pad(title, columns), bold=True)
-    shown = fit(title, max(least, columns - 3 - cells(fit(outcome, columns))))
+    shown = fit(title, max(_LEAST_TITLE, columns - 3 - cells(fit(outcome, columns))))
     return f"{styled(shown, bold=True)} {pad(f'→ {outcome}', columns - cells(shown) - 1)}"
+
+
+def _details(session: PastSession, columns: int, with_branch: bool) -> str:
+    """Return the line below a title: the outcome, the number of turns, and the branch."""
+    facts = plural(len(session.turns), "turn")
+    if with_branch and session.branch:
+        facts += f", {_short_branch(plain(session.branch))}"
+    outcome = _words(session.outcome)
+    if not outcome or columns < cells(facts) + 2 + _LEAST_OUTCOME:
+        return fit((outcome and f"→ {outcome}") or facts, columns)
+    return f"{pad(f'→ {outcome}', columns - cells(facts) - 2)}  {styled(facts, dim=True)}"
+
+
+def _words(text: str) -> str:
+    return plain(text).replace("**", "")
 
 
 def _span(session: PastSession, *, with_end: bool) -> str:

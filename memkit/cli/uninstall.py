@@ -109,7 +109,8 @@ def _show(context: Context, own: OwnedFiles, plugins: list[str], in_full: bool) 
 
     with progress_bar(context, "counting files", is_counted=False):
         groups = group_files(context.home, own)
-    echo(f"This would be removed from {short_path(context.home.root)} and Claude Code:")
+    be = "would be" if in_full else "will be"
+    echo(f"This {be} removed from {short_path(context.home.root)} and Claude Code:")
     rows = [("plugin", name, "") for name in plugins]
     rows += [(one.name, plural(one.files, "file"), format_size(one.bytes)) for one in groups]
     print_table([(f"  {name}", count, size) for name, count, size in rows], numbers=(1, 2))

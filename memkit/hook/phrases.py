@@ -17,7 +17,8 @@ _SENTENCES = re.compile(
 _NUMBER = re.compile(r"\d{1,2}[.)]")
 
 PRAISE = re.compile(
-    r"""(?:¡?(?:absolutely|all\ (?:good|set)|amazing|awesome|brilliant|certainly|congratulations|done
+    r"""(?:¡?(?:absolutely|all\ (?:done|good|right|set)|alright|amazing|awesome|brilliant|certainly
+    |congratulations|done
     |excelente|excellent|fantastic|found\ it|good|got\ it|great|nice|of\ course|outstanding|parfait
     |perfect|perfecto
     |i\ see|perfekt|success|super|sure|thank\ you|thanks|understood|well\ done|wonderful|wow

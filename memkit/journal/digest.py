@@ -26,20 +26,21 @@ from memkit import anchors
 from memkit.claude_code.turn import ToolCall, Turn, turn_id
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
-from memkit.journal.outcomes import COMMITTED, telling_line
+from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
 from memkit.journal.titles import TITLE_CHARACTERS, title_of
 
 PROMPT_CHARACTERS = 2000
-PASTE_CHARACTERS = 600
+PASTE_CHARACTERS = 300
 """Of a prompt of more than `PASTE_LINES` lines and no fence: most of it is usually a log, diff, or review."""
 
 PASTE_LINES = 12
 ANSWER_CHARACTERS = 4000
-REPORT_CHARACTERS = 600
+REPORT_CHARACTERS = 320
 """Of an answer after edits: it reports what the tool calls and the files show."""
 
 MAX_TOOLS = 30
 INPUT_CHARACTERS = 100
+MOST_PATH_CHARACTERS = 4096
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
 NO_TITLE = "(no text)"
@@ -58,6 +59,7 @@ FILE_TOOLS = EDITORS | {"Read", "LS"}
 
 _QUIET = FILE_TOOLS | {"Glob", "Grep"}
 _AGENTS = frozenset({"Agent", "Task"})
+_ADDED = re.compile(r"\Agit add [^&|;<>`$]* && (?=git )")
 _BACKTICKS = re.compile(r"`+")
 _OWN_LINE = re.compile(r" {4}|\t| {0,3}(?:`{3}|~{3}|>|\||[-*+]\s|\d{1,9}[.)]\s)")
 _FORGED = re.compile(r"\n\*\*(Asked|Did|Answered|Interrupted)\*\*")
@@ -215,6 +217,8 @@ def _safe(text: str, redact: Callable[[str], str]) -> str:
 
 def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], str]) -> str:
     """Return one line per tool call, equal ones together. Only the first `MAX_TOOLS` lines are shown."""
+    if any(call.name in EDITORS for call in calls):
+        calls = [call for call in calls if not _is_step(call)]
     lines = _merged(_telling([_shown(call, roots, redact) for call in calls]))
     shown = [_with_count(*line) for line in lines[:MAX_TOOLS]]
     if len(lines) > MAX_TOOLS:
@@ -225,6 +229,14 @@ def _tools(calls: list[ToolCall], roots: Sequence[str], redact: Callable[[str], 
     if len(inline) <= INLINE_CHARACTERS and inline.count(" · ") == len(shown) - 1:
         return f"**Did** {inline}"
     return "**Did**\n\n" + "\n".join(f"- {line}" for line in shown)
+
+
+def _is_step(call: ToolCall) -> bool:
+    """Return whether a call of a turn with edits only looked or staged, and its result is not one line."""
+    command = call.input.get("command")
+    if call.name != "Bash" or call.is_error or not isinstance(command, str) or not is_step(command):
+        return False
+    return len(telling_lines(call.result or "")) != 1
 
 
 def tool_line(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -> str:
@@ -287,9 +299,11 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
     for root in roots:
         if root and given.startswith(root + os.sep):
             given = os.path.relpath(given, root)
-    shown = redact(one_line(redact(given), INPUT_CHARACTERS))
-    if shown and call.name not in FILE_TOOLS:
-        shown = _code(shown)
+    if call.name in FILE_TOOLS:
+        shown = redact(_path(one_line(redact(given), MOST_PATH_CHARACTERS)))
+    else:
+        shown = redact(one_line(_ADDED.sub("", redact(given)), INPUT_CHARACTERS))
+        shown = _code(shown) if shown else ""
     agent = "↳ " if call.by_agent else ""
     name = _NO_NAME.sub("_", redact(call.name))[:60] or "tool"
     outcome = redact(_outcome(call, redact))
@@ -299,6 +313,14 @@ def _shown(call: ToolCall, roots: Sequence[str], redact: Callable[[str], str]) -
     if not shown and not outcome and call.result and call.name not in _QUIET:
         return "", ""  # "TodoWrite → Todos have been modified successfully"
     return f"{agent}{name} {shown}".rstrip(), outcome
+
+
+def _path(path: str) -> str:
+    """Shorten a path from its start: its end names the file."""
+    if len(path) <= INPUT_CHARACTERS:
+        return path
+    tail = path[-INPUT_CHARACTERS:]
+    return f"…{tail[max(0, tail.find('/')):]}"
 
 
 def _code(text: str) -> str:

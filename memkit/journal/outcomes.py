@@ -28,6 +28,16 @@ COUNTED = re.compile(r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors
 COMMITTED = re.compile(r"^\[[^\]\n]*\b[0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 PULL_URL = re.compile(r"https://[^\s\"'<>]{1,300}/(?:pull|merge_requests)/\d+")
 
+LOOKS = frozenset(
+    "[ awk cat cd command curl du echo fd file find grep head jq less ls ps pwd rg sed sleep stat tail test "
+    "tree type wc which".split()
+)
+"""Commands that only look. Their failure means nothing unless they were tried again."""
+
+_GIT_LOOKS = ("git diff", "git log", "git show", "git status")
+_STAGES = re.compile(r"git add [^&|;<>`$]*")
+_LIST = re.compile(r"&&|[;&<>`$\n]")
+
 _RESULTS = (
     COMMITTED,
     PULL_URL,
@@ -57,6 +67,7 @@ _ADVICE = re.compile(
     r"|loaded from \.env",
     re.IGNORECASE,
 )
+_SAME_NAME = re.compile(r" (\S+) -> \1$")
 _ECHO = re.compile(r"^> \S")
 _CODE = re.compile(r"[;{}(\[,:]\s*$|·")
 _FRAME = re.compile("[\u2500-\u259f]+ ?")
@@ -80,13 +91,23 @@ def telling_line(result: str, *, has_failed: bool, first: bool = False) -> str:
     for pattern in _RESULTS:
         found = [match for line in lines if (match := pattern.search(line))]
         if found:
-            return found[-1][0] if pattern is PULL_URL else found[-1].string
+            line = found[-1][0] if pattern is PULL_URL else found[-1].string
+            return _SAME_NAME.sub(r" \1", line)
     if len(lines) > _FEW_LINES:
         return ""
     seen = Counter(lines)
     said = [line for line in lines if not _ADVICE.search(line)]
     once = [line for line in said if seen[line] == 1 and not _CODE.search(line)]
     return (once or said or lines)[-1]
+
+
+def is_step(command: str) -> bool:
+    """Return whether a command only looks, or only stages files, so that what follows from it tells more."""
+    if _LIST.search(command):
+        return False
+    parts = [" ".join(part.split()) for part in command.split("|")]
+    looks = (part.startswith(_GIT_LOOKS) or part.split(" ")[0] in LOOKS for part in parts)
+    return all(looks) or _STAGES.fullmatch(parts[0]) is not None
 
 
 def telling_lines(text: str) -> list[str]:

@@ -18,7 +18,7 @@ READ_CHARACTERS = 1500
 _HEADING = re.compile(r"\s*(?:\\?#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?)\s*$")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d{1,2}[.)])\s)")
 
-_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ", "Edited: ")
+_TELLING = ("Pull request: ", "Decided: ", "Committed: ", "Failed: ")
 """Lines of an extract that tell how the work went, best first."""
 
 _FAILED, _NOT_AGAIN = "Failed: ", "not run again"
@@ -112,18 +112,19 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
 
 
 def _best_bullet(lines: Sequence[str]) -> str:
-    """Return the first bullet of a summary, or the line of an extract that tells most; then what is left."""
+    """Return the first bullet of a summary, or the line of an extract that tells most; then what is left.
+
+    Return "" if an extract has only the names of edited files.
+    """
     found = [line for line in lines if line.startswith("- ") and "grip" in anchors.parse(line)]
     found = [line for line in found if anchors.parse(line).get("check") != anchors.UNVERIFIED]
     bullets = [line for line in found if anchors.parse(line).get("by") != "extract"]
     words = [anchors.strip(line).removeprefix("- ").strip() for line in bullets or found]
-    if not words:
-        return ""
-    telling = [] if bullets else [one for label in _TELLING for one in words if one.startswith(label)]
-    best = (telling or words)[0]
+    telling = [one for label in _TELLING for one in words if one.startswith(label)]
+    best = (words if bullets else telling)[:1]
     left = [one for one in words if one.startswith(_FAILED) and one.endswith(_NOT_AGAIN)][-1:]
     left += [one for one in words if one.startswith(_OPEN)][-1:]
-    parts = list(dict.fromkeys([best, *left]))
+    parts = list(dict.fromkeys([*best, *left]))
     return " · ".join(_shown(part, OUTCOME_CHARACTERS // len(parts)) for part in parts)
 
 

@@ -51,13 +51,16 @@ def title_of(prompt: str, answer: str) -> str:
     return said or asked or one_line(prompt, TITLE_CHARACTERS) or one_line(answer, TITLE_CHARACTERS)
 
 
-def says_nothing(line: str) -> bool:
-    """Return whether a line is only an agreement, a command, or the start of a log."""
+def says_nothing(line: str, words: int = 2) -> bool:
+    """Return whether a line is only an agreement, a command, or the start of a log.
+
+    A line with fewer than `words` words besides those of an agreement says nothing.
+    """
     line = _COMMAND.sub("", plain(line)).strip()
     if _LOG.match(line):
         return True
-    words = {word.casefold() for word in _WORDS.findall(line)} - _FILLERS
-    return len(words) < 2 and not _WIDE.search(line)
+    telling = {word.casefold() for word in _WORDS.findall(line)} - _FILLERS
+    return len(telling) < words and not _WIDE.search(line)
 
 
 def plain(text: str) -> str:

@@ -338,7 +338,7 @@ class SummarizeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def wants_extracts(self) -> bool:
-        """Whether segments get lines made without a model, since no model will summarize them."""
+        """Whether live segments get lines made without a model, since no model will summarize them."""
         return not self.is_on and self.mode != "off"
 
 

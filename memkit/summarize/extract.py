@@ -27,6 +27,7 @@ from memkit.journal.markup import one_line
 from memkit.journal.outcomes import (
     COMMITTED,
     COUNTED,
+    LOOKS,
     PULL_URL,
     REASONS,
     telling_lines,
@@ -46,12 +47,6 @@ MOST_FILES = 6
 MOST_COMMITS = 4
 LINE_CHARACTERS = 400
 COMMAND_CHARACTERS = 70
-
-_LOOKS = frozenset(
-    "[ awk cat cd command curl du echo fd file find grep head jq less ls ps pwd rg sed sleep stat tail test "
-    "tree type wc which".split()
-)
-"""Commands that only look. Their failure means nothing unless they were tried again."""
 
 _COMMIT = re.compile(
     r"(?:^|[;&|(\n])\s*git(?:\s+-\S+(?:\s+[^\s-]\S*)?)*?\s+commit\b(?P<rest>.*)", re.DOTALL
@@ -231,7 +226,7 @@ class _Run:
     @property
     def is_look(self) -> bool:
         """Whether the command only looks, or is empty."""
-        return self.command.split()[:1] == [] or self.command.split()[0] in _LOOKS
+        return self.command.split()[:1] == [] or self.command.split()[0] in LOOKS
 
     @property
     def has_failed(self) -> bool:
@@ -342,5 +337,5 @@ def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 def _title(turns: Sequence[ExtractTurn]) -> str:
     """Return the heading of the first turn whose prompt says something, or "" if that is the first."""
     titles = [turn.title for turn in turns]
-    telling = next((title for title in titles if not says_nothing(title)), "")
+    telling = next((title for title in titles if not says_nothing(title, words=1)), "")
     return "" if telling == titles[0] else telling

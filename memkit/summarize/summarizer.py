@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -214,6 +214,22 @@ class Summarizer:
         report.extracts += written
         if written:
             report.projects.add(root)
+
+    def extract_imported(
+        self, root: str, sessions: Mapping[str, Collection[str]], report: SummaryReport
+    ) -> None:
+        """Write extracts of imported sessions on their days. No model summarizes them unasked.
+
+        Raise `JournalError`.
+        """
+        settings = self.settings_of(Project(root))
+        if settings.summarize.mode == "off" or _is_excluded(Project(root), settings):
+            return
+        live, found = _live_sessions(self.home), []
+        for session, days in sessions.items():
+            queued = QueuedSession(root, session, sorted(days), self.calls.now())
+            found += self._candidates(queued, settings, session in live)[0]
+        self.extract(root, in_order(found), report)
 
     def _write_due_extracts(self, report: SummaryReport, should_stop: Callable[[], bool]) -> None:
         """Write extracts of the closed segments that no model will summarize, which costs nothing."""

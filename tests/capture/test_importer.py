@@ -414,3 +414,13 @@ def test_a_day_that_a_person_renamed_is_not_written_again(stage: Stage, client: 
     client.write(lines.prompt("Three", prompt_id(3)).answer("3"))
     assert client.run().total.written == 1
     assert day.read_text().count(" turn:") == 1
+
+
+def test_an_import_brings_back_deleted_days_whole(stage: Stage, client: Client) -> None:
+    client.write(Lines().prompt("One", prompt_id(1)).answer("1").prompt("Two", prompt_id(2)).answer("2"))
+    client.write(Lines(OTHER).prompt("Three", prompt_id(3)).answer("3"))
+    client.run()
+    before = days(stage.project)
+    shutil.rmtree(stage.project.memory)
+    assert client.run().total.written == 3
+    assert days(stage.project) == before

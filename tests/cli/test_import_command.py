@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from memkit.environment import launcher_path, launcher_text, write_launcher
 from memkit.hook.notices import note_announced
 from memkit.hook.project import Project
 from memkit.settings.load import Settings
-from tests.builders import entries
+from tests.builders import Lines, entries
 from tests.ci import only_in_ci
 from tests.cli.conftest import Run, environment
 from tests.memory import Memory
@@ -53,6 +54,26 @@ def claude(fresh: Memory, tmp_path: Path) -> Path:
 
 def turns(project: Project) -> int:
     return sum(entries(path.read_text()).count("<!-- turn:") for path in Path(project.memory).glob("*.md"))
+
+
+def test_an_import_says_what_came_of_each_new_session(run: Run, fresh: Memory, tmp_path: Path) -> None:
+    lines = Lines().prompt("Which port?", "p1", cwd=fresh.project.root).answer("Shall I use 7443?")
+    lines.prompt("We'll use 7443 for the gateway, not 443.", "p2", cwd=fresh.project.root)
+    lines.call("Edit", "c1", file_path="gateway.yaml").result("c1", "done").answer("It listens on 7443.")
+    lines.write(tmp_path)
+    arguments = ("import", "--project", fresh.project.root, str(tmp_path))
+    assert run(fresh, *arguments).status == 0
+    (path,) = Path(fresh.project.memory).glob("2026-03-04.md")
+    written = path.read_text()
+    assert re.search(r"^- Decided: We'll use 7443 .* by:extract -->$", written, re.M)
+    assert re.search(r"^- 10:00.* 2 turns → Decided: We'll use 7443", written, re.M)
+    assert run(fresh, *arguments).status == 0
+    assert path.read_text() == written
+    path.write_text(re.sub(r"\n- .*(?=\n)|(?: extract:\w+)", "", written))  # as an earlier version wrote it
+    earlier = path.read_text()
+    assert run(fresh, *arguments).status == 0
+    assert "by:extract" not in path.read_text()
+    assert entries(path.read_text()) == entries(earlier)
 
 
 def test_without_arguments_the_sessions_of_the_project(

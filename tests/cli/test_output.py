@@ -33,8 +33,8 @@ def test_estimates(usd: float | None, text: str) -> None:
 
 
 def test_a_table_aligns_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    output.print_table([("a\x1b[31m", "7", "x"), ("long", "1,200", "")], ("name", "calls", ""), numbers=[1])
-    assert capsys.readouterr().out == "name  calls\na         7  x\nlong  1,200\n"
+    output.print_table([("a\x1b[31m", "7", "x"), ("記憶", "1,200", "")], ("name", "calls", ""), numbers=[1])
+    assert capsys.readouterr().out == "name  calls\na         7  x\n記憶  1,200\n"
 
 
 def test_fields_align(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,11 +54,11 @@ def on_terminal(memory: Memory, *arguments: str, rows: int = 24, status: int = 0
 
 
 def test_only_what_is_longer_than_the_screen(past: Memory) -> None:
-    assert on_terminal(past, "sessions", PAGER=PAGER, rows=14) == "PAGED 14\n"
-    shown = on_terminal(past, "sessions", PAGER=PAGER, rows=15)
+    assert on_terminal(past, "sessions", PAGER=PAGER, rows=27) == "PAGED 27\n"
+    shown = on_terminal(past, "sessions", PAGER=PAGER, rows=28)
     assert "PAGED" not in shown
     assert set(re.findall("\x1b\\[(.*?)m", shown)) == {"0", "1", "2"}  # bold and dim suit light and dark
-    assert len(shown.splitlines()) == 14
+    assert len(shown.splitlines()) == 27
 
 
 @pytest.mark.parametrize("pager", ["", "cat"])

@@ -164,12 +164,40 @@ def test_a_commit_is_not_told_twice() -> None:
     assert "`git commit -m 'Move it'` → [main 1a2b3c4]\n" in make_digest(turn_of("Go", "So", call), "", str).section
 
 
+def test_steps_of_a_turn_with_edits_are_left_out() -> None:
+    def tools(*calls: ToolCall) -> list[str]:
+        return read_parts(make_digest(turn_of("Fix it", "Done", *calls), "", str).section).tools
+
+    edit = ToolCall("Edit", {"file_path": "a.ts"}, "done")
+    steps = [("git add .", ""), ("git status | head -3", ""), ("grep -n port a.ts", "1: port = 443\n2: port += 1")]
+    kept = [("grep -c port a.ts", "12"), ("ls > list", ""), ("git add $(rm -r x)", ""), ("ls; rm x", "")]
+    looked = [ToolCall("Bash", {"command": command}, result) for command, result in steps]
+    done = [ToolCall("Bash", {"command": command}, result) for command, result in kept]
+    assert tools(edit, *looked) == ["Edit a.ts"]
+    assert len(tools(edit, *done)) == len(tools(*done)) + 1 == 5
+    assert len(tools(*looked)) == 3  # all that was done
+    assert tools(edit, ToolCall("Bash", {"command": "ls x"}, "No such file", is_error=True))[1:]
+
+
+def test_a_commit_is_shown_without_what_was_staged_for_it() -> None:
+    call = ToolCall("Bash", {"command": "git add . && git commit -m 'Move it'"}, "[main 1a2b3c4] Move it")
+    assert "Bash `git commit -m 'Move it'` →" in make_digest(turn_of("Go", "So", call), "", str).section
+
+
+def test_a_long_path_keeps_its_end() -> None:
+    path = "/srv/" + "deep/" * 40 + "gateway.yaml"
+    (line,) = read_parts(make_digest(turn_of("Go", "So", ToolCall("Read", {"file_path": path}, "x")), "", str).section).tools
+    assert line.startswith("Read …/deep/")
+    assert line.endswith("/deep/gateway.yaml")
+    assert len(line) < 110
+
+
 def test_a_pasted_log_and_a_report_are_cut_more_than_what_was_written() -> None:
     log = "Why?\n" + "npm says something\n" * 60
     edit = ToolCall("Edit", {"file_path": "a.py"}, "done")
     hint = "memkit transcript --turn 8ad3df7f"
     section = make_digest(turn_of(log, "It is so. " * 200, edit), "", str).section
-    assert len(section) < 1600
+    assert len(section) < 1000
     assert section.count("characters left out") == 2
     assert section.count(hint) == 1
     composed = make_digest(turn_of(f"Why?\n```\n{log}```", "It is so. " * 200), "", str).section

@@ -20,7 +20,7 @@ HOOK = "╭──────╮\n│ 🥊 lefthook v1.12.3 │\n╰────
         ("added 3 packages in 2s\n\nfound 0 vulnerabilities\nRun `npm fund` for details", "found 0 vulnerabilities"),
         (f"[main 1a2b3c4] Move the gateway\n 1 file changed\n{HOOK}", "[main 1a2b3c4] Move the gateway"),
         ("Creating a pull request\nhttps://github.com/a/b/pull/17\n", "https://github.com/a/b/pull/17"),
-        ("To https://x.test/a.git\n   98b484b..04ef02a  main -> main", "98b484b..04ef02a main -> main"),
+        ("To https://x.test/a.git\n   98b484b..04ef02a  main -> main", "98b484b..04ef02a main"),
         ("> check\n> biome check .\nChecked 8 files in 2ms. No fixes applied.\n" + "loaded from .env\n" * 3,
          "Checked 8 files in 2ms. No fixes applied."),
         ("On branch main\nnothing to commit, working tree clean", "nothing to commit, working tree clean"),

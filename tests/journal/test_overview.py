@@ -58,3 +58,9 @@ def test_a_session_joins_its_stretches() -> None:
     assert first[2:6] == ("14:02", "17:00", "Gateway port", "interrupted")
     assert (first.turns, first.line, first.day) == (("t1", "t2", "t4"), 3, "2026-11-20")
     assert second.session == "s2"
+
+
+def test_an_extract_of_edits_alone_tells_less_than_the_answer() -> None:
+    day = DAY.replace("- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->\n", "")
+    day = day.replace("- Open: Should production move too? <!-- grip:ac turns:t2 by:extract -->\n", "")
+    assert stretches("2026-11-20", DayFile(day))[0].outcome == "It moved to 7443."

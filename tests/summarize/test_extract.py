@@ -182,7 +182,7 @@ def test_a_title_that_says_nothing_is_replaced(title: str) -> None:
     assert make_extract(turns, redact, is_followed=True).title == "Move the gateway"
 
 
-@pytest.mark.parametrize("title", ["Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"])
+@pytest.mark.parametrize("title", ["deploy", "Fix the tests", "修复网关的端口", "why is CI red?", "Rebase on main"])
 def test_a_title_that_says_something_stays(title: str) -> None:
     turns = [turn("x", title=title), turn("z", title="Move the gateway")]
     assert make_extract(turns, redact, is_followed=True).title == ""
