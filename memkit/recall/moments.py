@@ -222,5 +222,7 @@ class Moments:
 
 
 def _is_file(path: str, paths: Collection[str]) -> bool:
-    """Return whether a path in a digest is one of `paths`."""
+    """Return whether a path in a digest, whose start may be cut, is one of `paths`."""
+    if path.startswith("…/"):
+        return any(one.endswith(path[1:]) for one in paths)
     return any(path == one or path.endswith(f"/{one}") for one in paths)

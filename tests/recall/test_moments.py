@@ -86,6 +86,14 @@ def test_a_decision_about_a_file(tmp_path: Path) -> None:
     assert decision(memory, "gateway.yml") is None
 
 
+def test_a_long_path_whose_start_is_cut(tmp_path: Path) -> None:
+    long = "/".join(["packages", *["deep"] * 30, "gateway.yaml"])
+    shown = f"…{long[-90:][long[-90:].index('/'):]}"
+    memory = remember(tmp_path, {"2026-11-19.md": FILES["2026-11-19.md"].replace("deploy/gateway.yaml", shown)})
+    assert decision(memory, long) is not None
+    assert decision(memory, "other/gateway.yaml") is None
+
+
 def test_a_bullet_of_a_model_and_a_fact(tmp_path: Path) -> None:
     bullet = f"- Decided: streaming uses server-sent events. {anchors.render(grip='12345678', turns='aaaa0002')}"
     fact = f"- Decided: README.md never names a customer. (2026-11-19) {anchors.render(fact='87654321', turns='aaaa0009')}"

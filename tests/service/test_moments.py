@@ -71,10 +71,12 @@ def test_a_failure_once_in_a_session(running: RunningService) -> None:
     # A busy machine may be later than the deadline; then the pointer comes with the next failure.
     told = wait_until(lambda: failed(running, "f1"), "a pointer in time")
     assert "it passed after `pip install pyyaml`, then Edit deploy/load.py" in told
-    seen = running.ask("moment", kind="failure", session="f1", error=ERROR, **COMMAND)
-    assert seen["ids"][0] not in told  # an older turn met it, too
-    again = wait_until(lambda: running.ask("moment", kind="failure", session="f2", error=ERROR, **COMMAND), "an answer")
-    assert again["ids"][0] in told
+
+    def first(session: str) -> str:
+        return str(running.ask("moment", kind="failure", session=session, error=ERROR, **COMMAND)["ids"][0])
+
+    wait_until(lambda: first("f1") not in told, "the older turn that met it, too")
+    assert first("f2") in told
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,9 @@ def test_an_edit_once_for_each_file(running: RunningService) -> None:
 
     session, told = wait_until(first, "a pointer in time")
     assert "2026-11-19 “Decided: the gateway waits 600 s, not 300 s.”" in told
+    name = told.rpartition("(")[2].partition(")")[0]
+    given = {"kind": "edit", "session": session, "file": str(Path(running.memory.project.root, "deploy/gateway.yaml"))}
+    wait_until(lambda: name not in running.ask("moment", **given)["ids"], "the service to note it")
     assert edit(running, session, "deploy/gateway.yaml", "Write") == ""
     assert edit(running, session, "README.md") == ""  # the same decision
     for path in ("deploy/other.yaml", "/etc/passwd", ".memkit/memory/2026-11-19.md"):
