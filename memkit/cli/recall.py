@@ -22,8 +22,8 @@ MOST_RESULTS = 20
 def recall_command(context: Context, from_stdin: bool) -> None:
     """Search the memory for the question on stdin and format the results for a model.
 
-    The exit status is always 0, because a failing command would abort the skill. The model gets the error
-    instead.
+    The recall skill uses this command; `memkit search` is for people. With --stdin, the exit status is always
+    0, because a failing command would abort the skill. The model gets the error instead.
 
     \b
       memkit recall --stdin < question.txt

@@ -1,4 +1,4 @@
-"""Show the results of a search: by session, each in one or two lines, or whole."""
+"""Show the results of a search: by session, each in two lines, or three if there are few, or whole."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from memkit.text import shorten
 SHOWN_CHARACTERS = 600
 ID_CHARACTERS = 8
 """Enough for `memkit expand`, which takes any unique beginning."""
+
+FEW = 5
+"""The text below a hit has two lines if there are no more hits than this."""
 
 _BULLETS = ("summary", "unverified", "fact")
 
@@ -39,13 +42,14 @@ def show_short(answer: Answer, root: str) -> None:
     for rank, result in enumerate(answer.results):
         best.setdefault(_group(result), rank)
     ordered = sorted(answer.results, key=lambda one: (best[_group(one)], one.chunk.start_line))
+    lines = 2 if len(ordered) <= FEW else 1
     for number, (_, group) in enumerate(groupby(ordered, _group)):
         hits = [(one, one.excerpt or Excerpt(title=one.chunk.heading)) for one in group]
         if number:
             echo()
         _show_heading(hits, root, columns)
         for result, excerpt in hits:
-            _show_hit(result, excerpt, columns)
+            _show_hit(result, excerpt, columns, lines)
 
 
 def _group(result: Result) -> tuple[str, str, str]:
@@ -68,7 +72,7 @@ def _show_heading(hits: list[tuple[Result, Excerpt]], root: str, columns: int) -
     click.echo(f"{styled(f'{day}  {title}', bold=True)}  {styled(session, dim=True)}")
 
 
-def _show_hit(result: Result, excerpt: Excerpt, columns: int) -> None:
+def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> None:
     """Print time or line, title, and id; below them the best match, the outcome, or what superseded it."""
     chunk = result.chunk
     number = chunk.start_line
@@ -94,8 +98,12 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int) -> None:
     if result.now:
         echo(_INDENT + fit(plain(f"superseded {result.now}"), columns - len(_INDENT)), fg="magenta")
     elif below:
-        line = _around(below, words, columns - len(_INDENT) - len(arrow))
-        click.echo(f"{_INDENT}{styled(arrow, dim=True) if arrow else ''}{_marked(line, words)}")
+        room = columns - len(_INDENT) - len(arrow)
+        text = _around(below, words, room * lines)
+        for line in _wrapped(text, room) if lines > 1 else (text,):
+            if line:
+                click.echo(f"{_INDENT}{styled(arrow, dim=True)}{_marked(fit(line, room), words)}")
+            arrow = " " * len(arrow)
 
 
 def _wrapped(text: str, columns: int) -> tuple[str, str]:

@@ -19,7 +19,9 @@ _FEW_LINES = 8
 REASONS = (
     re.compile(r"(?:^|\s)(?:error|fatal)\b[: \[]|^\w*(?:Error|Exception)\b|^E  ", re.IGNORECASE),
     re.compile(
-        r"\b(?:error|failed|failure|cannot|could not|not found|denied|unused|assert)\b", re.IGNORECASE
+        r"\b(?:error|failed|failure|cannot|could not|not found|denied|unused|assert)\b"
+        r"|\b[1-9][\d,]* (?:broken|conflicts?|invalid|lost|mismatch\w*|missing|unresolved)\b",
+        re.IGNORECASE,
     ),
 )
 """Patterns of the line that explains a failure. A line that matches the first pattern is preferred."""

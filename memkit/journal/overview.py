@@ -11,6 +11,7 @@ from memkit.hook.phrases import first_sentence
 from memkit.journal.day_file import DayFile, Section, heading_title
 from memkit.journal.digest import read_parts
 from memkit.journal.markup import one_line
+from memkit.journal.sentences import last_question
 from memkit.privacy.redact import redact
 
 OUTCOME_CHARACTERS = 240
@@ -104,8 +105,11 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
             return below
     parts = read_parts(content.text(turns[-1]))
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
-    if not said and parts.tools and " → failed" in parts.tools[-1]:
-        said = "failed"
+    asked = last_question(parts.answer)
+    if asked and asked not in said:
+        said = f"{said} · {_OPEN}{asked}"
+    if not said and parts.tools:
+        said = parts.tools[-1].partition(" → ")[2]
     if said not in parts.answer:  # without emoji or emphasis, parts of a secret can join
         said = redact(said)
     return _shown(said)

@@ -346,7 +346,7 @@ def _entry(result: Result, room: int, root: str) -> str:
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)
     # Defused together: a tag could begin in the breadcrumb and go on in the content.
-    quoted = defuse(f"{one_line(chunk.breadcrumb, 300)}\n{chunk.content.strip()}", "entry")
+    quoted = defuse(f"{one_line(chunk.breadcrumb, 300)}\n{_below_breadcrumb(chunk)}", "entry")
     breadcrumb, _, content = quoted.partition("\n")
     before, after = f"<entry {opening}>\n{breadcrumb}\n", "\n</entry>"
     left = room - len(before) - len(after)
@@ -356,6 +356,16 @@ def _entry(result: Result, room: int, root: str) -> str:
             return ""
         content = content[: left - len(hint)].rsplit(None, 1)[0] + hint
     return before + content + after
+
+
+def _below_breadcrumb(chunk: Chunk) -> str:
+    """Return the content of a chunk without the headings at its start that its breadcrumb has."""
+    named, lines = chunk.breadcrumb.split(" > "), chunk.content.strip().split("\n")
+    for number, line in enumerate(lines):
+        is_named = line.startswith("#") and line.lstrip("#").strip() in named
+        if line.strip() and not is_named:
+            return "\n".join(lines[number:])
+    return chunk.content.strip()
 
 
 def _attribute(value: str) -> str:

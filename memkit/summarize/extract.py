@@ -32,11 +32,11 @@ from memkit.journal.outcomes import (
     REASONS,
     telling_lines,
 )
+from memkit.journal.sentences import accepts, decisions, last_proposal, last_question, plan
 from memkit.journal.titles import says_nothing
 from memkit.paths import Home
 from memkit.privacy.tombstones import Tombstones
 from memkit.summarize.segments import Segment, archived_turns
-from memkit.summarize.sentences import accepts, decisions, last_proposal, last_question
 from memkit.summarize.turns import READ_CHARACTERS, Call, ExtractTurn, read_extract_turns
 
 MOST_LINES = 6
@@ -327,11 +327,11 @@ def _decided(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
 
 
 def _open(turns: Sequence[ExtractTurn]) -> Iterator[_Line]:
-    """Yield the last question: of an answer, or of a user who got none."""
+    """Yield the last question: of an answer, or of a user who got none; else what the user plans to do."""
     last = turns[-1]
-    question = last_question(last.answer or ("" if last.calls else last.prompt))
-    if question:
-        yield "Open", question, [last.id]
+    asked = "" if last.calls else last.prompt
+    if said := last_question(last.answer or asked) or plan(asked):
+        yield "Open", said, [last.id]
 
 
 def _title(turns: Sequence[ExtractTurn]) -> str:

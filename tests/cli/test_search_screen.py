@@ -100,7 +100,7 @@ def test_wide_and_narrow_screens(run: Run, memory: Memory, monkeypatch: pytest.M
         shown = search(run, memory)
         assert max(map(len, shown.splitlines())) == min(columns, 120)
         assert ("what is the reason?" in shown) == (columns >= 120)
-        assert shown.count("\n") <= 17
+        assert shown.count("\n") <= 22
 
 
 def test_ids_can_be_expanded(run: Run, memory: Memory) -> None:

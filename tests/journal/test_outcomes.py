@@ -48,6 +48,7 @@ def test_the_result_of_a_call(result: str, line: str) -> None:
         ("The user doesn't want to proceed with this tool use. The tool use was rejected",
          "The user doesn't want to proceed with this tool use."),
         ("Exit code 1", ""),
+        ("orders: 0 missing\nimages: 37 missing", "images: 37 missing"),
     ],
 )  # fmt: skip
 def test_the_reason_of_a_failure(result: str, line: str) -> None:

@@ -64,3 +64,13 @@ def test_an_extract_of_edits_alone_tells_less_than_the_answer() -> None:
     day = DAY.replace("- Committed: Move the gateway <!-- grip:ab turns:t2 by:extract -->\n", "")
     day = day.replace("- Open: Should production move too? <!-- grip:ac turns:t2 by:extract -->\n", "")
     assert stretches("2026-11-20", DayFile(day))[0].outcome == "It moved to 7443."
+
+
+def test_what_is_open_stands_next_to_the_outcome() -> None:
+    day = DAY.replace("I changed it.", "I changed it. Should the old key go?")
+    assert stretches("2026-11-20", DayFile(day))[1].outcome == "The cache key was wrong. · Open: Should the old key go?"
+
+
+def test_a_command_without_an_answer_has_its_outcome() -> None:
+    day = "# 2026-11-20\n\n## 16:00 ! df -h / <!-- session:s2 turn:t3 -->\n**Did** Bash `df -h /` → /dev/sda1 98% /\n"
+    assert stretches("2026-11-20", DayFile(day))[0].outcome == "/dev/sda1 98% /"

@@ -17,10 +17,11 @@ from memkit.claude_code.exchange import Message, ToolUse
 from memkit.claude_code.turn import ToolCall, Turn
 from memkit.journal.digest import MAX_TOOLS
 from memkit.journal.extracts import is_unedited
+from memkit.journal.sentences import accepts, decisions, last_question, plan
+from memkit.journal.titles import says_nothing
 from memkit.privacy.redact import redact
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.summarize.extract import MOST_LINES, MOST_TURNS, make_extract
-from memkit.summarize.sentences import accepts, decisions, last_question, says_nothing
 from memkit.summarize.turns import Call, ExtractTurn
 from tests.summarize.stage import SESSION, START, SummaryStage, bullet_for_each
 
@@ -162,6 +163,18 @@ def test_the_last_question_is_open_unless_others_follow() -> None:
     assert lines_of(turn("Why is the port taken?"), is_followed=False) == ["Open: Why is the port taken?"]
     assert last_question("It is done. Is there anything else I can help with?") == ""
     assert last_question("Why is the port taken? Because nginx has it. I moved nginx. It works. Tests pass. OK now it runs.") == ""
+
+
+@pytest.mark.parametrize("said", ["I'll ask Jonas who uses it.", "leave it, I’ll look with Priya on Monday", "Ich frage Jonas."])
+def test_what_the_user_plans_to_do_is_open(said: str) -> None:
+    before = turn("Deploy", "It failed.")
+    assert lines_of(before, turn(said, "All right."), is_followed=False) == [f"Open: {said}"]
+    assert lines_of(before, turn(said, "All right."), is_followed=True) == []
+
+
+@pytest.mark.parametrize("said", ["I'll ask again?", "fix it", "I look at the logs", "I will not ask Jonas", "they'll look at it"])
+def test_what_is_no_plan(said: str) -> None:
+    assert plan(said) == ""
 
 
 def test_praise_and_emoji_never_come_along() -> None:

@@ -1,4 +1,4 @@
-"""Find decisions, agreements, and open questions by their wording.
+"""Find decisions, agreements, open questions, and plans by their wording.
 
 English first; the usual words of German, French, and Spanish.
 """
@@ -24,7 +24,7 @@ _FENCED = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
 _DECISION = re.compile(
     r"""\b(?:
       let(?:['’]?s|\ us)\ (?:use|go\ with|keep(?!\ \w+in[g'’])|stick|drop|switch|move\ to|not|skip|avoid|leave
-        |remove)\b
+        |remove|raise|lower|increase|reduce|limit)\b
     | we\ (?:have\ |['’]ve\ )?(?:decided|agreed|settled)\b
     | we(?:['’]ll|\ will)\ (?:use|keep|go\ with|stick|switch|drop|not)\b
     | i(?:['’]d|\ would)?\ (?:prefer|rather)\b
@@ -49,6 +49,14 @@ _DECISION = re.compile(
 )
 _UNSURE = re.compile(
     r"\b(?:if (?:i|we|you)|should (?:i|we)|not sure|wonder(?:ing)?|whether|was thinking|deciding)\b",
+    re.IGNORECASE,
+)
+_PLAN = re.compile(
+    r"\b(?:I|we)(?:['’]ll| will)(?: (?:have to|need to|then|first|just|also))? "
+    r"(?:ask|call|check|clarify|come back|decide|discuss|do|find out|fix|look|see|speak|talk|think|try)\b"
+    r"|\b(?:ich|wir) (?:frage|fragen|kläre|klären|schaue|schauen|rede|reden)\b"
+    r"|\bje (?:vais|dois) (?:demander|vérifier|regarder|voir|parler)\b"
+    r"|\bvoy a (?:preguntar|comprobar|mirar|hablar|ver)\b",
     re.IGNORECASE,
 )
 _PROPOSAL = re.compile(r"\bI(?:['’]d|\ would)?\ (?:suggest|recommend|propose)\b", re.IGNORECASE)
@@ -89,6 +97,11 @@ def last_question(text: str) -> str:
     """Return the question at the end of a text, or "" if there is none or it is only polite."""
     ends = [one for one in _sentences(text)[-3:] if one.endswith("?") and not _COURTESY.search(one)]
     return ends[-1] if ends and not says_nothing(ends[-1]) else ""
+
+
+def plan(prompt: str) -> str:
+    """Return the first sentence of a prompt that says what a person still has to do, or ""."""
+    return next((one for one in _sentences(prompt) if _PLAN.search(one) and not one.endswith("?")), "")
 
 
 def _decides(sentence: str) -> bool:
