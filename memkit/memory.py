@@ -24,6 +24,7 @@ from memkit.errors import IndexBusyError, IndexStoreError, MemkitError, NotFound
 from memkit.hook.project import Project
 from memkit.ipc.client import ServiceUnavailable
 from memkit.paths import Home
+from memkit.recall.caller import Caller
 
 if TYPE_CHECKING:
     from memkit.forget.selection import ForgetSelection
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from memkit.journal.digest import Note
     from memkit.recall.citation import Citation
     from memkit.recall.client import SearchClient
+    from memkit.recall.file_history import FileHistory
     from memkit.recall.history import PastSession
     from memkit.recall.names import Entry
     from memkit.recall.results import Answer
+    from memkit.recall.resume import FoundSession, Resumable
     from memkit.recall.transcript import Exchange
     from memkit.settings.load import Settings
 
@@ -62,8 +65,11 @@ class Memory:
         settings_of: Callable[[Project], Settings] | None = None,
         announce: Callable[[str], None] = logger.info,
         other_projects: bool = True,
+        caller: Caller | None = None,
     ) -> None:
         """Read only this project and the user's memory unless `other_projects`.
+
+        `caller` is who asks, and where: entries are compared with the worktree there.
 
         `announce` takes a line about anything the user may have to wait for. The attribute `wait_seconds`
         is the longest wait for another process that writes the index.
@@ -75,6 +81,7 @@ class Memory:
         self.settings_of = settings_of or (lambda project: _load_settings(self.home, project))
         self.announce = announce
         self.other_projects = other_projects
+        self.caller = caller or Caller()
         self.wait_seconds = LOCK_SECONDS
 
     def search(
@@ -84,7 +91,8 @@ class Memory:
 
             memory.search("why is the nightly build slow", k=3, filters=Filters(branch="main"))
 
-        `options` are the other fields of `SearchRequest`. Edited files are indexed first.
+        `options` are the other fields of `SearchRequest`. Edited files are indexed first. Results are marked
+        if the repository has changed since.
         """
         from memkit.recall.results import SearchRequest
 
@@ -97,8 +105,9 @@ class Memory:
         if all_projects and not self.other_projects:
             raise MemkitError("this memory may not read other projects")
         return SearchClient(
-            self.project, self.home, self.settings, self.announce, all_projects=all_projects
-        )
+            self.project, self.home, self.settings, self.announce,
+            all_projects=all_projects, caller=self.caller,
+        )  # fmt: skip
 
     def expand(self, *ids: str) -> list[dict[str, Any]]:
         """Return the whole Markdown sections around results, by their ids. L2: the context.
@@ -110,17 +119,21 @@ class Memory:
         from memkit.recall.client import ask_service
 
         may_leave = {"other_projects": self.other_projects}
+        place = {"directory": self.caller.directory}
         try:
             sections: list[dict[str, Any]] = ask_service(
-                self.project, self.home, self.settings, "expand", {"ids": list(ids), **may_leave},
+                self.project, self.home, self.settings, "expand",
+                {"ids": list(ids), **place, **may_leave},
                 announce=self.announce,
             )["sections"]  # fmt: skip
         except ServiceUnavailable:
+            from memkit.recall.caller import sections_for
             from memkit.recall.expand import expand_known
 
             sections = [
                 expand_known(self.project, self.home, self.settings_of, one, **may_leave) for one in ids
             ]
+            sections = sections_for(self.caller, sections)
         try:
             usage.note(self.home, "expand", [section["id"] for section in sections])
         except OSError as error:  # the sections matter more than the count
@@ -169,6 +182,35 @@ class Memory:
                 raise MemkitError("this memory may not read other projects")
             projects = projects_with_memory(self.home, projects)
         return past_sessions(projects, SessionFilters(since, branch, file), self.announce)
+
+    def find_sessions(self, *words: str, all_projects: bool = False) -> list[FoundSession]:
+        """Return the sessions on a subject, best first, or the one with an id.
+
+            memory.find_sessions("staging", "gateway")
+            memory.find_sessions("8bb06550")
+        """
+        from memkit.recall.resume import MOST_RESULTS, named_session, sessions_of
+
+        if named := named_session(self.journal, words):
+            return [named]
+        answer = self.search(" ".join(words), MOST_RESULTS, all_projects=all_projects, excerpts=True)
+        return sessions_of(answer)
+
+    def resumable(self, session: FoundSession) -> Resumable:
+        """Return the command and the directory that resume a session in Claude Code."""
+        from memkit.recall.resume import resumable
+
+        chunks = functools.cache(self._chunks)
+        return resumable(self.home, session, chunks, other_projects=self.other_projects)
+
+    def why(self, file: str) -> FileHistory:
+        """Return what turns, decisions, and commits did with a file: `memory.why("src/money.py").events`.
+
+        `file` is a path from the root of the project.
+        """
+        from memkit.recall.file_history import file_history
+
+        return file_history(self.journal, file, self.caller.directory, self.announce)
 
     def show(self, name: str) -> Entry:
         """Return a day, or whatever has an id that is or begins with `name`: `memory.show("yesterday")`.
@@ -227,7 +269,7 @@ class Memory:
         if problems:
             raise MemkitError(
                 f"not everything was erased: {'; '.join(problems)}; "
-                "fix these problems and run `memkit forget` again"
+                "fix these problems; then the user can finish it with `memkit forget`"
             )
 
     def index(self, *, rebuild: bool = False, progress: Progress | None = None) -> SyncReport:

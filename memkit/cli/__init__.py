@@ -39,6 +39,8 @@ _GROUPS = {
         "expand": ("expand", "Show the whole section around a result."),
         "cite": ("expand", "Show the proof of a summary bullet."),
         "transcript": ("expand", "Show the original exchange."),
+        "resume": ("resume", "Find a session, and resume it in Claude Code."),
+        "why": ("why", "Show what was decided and changed about a file."),
     },
     "Look": {
         "sessions": ("sessions", "List sessions, newest first."),

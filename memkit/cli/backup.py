@@ -37,7 +37,7 @@ def backup_command(context: Context, file: str, yes: bool) -> None:
 
     path = Path(file).absolute()
     if path.exists() and not yes:
-        raise MemkitError(f"{path} exists; name another file, or pass --yes to replace it")
+        raise MemkitError(f"{path} exists; name another file, or the user can replace it with --yes")
     with context.index_lock():
         projects = projects_with_memory(context.home, [context.project])
         with progress_bar(context, "writing the backup", is_counted=False):
@@ -88,7 +88,8 @@ def restore_command(
             )  # fmt: skip
     _print(context, report)
     context.check(
-        report.problems, "some forgotten text is back; fix these problems, and run `memkit forget`"
+        report.problems,
+        "some forgotten text is back; fix these problems; then the user can erase it with `memkit forget`",
     )
 
 

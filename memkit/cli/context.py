@@ -95,10 +95,12 @@ class Context:
     def memory(self) -> Memory:
         """Return the project's memory with this command's settings, messages, and limits."""
         from memkit.memory import Memory
+        from memkit.recall.caller import SESSION_VARIABLE, Caller
 
         return Memory(
             self.project, home=self.home, settings_of=self.settings_of, announce=self.say,
             other_projects=self.may_leave_project,
+            caller=Caller(self.directory, os.environ.get(SESSION_VARIABLE, "")),
         )  # fmt: skip
 
     def index_lock(self) -> AbstractContextManager[None]:

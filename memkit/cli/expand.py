@@ -50,6 +50,8 @@ def _show(section: dict[str, Any]) -> None:
     echo(f"{section['path']}:{section['start_line']}-{section['end_line']}", dim=True)
     if session:
         echo(f"session {session}{f', branch {branch}' if branch else ''}", dim=True)
+    if section.get("git"):
+        echo(f"git: {one_line(section['git']['line'])}", fg="magenta")
     echo(f"\n{section['content']}\n")
     for citation in section["citations"]:
         echo(f"proof of a bullet: memkit cite {quote(citation)}", dim=True)

@@ -158,7 +158,7 @@ def _show(found: Locations, root: str) -> None:
         for name, count in found.by_project.items():
             echo(f"  from {name}: {count} of them")
     for name, turns in sorted(found.shared.items()):
-        echo(f"  {name} keeps {len(turns)} of them (--everywhere also erases them there)")
+        echo(f"  {name} keeps {len(turns)} of them (the user can erase them there with --everywhere)")
 
 
 def _as_dict(found: Locations, *, removed: bool) -> dict[str, object]:

@@ -38,7 +38,7 @@ def projects_command(context: Context, action: str, value: str | None, remove: b
     \b
       memkit projects
       memkit projects link ../shop
-      memkit projects merge ~/old/shop --remove
+      memkit projects merge ~/old/shop
     """
     if (action in VALUES) != (value is not None):
         needed = VALUES.get(action)

@@ -104,6 +104,8 @@ def _show_hit(result: Result, excerpt: Excerpt, columns: int, lines: int) -> Non
             if line:
                 click.echo(f"{_INDENT}{styled(arrow, dim=True)}{_marked(fit(line, room), words)}")
             arrow = " " * len(arrow)
+    if result.git_line:
+        echo(_INDENT + fit(plain(f"git: {result.git_line}"), columns - len(_INDENT)), fg="magenta")
 
 
 def _wrapped(text: str, columns: int) -> tuple[str, str]:
@@ -148,6 +150,8 @@ def show_full(answer: Answer, root: str) -> None:
         echo(f"{place}  relevance {result.relevance:.2f}  score {result.score:.3f}", dim=True)
         if result.now:
             echo(f"superseded {result.now}", fg="magenta")
+        if result.git_line:
+            echo(f"git: {result.git_line}", fg="magenta")
         if result.turn_entries:
             echo(f"the whole turn: memkit expand {' '.join(result.turn_entries)}", dim=True)
         for name, value in result.explanation.items():

@@ -42,7 +42,8 @@ MODES = ("context", "rrf", "weighted", "lexical", "dense")
 @click.option("--all-projects", is_flag=True, help="Search the memories of all projects.")
 @click.option(
     "--file", default="", metavar="PATH",
-    help="The file you work on; ranks results about its directory higher.",
+    help="The file you work on; ranks results about its directory higher. In a Claude Code session: the one "
+    "edited last.",
 )  # fmt: skip
 @click.option(
     "--min-relevance", "minimum", type=click.FloatRange(0, 1), metavar="SHARE",

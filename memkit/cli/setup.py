@@ -35,7 +35,8 @@ class _Questions:
         if step in self._skip:
             raise _Skipped(f"--skip {step}{otherwise}")
         if not self._yes and not self._may_ask:
-            raise _Skipped(f"no terminal to ask on; pass --yes, and --skip for steps to leave out{otherwise}")
+            advice = "the user can run it in one, or agree with --yes"
+            raise _Skipped(f"no terminal to ask on; {advice}{otherwise}")
         if not self._yes and not click.confirm(plain(question), default=True):
             raise _Skipped(f"you declined{otherwise}")
 
@@ -64,7 +65,7 @@ def setup_command(context: Context, yes: bool, skip: tuple[str, ...]) -> None:
 
     \b
       memkit setup
-      memkit setup --yes --skip import
+      memkit setup --skip import
     """
     questions = _Questions(yes, skip, may_ask=not context.as_json and sys.stdin.isatty())
     steps: dict[str, Callable[[Context, _Questions], str]] = {
@@ -211,7 +212,7 @@ def _summaries(context: Context, questions: _Questions) -> str:
         return f"they start after the next session in a terminal has said so, with {most}"
     load.save(context.home, load.PROVIDER, "auto" if answer else "none")
     load.publish_hook_settings(context.home)
-    return f"on, with {most}" if answer else "off; `memkit config set summarize.provider auto` turns them on"
+    return f"on, with {most}" if answer else "off; the user can turn them on in `memkit setup`"
 
 
 def _import(context: Context, questions: _Questions) -> str:

@@ -147,7 +147,7 @@ def check_owner(subject: Subject) -> Iterator[Finding]:
     others = _of_others(home, owner)
     if others:
         count = plural(len(others), "file")
-        fix = f"run `sudo chown -R {owner} {shlex.quote(home.root)}`" if user else FIX
+        fix = f"the user can run `sudo chown -R {owner} {shlex.quote(home.root)}`" if user else FIX
         yield make_finding("wrong-owner", count=count, home=home.root, first=others[0], fix=fix)
 
 

@@ -35,7 +35,7 @@ def check_settings(subject: Subject) -> Iterator[Finding]:
         what, _ = split_advice(problem)
         name = re.sub(r"^.*unknown setting ", "", what)
         near = difflib.get_close_matches(name, map(name_of, every_key()), n=1)
-        advice = f"rename it to {near[0]}, or remove it" if near else "remove it"
+        advice = f"rename it to {near[0]}, or take it out" if near else "take it out"
         yield make_finding("unknown-setting", what=what, advice=advice)
     elif problem is not None:
         yield make_finding("broken-settings", what=problem, file=subject.home.config_file)

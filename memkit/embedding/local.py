@@ -99,8 +99,8 @@ class LocalEmbedder:
             raise EmbeddingError(f"{MODEL} failed: {one_line(str(error))}") from error
         if not np.isfinite(vectors).all():
             raise EmbeddingError(
-                f"{MODEL} gave vectors that are not finite; delete {self._directory} and run "
-                "`memkit doctor --fix` to fetch the model again"
+                f"{MODEL} gave vectors that are not finite; move {self._directory} away and "
+                "run `memkit doctor --fix` to fetch the model again"
             )
         return vectors
 

@@ -13,6 +13,8 @@ from memkit.files import read_head
 SHORT_HASH = 12
 """Characters kept of a commit's hash."""
 
+_HEADS = "refs/heads"
+_MOST_BRANCHES = 10_000
 _PACKED_BYTES = 8 * 1024 * 1024
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?$")
 _REFERENCE = re.compile(r"refs(?:/[^/\0-\x20]+)+$")
@@ -64,6 +66,27 @@ def head(directory: str) -> Head:
     commit = _commit(git_directory, reference)
     branch = reference[11:] if reference.startswith("refs/heads/") else ""
     return Head("" if branch == ".invalid" else branch, commit[:SHORT_HASH])
+
+
+def branches(directory: str) -> set[str] | None:
+    """Return all local branches of the repository around `directory`; None if they are unknown."""
+    worktree = _worktree(os.path.realpath(directory), ())
+    git_directory = None if worktree is None else git_directory_of(worktree)
+    if git_directory is None:
+        return None
+    common = common_directory_of(git_directory) or git_directory
+    top = os.path.join(common, *_HEADS.split("/"))
+    if not os.path.isdir(top) or os.path.isdir(os.path.join(common, "reftable")):
+        return None
+    packed = read_git_file(os.path.join(common, "packed-refs"), _PACKED_BYTES)
+    names = (line.partition(" ")[2] for line in packed.split("\n") if line[:1] not in ("#", "^"))
+    found = {name[len(_HEADS) + 1 :] for name in names if name.startswith(_HEADS + "/")}
+    for place, _, files in os.walk(top):
+        below = os.path.relpath(place, top).replace(os.sep, "/")
+        found.update(name if below == "." else f"{below}/{name}" for name in files)
+        if len(found) > _MOST_BRANCHES:
+            return None
+    return found
 
 
 def git_directory_of(worktree: str) -> str | None:

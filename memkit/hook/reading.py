@@ -16,14 +16,16 @@ COMMANDS = {
     "transcript": "--turn --context",
     "show": "",
     "sessions": "-n --since --branch --file",
+    "resume": "",
+    "why": "-n",
     "recall": "",
 }
 """The commands, each with its options. `ASKING` lists the options that are left out."""
 
 ALWAYS = "--json --help -h"
 
-ASKING = "--project --all-projects --batch"
-"""Options that read other projects or files."""
+ASKING = "--project --all-projects --batch --go"
+"""Options that read other projects or files, or start Claude Code."""
 
 _TAKE_IDS = ("expand", "cite", "transcript", "show")
 """Commands whose arguments are ids, days, and numbers. `memkit transcript` reads any file at a path."""

@@ -100,8 +100,8 @@ class MemoryDirectory:
         """Raise `JournalError` if git would commit private text in the file."""
         if self.is_tracked(path):
             raise JournalError(
-                f"git tracks {path}, so memkit writes nothing private to it; to keep it out of git, run "
-                "`git rm --cached` on it"
+                f"git tracks {path}, so memkit writes nothing private to it; the user can take "
+                "it out of git with `git rm --cached`"
             )
 
     @contextmanager

@@ -103,7 +103,12 @@ def _outcome(content: DayFile, heading: Section, turns: Sequence[Section]) -> st
         below = _best_bullet(content.lines[heading.start + 1 : heading.end])
         if below or not turns:
             return below
-    parts = read_parts(content.text(turns[-1]))
+    return turn_outcome(content.text(turns[-1]))
+
+
+def turn_outcome(section: str) -> str:
+    """Return how a turn ended, in the words of its answer, or "". `section` is the turn in a day file."""
+    parts = read_parts(section)
     said = _decisive(parts.answer) if parts.outcome != "Interrupted" else "interrupted"
     asked = last_question(parts.answer)
     if asked and asked not in said:

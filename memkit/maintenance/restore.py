@@ -167,7 +167,7 @@ class Restore:
             marker = PROJECT_MEMBERS[name]
             target = Path(project.root, marker)
             if os.path.realpath(target) != os.path.join(os.path.realpath(project.root), marker):
-                raise MemkitError(f"{target} leads out of its project; remove the link")
+                raise MemkitError(f"{target} leads out of its project; the user can remove the link")
             return _compared(member, source, target)
         name = name.removeprefix("memory/")
         return _compared(member, source, Path(project.memory, name), project, name)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 
 from memkit.files import inside, make_private_directory, read_regular, write_durably
 from memkit.hook.git import (
@@ -165,21 +166,14 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
     git = find_program("git")
     if git is None or time.monotonic() < _paused_until.get(root, 0.0):
         return None
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(
-        GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C"
-    )
-    settings = ["core.fsmonitor=false", "core.hooksPath=" + os.devnull, "protocol.allow=never"]
-    settings.append("safe.directory=*")  # in a container another user may own the repository
-    options = [part for setting in settings for part in ("-c", setting)]
     try:
         answer = subprocess.run(
-            [git, *options, "-C", root, *arguments],
+            _command(git, root, arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=GIT_SECONDS,
             check=False,
-            env=environment,
+            env=_environment(),
             **no_window(),
         )
     except OSError:
@@ -188,3 +182,63 @@ def run_git(root: str, *arguments: str) -> tuple[int, bytes] | None:
         _paused_until[root] = time.monotonic() + _PAUSE_SECONDS
         return None
     return answer.returncode, answer.stdout
+
+
+def run_together(
+    commands: Sequence[tuple[str, Sequence[str]]], seconds: float
+) -> list[bytes | None]:
+    """Run git once for each (root, arguments), all at the same time, as `run_git` does.
+
+    Return their outputs, None for one that failed or was not done within `seconds`.
+    """
+    git = find_program("git")
+    if git is None:
+        return [None] * len(commands)
+    ends = time.monotonic() + seconds
+    running: list[subprocess.Popen[bytes] | None] = []
+    found: list[bytes | None] = []
+    try:
+        for root, arguments in commands:
+            try:
+                running.append(
+                    subprocess.Popen(
+                        _command(git, root, arguments),
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL,
+                        env=_environment(),
+                        **no_window(),
+                    )
+                )
+            except (OSError, ValueError):  # ValueError: not an argument
+                running.append(None)
+        for process in running:
+            output = None
+            if process is not None:
+                try:
+                    output, _ = process.communicate(timeout=max(0.0, ends - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    pass
+            found.append(output if process is not None and process.returncode == 0 else None)
+    finally:
+        for process in filter(None, running):
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    return found
+
+
+def _command(git: str, root: str, arguments: Sequence[str]) -> list[str]:
+    settings = ["core.fsmonitor=false", "core.hooksPath=" + os.devnull, "protocol.allow=never"]
+    settings.append("safe.directory=*")  # in a container another user may own the repository
+    settings.append("log.showSignature=false")  # it would run `gpg.program`
+    options = [part for setting in settings for part in ("-c", setting)]
+    return [git, *options, "-C", root, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment.update(
+        GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C"
+    )
+    return environment

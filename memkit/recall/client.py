@@ -17,6 +17,7 @@ from memkit.ipc import launch, spool, unindexed
 from memkit.ipc.client import RequestRefused, ServiceUnavailable, request
 from memkit.paths import Home
 from memkit.recall import usage
+from memkit.recall.caller import Caller, answer_for
 from memkit.recall.results import Answer, SearchRequest
 from memkit.settings import load
 from memkit.settings.load import Settings
@@ -81,8 +82,10 @@ class SearchClient:
         announce: Callable[[str], None],
         *,
         all_projects: bool = False,
+        caller: Caller | None = None,
     ) -> None:
         """`announce` gets one line for each thing that the user may have to wait for."""
+        self._caller = caller or Caller()
         self._project = project
         self._home = home
         self._settings = settings
@@ -123,6 +126,7 @@ class SearchClient:
                 "request": msgspec.to_builtins(asked),
                 "search": msgspec.to_builtins(self._settings.search),
                 "all_projects": self._all_projects,
+                "caller": dataclasses.asdict(self._caller),
             }
             try:
                 reply = ask_service(
@@ -133,7 +137,7 @@ class SearchClient:
             except (ServiceUnavailable, msgspec.ValidationError) as reason:  # the latter: a newer memkit
                 logger.debug("searching without the service: %s", reason)
                 self._searcher = self._open()
-        return self._searcher.answer(asked)
+        return answer_for(self._caller, self._searcher, asked, self._home, self._project.root)
 
     def _open(self) -> Searcher:
         from memkit.recall.search import open_searcher

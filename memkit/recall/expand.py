@@ -86,6 +86,7 @@ def expand(project: Project, home: Home, chunks: ChunkReader, prefix: str) -> di
                 found |= dict.fromkeys(filter(None, pairs.get(name, "").split(",")))
     return {
         "id": chunks.id(position)[:SHOWN_ID_CHARACTERS],
+        "root": project.root,
         "path": str(path),
         "start_line": document.line_at(start) + 1,
         "end_line": document.line_at(max(start, end - 1)) + 1,

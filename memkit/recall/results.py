@@ -109,7 +109,8 @@ class Result:
     The pieces of a turn and the bullets that cite it are one result, with the id of the best of them:
     `merged` has the ids and kinds of the others.
     `superseded` has the date, text, and id of a later fact because of which it no longer holds. `excerpt` is
-    for a person; it is None unless the request asks for it.
+    for a person; it is None unless the request asks for it. `git` has the marks from git, see
+    `memkit.recall.git_marks`.
     """
 
     id: str
@@ -125,12 +126,18 @@ class Result:
     superseded: dict[str, str] = field(default_factory=dict)
     explanation: dict[str, Any] = field(default_factory=dict)
     excerpt: Excerpt | None = None
+    git: dict[str, Any] = field(default_factory=dict)
 
     @property
     def now(self) -> str:
         """The fact that supersedes it, with its date, on one line; or ""."""
         known = [self.superseded.get("date", ""), self.superseded.get("text", "")]
         return one_line(": ".join(filter(None, known)), NOTE_CHARACTERS)
+
+    @property
+    def git_line(self) -> str:
+        """The marks from git in words, on one line; or ""."""
+        return one_line(str(self.git.get("line", "")), NOTE_CHARACTERS)
 
     @property
     def turn_entries(self) -> list[str]:
@@ -152,6 +159,7 @@ class Result:
             "citations": list(self.chunk.citations),
             "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
+            **({"git": self.git} if self.git else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }
@@ -343,6 +351,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "branch": chunk.branch,
         "expand": ",".join(result.turn_entries),
         "superseded": result.now,
+        "git": result.git_line,
     }
     opening = " ".join(f'{name}="{_attribute(v)}"' for name, v in attributes.items() if v)
     # Defused together: a tag could begin in the breadcrumb and go on in the content.

@@ -170,7 +170,7 @@ JOBS = (
     Job("retry", "try failed events again", 6 * HOUR, _retry),
     Job("health", "look for problems to report to the user", HOUR, _health),
     Job("index", "update the index of every project", DAY, _index),
-    Job("tidy", "remove what has expired, and free disk space", DAY, _tidy),
+    Job("tidy", "clean up what has expired, and free disk space", DAY, _tidy),
 )
 
 

@@ -31,6 +31,7 @@ from memkit.paths import Home
 from memkit.privacy.exclusion import Exclusion
 from memkit.privacy.redact import redact, skips, without_private, without_unopened
 from memkit.recall import usage
+from memkit.recall.caller import Caller, answer_for, sections_for
 from memkit.recall.pointers import find_pointers, lay_out, written_by
 from memkit.recall.results import SearchRequest
 from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
@@ -104,8 +105,8 @@ class Operations:
     def search(self, arguments: Arguments) -> Any:
         """Return the `Answer` to `request` about the project at `root`, or about `all_projects`.
 
-        `search` holds the settings to rank by, `index` the `index_key` of the caller. Raise `NotHereError` if
-        the service has another index.
+        `search` holds the settings to rank by, `index` the `index_key` of the client, `caller` who asks.
+        Raise `NotHereError` if the service has another index.
         """
         project, settings = self._project(arguments)
         search = msgspec.convert(arguments["search"], SearchSettings)
@@ -113,7 +114,9 @@ class Operations:
             project, settings, search, all_projects=bool(arguments.get("all_projects"))
         )
         request = msgspec.convert(arguments["request"], SearchRequest)
-        return msgspec.to_builtins(searcher.answer(request))
+        caller = msgspec.convert(arguments.get("caller", {}), Caller)
+        answer = answer_for(caller, searcher, request, self._home, project.root)
+        return msgspec.to_builtins(answer)
 
     def expand(self, arguments: Arguments) -> Any:
         """Return the sections around the chunks in `ids`, as `memkit expand --json` prints them."""
@@ -127,7 +130,8 @@ class Operations:
             )
             for name in arguments["ids"]
         ]
-        return {"sections": sections}
+        caller = Caller(str(arguments.get("directory", "")))
+        return {"sections": sections_for(caller, sections)}
 
     def index(self, arguments: Arguments) -> Future[SyncReport]:
         """Update the index of the project at `root`."""

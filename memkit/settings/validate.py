@@ -18,7 +18,7 @@ from memkit.text import shorten
 SHOWN_CHARACTERS = 80
 """A longer name or value is cut in messages."""
 
-_TUNED = "it is a measured constant now; remove it"
+_TUNED = "it is a measured constant now; take it out"
 
 REMOVED: dict[str, str] = {
     **dict.fromkeys(
@@ -31,7 +31,7 @@ REMOVED: dict[str, str] = {
         ),
         _TUNED,
     ),
-    "search.domain_boost": "it is a constant now, and search.domains still maps code to memory; remove it",
+    "search.domain_boost": "it is a constant now, and search.domains still maps code to memory; take it out",
     "recall.session_characters": "set recall.session_start (guide, entries, both, or off) instead; until "
     "then, 0 counts as off",
 }  # fmt: skip

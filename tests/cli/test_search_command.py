@@ -343,6 +343,26 @@ def test_the_file_at_hand_raises_its_domain(run: Run, varied: Memory, tmp_path: 
     assert score("--file", str(tmp_path / "page.py")) == plain
 
 
+def test_a_session_raises_the_domain_of_the_file_it_edited(
+    run: Run, varied: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boosts(*arguments: str) -> dict[str, float]:
+        return {r["source"]: r["explanation"]["boost"] for r in results(run, varied, "--explain", *arguments)}
+
+    session = "8bb06550-1111-4222-8333-444455556666"
+    edit = {"type": "tool_use", "id": "t1", "name": "Edit"}
+    edit["input"] = {"file_path": f"{varied.project.root}/src/billing/invoice.py"}
+    entry = {"type": "assistant", "uuid": "1", "sessionId": session, "message": {"content": [edit]}}
+    transcript = tmp_path / "claude" / "projects" / "x" / f"{session}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text(json.dumps(entry) + "\n")
+    (rules,) = (source for source in boosts("-k", "100") if source.endswith("rules.md"))
+    assert boosts("-k", "100")[rules] == 1
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
+    assert boosts("-k", "100")[rules] == 1.3
+    assert boosts("-k", "100", "--file", "src/web/page.py")[rules] == 1
+
+
 def test_the_file_at_hand_may_be_named_in_any_way(
     run: Run, varied: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

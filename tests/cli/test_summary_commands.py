@@ -157,7 +157,7 @@ def test_the_budget_is_reported(
     monkeypatch.setenv("MEMKIT_SUMMARIZE_DAILY_TOKENS", "100")
     found = summarize(run, fresh, "--yes")
     assert "Today's budget has only 100 tokens left" in found.output
-    assert "raise summarize.daily_tokens" in found.errors
+    assert "the user can raise summarize.daily_tokens" in found.errors
     assert model.tasks == []
     assert "today's budget is used up" in run(fresh, "status").output
 

@@ -60,7 +60,7 @@ def test_as_json(memory: Memory) -> None:
     memory.write("2026-11-20.md", day("2026-11-20", ("Which port?", "The gateway: 7443.")))
     value = found(memory, "gateway")
     assert list(value) == [
-        "id", "path", "start_line", "end_line", "source", "heading", "breadcrumb", "kind", "date",
+        "id", "root", "path", "start_line", "end_line", "source", "heading", "breadcrumb", "kind", "date",
         "session", "branch", "turns", "citations", "transcript", "archived", "missing", "content",
     ]  # fmt: skip
     assert value["transcript"] is None

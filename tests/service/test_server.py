@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -221,3 +222,15 @@ def test_an_older_version_uses_the_newer_ones_service(
         service.ask("work")
     assert refused.value.reason == "version"
     assert service.process.wait(timeout=60) == 0
+
+
+def test_it_marks_what_has_changed_in_git(shared: RunningService) -> None:
+    """The service asks git, from the place of whoever asks: it has imported what that takes."""
+    repository = ["git", "-C", shared.memory.project.root]
+    subprocess.run([*repository, "init", "-qb", "trunk"], check=True)
+    answer = shared.json("search", "--all", "which port")
+    name, *_ = [one["id"] for one in answer["results"] if one["branch"] == "main"]
+    marks = {one["id"]: one.get("git", {}) for one in answer["results"]}
+    assert marks[name]["line"] == "branch main is gone"
+    assert shared.json("expand", name)["sections"][0]["git"]["gone_branch"] == "main"
+    shutil.rmtree(Path(shared.memory.project.root, ".git"))

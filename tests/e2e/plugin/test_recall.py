@@ -116,6 +116,37 @@ def test_used_by_the_model_unasked(api: MessagesApi, experienced: MemkitUser) ->
     assert ANSWER in api.model_calls[-1].last_user_text
 
 
+def test_what_is_near_the_edited_file_ranks_higher(api: MessagesApi, user: MemkitUser) -> None:
+    """The commands that Claude runs name its session, and that has a transcript of its edits."""
+    user.plant_yesterday("Amounts are rounded half to even.")
+    rules = user.home.project / ".memkit" / "memory" / "billing" / "rules.md"
+    rules.parent.mkdir()
+    rules.write_text("# Rules\n\nAmounts are rounded half to even in invoices.\n")
+    path = str(user.home.project / "src" / "billing" / "invoice.py")
+    command = "memkit search --json --explain --all rounded amounts in invoices"
+    shown: list[str] = []
+
+    def script(request: Request) -> Reply:
+        shown.append(request.last_user_text)
+        calls = [
+            tool("Bash", command=command, description="Search"),
+            tool("Write", file_path=path, content="x = 1\n"),
+            tool("Bash", command=command, description="Search"),
+        ]
+        step = answers_so_far(request)
+        return [calls[step]] if step < len(calls) else [text("Done.")]
+
+    api.script = script
+    user.home.run_prompt("Round it.", "--allowedTools", "Write")
+    before, after = (
+        {one["source"]: one["explanation"]["boost"] for one in json.loads(found)["results"]}
+        for found in (shown[1], shown[3])
+    )
+    (name,) = (source for source in after if source.endswith("rules.md"))
+    assert (before[name], after[name]) == (1.0, 1.3)
+    user.run("service", "stop")
+
+
 def test_the_model_follows_a_pointer_without_a_question(api: MessagesApi, user: MemkitUser) -> None:
     """In the main conversation. What a shell would do besides still needs permission."""
     user.plant_yesterday("It listens on 7443.")

@@ -1,0 +1,103 @@
+"""`memkit why`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from memkit.cli.context import Context, command
+from memkit.cli.output import plain, styled
+from memkit.cli.screen import fit, pad, page, width
+from memkit.errors import MemkitError
+
+if TYPE_CHECKING:
+    from memkit.recall.file_history import FileEvent
+
+DEFAULT_COUNT = 30
+_TIME_COLUMNS = 16
+_KIND_COLUMNS = 6
+_ID_CHARACTERS = 8
+_MOST_COLUMNS = 120
+
+
+@command("why")
+@click.argument("file")
+@click.option(
+    "-n", "count", type=click.IntRange(1), default=DEFAULT_COUNT, show_default=True,
+    help="Number of events, the newest ones.",
+)  # fmt: skip
+def why_command(context: Context, file: str, count: int) -> None:
+    """Show what was decided and changed about a file, oldest first.
+
+    Lists the turns that edited or read it, decisions from them, and its commits, also under earlier names.
+    `memkit show ID` shows an entry, `git show HASH` a commit.
+
+    \b
+      memkit why deploy/gateway.yaml
+    """
+    from memkit.recall.git_marks import worktree_of
+
+    context.stay_in_project()
+    root = context.project.root
+    name = _from_root([worktree_of(root, context.directory) or root, root], file)
+    if not name.strip("./ "):
+        raise MemkitError(f"{file!r} is no file; name one by its path, such as src/app.py")
+    found = context.memory().why(name)
+    shown = found.events[-count:]
+    if context.as_json:
+        context.print_json(
+            {
+                "file": name,
+                "names": list(found.names),
+                "git": found.has_git,
+                "events": [one.as_dict() for one in shown],
+            }
+        )
+        return
+    if not shown:
+        page(plain(f"Nothing is known of {name}: no turn read or edited it, and git has no commit of it."))
+        return
+    columns = min(width(), _MOST_COLUMNS)
+    lines = []
+    if earlier := found.names[1:]:
+        lines.append(styled(fit(plain(f"{name}, before {', '.join(earlier)}"), columns), bold=True))
+    if len(found.events) > count:
+        lines.append(styled(f"Older ones: memkit why -n {count * 4} {plain(file)}", dim=True))
+    lines += [line for event in shown for line in _lines(event, columns)]
+    page("\n".join(lines))
+
+
+def _from_root(roots: list[str], path: str) -> str:
+    """Return `path` relative to one of `roots`, with slashes; unchanged if it is elsewhere or not there."""
+    if os.path.isabs(path) or os.path.lexists(path):
+        real = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
+        for root in roots:
+            relative = os.path.relpath(real, root)
+            if relative.split(os.sep)[0] != os.pardir:
+                return relative.replace(os.sep, "/")
+    return path.replace(os.sep, "/").removeprefix("./")
+
+
+def _lines(event: FileEvent, columns: int) -> Iterator[str]:
+    """Yield time, kind, title, and id; below them what came of a turn, and its commits."""
+    indent = _TIME_COLUMNS + _KIND_COLUMNS + 4
+    room = columns - indent - _ID_CHARACTERS - 2
+    before = f"{plain(event.time):<{_TIME_COLUMNS}}  {event.kind:<{_KIND_COLUMNS}}  "
+    title, outcome = (plain(text).replace("**", "") for text in (event.title, event.outcome))
+    identifier = styled(plain(event.id)[:_ID_CHARACTERS], fg="cyan")
+    is_bullet = event.kind in ("bullet", "fact")
+    first = fit(title, room)
+    if is_bullet and first.endswith("…"):
+        first = fit(title[: title.rfind(" ", 0, room) + 1] or title, room)
+        outcome = title[len(first) :].strip()
+    shown = styled(pad(first, room), bold=event.kind not in ("read", "commit"))
+    yield f"{styled(before, dim=True)}{shown}  {identifier}"
+    made = ", ".join(event.commits)
+    arrow = "" if is_bullet else "→ "
+    left = columns - indent - len(arrow) - len(made) - 1 * bool(made)
+    said = " ".join(filter(None, [fit(outcome, max(1, left)), made]))
+    if said:
+        yield " " * indent + fit(arrow + said, columns - indent)

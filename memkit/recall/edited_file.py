@@ -1,0 +1,72 @@
+"""The file that a Claude Code session edited last, so that a search in it ranks what is near higher."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from memkit.capture.sessions import Sessions
+from memkit.claude_code.files import transcripts_directory
+from memkit.claude_code.transcript import Transcript
+from memkit.errors import MemkitError
+from memkit.journal.digest import EDITORS
+from memkit.paths import Home, is_plain_name
+
+logger = logging.getLogger(__name__)
+
+TAIL_BYTES = 1024 * 1024
+"""The last bytes of a transcript to look for an edit in."""
+
+_PATHS = ("file_path", "notebook_path")
+
+
+def last_edited(home: Home, session: str, roots: Sequence[str]) -> str:
+    """Return the path, relative to one of `roots`, of the file that `session` edited last; "" if unknown.
+
+    It comes from a transcript: use it only to compare names.
+    """
+    transcript = _transcript(home, session)
+    if transcript is None:
+        return ""
+    try:
+        start = max(0, transcript.stat().st_size - TAIL_BYTES)
+        entries = list(Transcript(transcript, start))
+    except (MemkitError, OSError) as error:  # the search ranks without it
+        logger.info("no edited file: %s", error)
+        return ""
+    for entry in reversed(entries):
+        for block in reversed(entry.blocks):
+            if block.kind == "tool_use" and block.tool_name in EDITORS:
+                given = [block.tool_input.get(name) for name in _PATHS]
+                path = next((one for one in given if isinstance(one, str)), "")
+                if found := _inside(path, roots):
+                    return found
+    return ""
+
+
+def _transcript(home: Home, session: str) -> Path | None:
+    """Return the transcript of a session by its whole id, without reading the states of all sessions."""
+    if not is_plain_name(session):
+        return None
+    sessions = Sessions(home)
+    try:
+        known = sessions.load(session).transcript if sessions.knows(session) else ""
+    except MemkitError as error:
+        logger.info("%s", error)
+        known = ""
+    paths = [Path(known)] if known else []
+    # In the first turn of a session, memkit has no state of it yet.
+    paths += sorted(transcripts_directory().glob(f"*/{session}.jsonl"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _inside(path: str, roots: Sequence[str]) -> str:
+    if not os.path.isabs(path) or "\0" in path:
+        return ""
+    real = os.path.realpath(path)
+    for root in roots:
+        if root and real.startswith(root.rstrip(os.sep) + os.sep):
+            return os.path.relpath(real, root).replace(os.sep, "/")
+    return ""

@@ -1,0 +1,216 @@
+"""The history of a file: turns that touched it, bullets, facts, and commits.
+
+Reads the Markdown and asks git, so it needs neither the index nor the service.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from html import unescape
+from typing import Any, NamedTuple
+
+from memkit import anchors
+from memkit.errors import JournalError
+from memkit.journal import Journal
+from memkit.journal.day_file import DayFile, Section, heading_title
+from memkit.journal.digest import read_turn
+from memkit.journal.facts import FactFile
+from memkit.journal.overview import turn_outcome
+from memkit.projects.git import run_together
+from memkit.recall.git_marks import is_inside, named_commits, worktree_of
+
+GIT_SECONDS = 3.0
+"""The time that git has to list the commits of a file. Following renames takes long in a big repository."""
+
+MOST_COMMITS = 500
+SHORT_HASH = 8
+_DECIDED = "Decided: "
+
+
+@dataclass(frozen=True, slots=True)
+class FileEvent:
+    """Something that happened to a file.
+
+    `kind` is "edit" or "read" (a turn), "bullet", "fact", or "commit". `time` is local, `2026-11-20 14:02` or
+    a day alone. `title` is a prompt, a bullet, a fact, or the subject of a commit; `outcome` is what came of
+    a turn. `id` is that of the entry, or a hash. `commits` has the hashes in the text of a turn.
+    """
+
+    kind: str
+    time: str
+    title: str
+    outcome: str
+    id: str
+    session: str = ""
+    commits: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the event as `memkit why --json` prints it."""
+        return {
+            "kind": self.kind,
+            "time": self.time,
+            "title": self.title,
+            "outcome": self.outcome,
+            "id": self.id,
+            "session": self.session or None,
+            "commits": list(self.commits),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FileHistory:
+    """The events of a file, oldest first.
+
+    `names` are its paths from the root, the present one first. `has_git` is False if git did not answer.
+    """
+
+    names: tuple[str, ...]
+    events: tuple[FileEvent, ...]
+    has_git: bool
+
+
+class _Commit(NamedTuple):
+    hash: str
+    time: str
+    subject: str
+
+
+def file_history(
+    journal: Journal, file: str, checkout: str, announce: Callable[[str], None]
+) -> FileHistory:
+    """Return the history of `file`, a path from the root of the journal's project, or its last parts.
+
+    Git follows its renames in the worktree around `checkout`. A memory file that cannot be read is reported
+    to `announce`, and left out.
+    """
+    names, commits, has_git = _commits(worktree_of(journal.project.root, checkout), file)
+    events: list[FileEvent] = []
+    touching: set[str] = set()
+    named: set[str] = set()
+    texts: list[tuple[str, str]] = []
+    days = set(journal.days())
+    for path in journal.markdown():
+        try:
+            text = journal.text(path)
+        except JournalError as error:
+            announce(str(error))
+            continue
+        texts.append((path.name, text))
+        if path.stem in days and any(os.path.basename(name) in text for name in names):
+            for event in _turns(path.stem[:10], DayFile(text), names, commits):
+                events.append(event)
+                touching.add(event.id)
+                named.update(event.commits)
+    for name, text in texts:
+        events += _bullets(name, text, names, touching)
+    events += [
+        FileEvent("commit", one.time, one.subject, "", one.hash[:SHORT_HASH])
+        for one in commits
+        if one.hash[:SHORT_HASH] not in named
+    ]
+    events.sort(key=lambda one: one.time if len(one.time) > 10 else f"{one.time} 99")
+    return FileHistory(tuple(names), tuple(events), has_git)
+
+
+def _commits(worktree: str, file: str) -> tuple[list[str], list[_Commit], bool]:
+    """Return the names that a file had, its commits, and whether git has answered."""
+    if not worktree or not is_inside(file):
+        return [file], [], False
+    (output,) = run_together(
+        [
+            (
+                worktree,
+                [
+                    "--literal-pathspecs", "--no-pager", "log", "-z", "--follow", "--name-status",
+                    f"--max-count={MOST_COMMITS}", "--no-ext-diff", "--no-textconv", "--no-color",
+                    "--format=tformat:%x01%H %ct %s", "HEAD", "--", file,
+                ],
+            )
+        ],
+        GIT_SECONDS,
+    )  # fmt: skip
+    if output is None:
+        return [file], [], False
+    names, commits = {file: None}, []
+    parts = iter(output.decode("utf-8", "replace").split("\0"))
+    for part in parts:
+        if part.startswith("\x01"):
+            commit, seconds, subject = (*part[1:].split(" ", 2), "", "")[:3]
+            commits.append(_Commit(commit, _minute(seconds), subject))
+        elif status := part.strip():
+            paths = [next(parts, "") for _ in range(2 if status[0] in "RC" else 1)]
+            if status[0] == "R" and is_inside(paths[0]):
+                names[paths[0]] = None
+    return list(names), commits, True
+
+
+def _minute(seconds: str) -> str:
+    try:
+        return datetime.fromtimestamp(int(seconds)).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _turns(
+    day: str, content: DayFile, names: list[str], commits: list[_Commit]
+) -> Iterator[FileEvent]:
+    for heading, turns in content.groups():
+        for turn in turns:
+            text = content.text(turn)
+            calls = [call for call in read_turn(text).calls if _is(call.path, names)]
+            if calls:
+                kind = "edit" if any(call.is_edit for call in calls) else "read"
+                yield _turn_event(kind, day, heading, turn, text, commits)
+
+
+def _turn_event(
+    kind: str, day: str, heading: Section | None, turn: Section, text: str, commits: list[_Commit]
+) -> FileEvent:
+    written = named_commits(text)
+    made = [one.hash[:SHORT_HASH] for one in commits if any(map(one.hash.startswith, written))]
+    return FileEvent(
+        kind=kind,
+        time=f"{day} {turn.minute}".strip(),
+        title=unescape(heading_title(turn)),
+        outcome=unescape(turn_outcome(text)),
+        id=turn.pairs["turn"],
+        session=heading.pairs.get("session", "") if heading else "",
+        commits=tuple(made),
+    )
+
+
+def _is(path: str, names: list[str]) -> bool:
+    shown = path.strip("`").removeprefix("./")
+    if shown.startswith("…/"):  # the end of a long one
+        return any(name.endswith(shown[1:]) for name in names)
+    return any(shown == name or shown.endswith(f"/{name}") for name in names)
+
+
+def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterator[FileEvent]:
+    """Yield the bullets and facts of a memory file that name the file, or decide something in its turns."""
+    for _, found in FactFile(text, name).everywhere():
+        fact = found.fact
+        shown = anchors.strip(fact.shown).removeprefix("- ").replace(f" ({fact.date})", "")
+        if _tells(shown, names, not turns.isdisjoint(fact.citations.turns)):
+            yield FileEvent("fact", fact.date, unescape(shown), "", found.id)
+    session = ""
+    for line in text.split("\n"):
+        pairs = anchors.parse(line) if "<!--" in line else {}
+        session = pairs.get("session", session) if line.startswith("## ") else session
+        if "grip" in pairs and "fact" not in pairs and pairs.get("check") != anchors.UNVERIFIED:
+            shown = anchors.strip(line).strip().removeprefix("- ")
+            cites = not turns.isdisjoint(pairs.get("turns", "").split(","))
+            # An extract's other lines repeat what its turns show.
+            is_new = pairs.get("by") != "extract" or shown.startswith(_DECIDED)
+            if is_new and _tells(shown, names, cites):
+                yield FileEvent("bullet", name[:10], unescape(shown), "", pairs["grip"], session)
+
+
+def _tells(text: str, names: list[str], cites: bool) -> bool:
+    """Return whether a line names the file, or decides something and `cites` a turn that touched it."""
+    if any(name in text for name in names):
+        return True
+    return cites and (text.startswith(_DECIDED) or any(os.path.basename(name) in text for name in names))

@@ -1,0 +1,143 @@
+"""`memkit why`: what was decided and changed about a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memkit.cli.screen import cells
+from tests.cli.conftest import Run
+from tests.cli.fortnight import check_screen, fortnight
+from tests.memory import Memory, make_memory
+from tests.recall.test_git_marks import commit, git
+
+BATCH = "src/orders/batch.py"
+SQL = "db/migrate/0042_orders.sql"
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Memory:
+    return fortnight(tmp_path.resolve())
+
+
+@pytest.fixture
+def in_git(past: Memory) -> Memory:
+    """The same, in a repository: a file was renamed, and changed by hand afterwards."""
+    root = Path(past.project.root)
+    git(root, "init", "-qb", "main")
+    (root / ".git" / "info" / "exclude").write_text("/.memkit/\n")
+    text = "".join(f"{number} rows\n" for number in range(50))
+    commit(root, "2026-11-01", src__money_py=text)
+    (root / "src" / "money.py").rename(root / "src" / "amounts.py")
+    commit(root, "2026-11-14")
+    commit(root, "2026-11-21", src__amounts_py=text + "changed by hand\n")
+    return past
+
+
+def events(run: Run, memory: Memory, *arguments: str) -> list[tuple[str, str]]:
+    return [(one["kind"], one["id"]) for one in run(memory, "why", "--json", *arguments).json["events"]]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_screen(run: Run, in_git: Memory, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    found = run(in_git, "why", "src/amounts.py")
+    assert (found.status, found.errors) == (0, "")
+    assert max(map(cells, found.output.splitlines())) <= columns
+    assert "\x1b" not in found.output
+    hashes = git(Path(in_git.project.root), "log", "--format=%H", "--", "src").split()
+    text = found.output
+    for number, one in enumerate(hashes):
+        text = text.replace(one[:8], f"commit-{number}")
+    check_screen(f"why-{columns}", text)
+
+
+def test_turns_without_git(run: Run, past: Memory) -> None:
+    found = run(past, "why", "--json", SQL).json
+    assert (found["file"], found["git"], found["names"]) == (SQL, False, [SQL])
+    assert events(run, past, SQL) == [
+        ("read", "a000000a"),
+        ("bullet", "82c57f55"),
+        ("read", "a000000e"),
+    ]
+    (edit,) = run(past, "why", BATCH, "--json").json["events"]
+    assert edit["title"] == "Orders: batches run twice"
+    assert edit["outcome"].startswith("The lock was released before the commit.")
+    assert edit["session"].startswith("beef0001")
+
+
+def test_the_last_parts_of_a_path(run: Run, past: Memory) -> None:
+    assert events(run, past, "batch.py") == events(run, past, f"./{BATCH}") == events(run, past, BATCH)
+    assert events(run, past, "atch.py") == []
+
+
+def test_a_path_that_a_day_shows_cut(run: Run, past: Memory) -> None:
+    day = past.path("2026-11-19.md")
+    day.write_text(day.read_text().replace(f"Edit {BATCH}", "Edit …/orders/batch.py"))
+    assert events(run, past, BATCH) == [("edit", "a000000e")]
+    assert events(run, past, "src/other/batch.py") == []
+
+
+def test_renames_are_followed(run: Run, in_git: Memory) -> None:
+    found = run(in_git, "why", "--json", "src/amounts.py").json
+    assert found["names"] == ["src/amounts.py", "src/money.py"]
+    assert [one["kind"] for one in found["events"]] == ["commit", "read", "fact", "commit", "commit"]
+    assert found["events"][1]["id"] == "a0000004"
+    assert found["events"][2]["title"].startswith("Decided: amounts are integers")
+
+
+def test_a_commit_that_a_turn_names_is_shown_with_it(run: Run, in_git: Memory) -> None:
+    root = Path(in_git.project.root)
+    own = commit(root, "2026-11-22", src__amounts_py="3")
+    in_git.write(
+        "2026-11-22.md",
+        f"# 2026-11-22\n\n## 11:58 Shorter <!-- session:5e5500aa turn:a00000aa -->\n\n"
+        f"**Did** Edit src/amounts.py · Bash `git commit` → [main {own[:7]}] Shorter\n\n**Answered** The module is half as long.\n",
+    )
+    *_, last = run(in_git, "why", "--json", "src/amounts.py").json["events"]
+    assert (last["id"], last["commits"]) == ("a00000aa", [own[:8]])
+    assert f"→ The module is half as long. {own[:8]}" in run(in_git, "why", "src/amounts.py").output
+
+
+def test_a_linked_worktree(
+    run: Run, in_git: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked = tmp_path.resolve() / "linked"
+    git(Path(in_git.project.root), "worktree", "add", "-qb", "side", str(linked))
+    side = commit(linked, "2026-11-23", src__amounts_py="side")
+    path = str(linked / "src" / "amounts.py")
+    assert ("commit", side[:8]) in events(run, in_git, path, "--project", str(linked))
+    assert ("commit", side[:8]) not in events(run, in_git, "src/amounts.py")
+
+
+def test_newest_ones(run: Run, in_git: Memory) -> None:
+    assert events(run, in_git, "src/amounts.py", "-n", "2") == events(run, in_git, "src/amounts.py")[-2:]
+    assert "Older ones: memkit why -n 8 src/amounts.py" in run(in_git, "why", "src/amounts.py", "-n", "2").output
+
+
+def test_nothing(run: Run, past: Memory, tmp_path: Path) -> None:
+    for memory in (past, make_memory(tmp_path / "empty")):
+        for name in ("nothing.py", "../../etc/passwd", "/etc/passwd", "--output", ":(top)x"):
+            found = run(memory, "why", "--", name)
+            assert found.status == 0
+            assert found.output.startswith("Nothing is known of ")
+    for name in ("", ".", "./", ".."):
+        assert "is no file" in run(past, "why", name).complaint
+
+
+def test_hostile_subjects_and_names(run: Run, in_git: Memory) -> None:
+    root = Path(in_git.project.root)
+    (root / "src" / "amounts.py").write_text("x")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "\x1b[2J\x1b]0;title\x07 \u202e gnp", day="2026-11-23")
+    found = run(in_git, "why", "src/amounts.py").output
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", found)
+
+
+def test_a_session_of_claude_stays_in_its_project(spawn: Run, past: Memory, tmp_path: Path) -> None:
+    other = make_memory(tmp_path / "other", home=past.home)
+    refused = spawn(past, "why", "x", "--project", other.project.root, CLAUDECODE="1")
+    assert "can read only its own project's memory" in refused.complaint
+    assert spawn(past, "why", BATCH, CLAUDECODE="1").status == 0
