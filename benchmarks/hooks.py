@@ -25,7 +25,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 HOOKS = {
     "SessionStart": "session_start.py",
     "UserPromptSubmit": "prompt_submit.py",
-    "PreToolUse": "recall_command.py",
+    "PreToolUse": "pre_tool_use.py",
+    "PostToolUseFailure": "tool_failure.py",
+    "SubagentStart": "subagent_start.py",
     "Stop": "stop.py",
     "StopFailure": "stop_failure.py",
     "PreCompact": "pre_compact.py",
@@ -83,6 +85,7 @@ class Stage:
             "cwd": str(self.project),
             "tool_name": "Bash",
             "tool_input": {"command": "memkit search 'staging gateway'"},
+            "error": "Exit code 1\nModuleNotFoundError: No module named 'yaml'",
             "prompt_id": "1d0e6c3a-2b7f-4c58-8c39-92a1b5c4d002",
             "prompt": "Which port does the staging gateway use?" * 10,
             "last_assistant_message": "It listens on 7443, because 443 is taken. " * 100,

@@ -37,7 +37,9 @@ from synthetic import SyntheticMemory  # noqa: E402
 import hooks  # noqa: E402
 from memkit.embedding import load_embedder  # noqa: E402
 from memkit.errors import MemkitError  # noqa: E402
+from memkit.hook.entries import note_own  # noqa: E402
 from memkit.ipc.client import request  # noqa: E402
+from memkit.journal.extracts import extract_line  # noqa: E402
 from memkit.paths import Home  # noqa: E402
 from memkit.settings import EmbeddingSettings  # noqa: E402
 
@@ -106,6 +108,10 @@ QUESTIONS = (
 """Prompts with an answer in the memory, for pointers. Random vectors would not give any."""
 
 
+POINTED = {"hook": "prompt_submit.py", "failure": "tool_failure.py", "edit": "pre_tool_use.py"}
+"""The hooks that give pointers, and their scripts."""
+
+
 def remember(service: Service) -> None:
     """Add a day that answers `QUESTIONS`, with the model's vectors."""
     turns = "".join(
@@ -113,8 +119,16 @@ def remember(service: Service) -> None:
         f"**Asked** {question}\n\n**Answered** It was settled: {question.lower()}\n"
         for number, question in enumerate(QUESTIONS)
     )
+    decided = extract_line("Decided: the ledger keeps its region.", ["00000009"])
     path = service.memory / "2026-11-20.md"
-    path.write_text(f"# 2026-11-20\n\n## 10:00 Work <!-- session:5e55aaaa -->\n{turns}", "utf-8")
+    text = (
+        f"# 2026-11-20\n\n## 10:00 Work <!-- session:5e55aaaa extract:00000009 -->\n\n{decided}\n{turns}"
+        "\n### 10:09 Fix the ledger <!-- turn:00000009 -->\n**Did** Bash `bin/report` → failed: "
+        "KeyError: no column region in ledger · Edit src/ledger.py · Bash `bin/report` → 3 rows\n\n"
+        "**Answered** It works.\n"
+    )
+    note_own(service.home, str(service.shell.project), "", text)
+    path.write_text(text, "utf-8")
     service.ask("index")
 
 
@@ -122,9 +136,8 @@ def processes(service: Service, questions: list[str], runs: int) -> dict[str, An
     """Measure a warm search and the prompt hook, alternating with the bare interpreter."""
     shell = service.shell
     python = hooks.interpreter("python3")
-    hook = str(REPOSITORY / "hooks" / "prompt_submit.py")
-    seconds: dict[str, list[float]] = {"bare": [], "search": [], "hook": []}
-    pointed = 0
+    seconds: dict[str, list[float]] = {"bare": [], "search": [], **{name: [] for name in POINTED}}
+    pointed = dict.fromkeys(POINTED, 0)
     for number in range(runs):
         question = questions[number % len(questions)]
         event = {
@@ -134,21 +147,31 @@ def processes(service: Service, questions: list[str], runs: int) -> dict[str, An
             "prompt_id": f"{number:08x}-2b7f-4c58-8c39-92a1b5c4d002",
             "prompt": QUESTIONS[number % len(QUESTIONS)],
         }
+        ledger = {"file_path": str(shell.project / "src" / "ledger.py")}
+        events = {
+            "hook": event,
+            "failure": {
+                **event, "tool_name": "Bash", "tool_input": {"command": "bin/report"},
+                "error": "Exit code 1\nKeyError: no column region in ledger",
+            },
+            "edit": {**event, "tool_name": "Edit", "tool_input": ledger},
+        }  # fmt: skip
         started = time.perf_counter()
         subprocess.run([python, "-c", "pass"], env=shell.environment, check=True)
         seconds["bare"].append(time.perf_counter() - started)
         seconds["search"].append(shell.memkit("search", question).seconds)
-        started = time.perf_counter()
-        done = subprocess.run(
-            [python, hook],
-            input=json.dumps(event).encode(),
-            capture_output=True,
-            env=shell.environment,
-            cwd=shell.project,
-            check=True,
-        )
-        seconds["hook"].append(time.perf_counter() - started)
-        pointed += b"Earlier work on this" in done.stdout
+        for name, script in POINTED.items():
+            started = time.perf_counter()
+            done = subprocess.run(
+                [python, str(REPOSITORY / "hooks" / script)],
+                input=json.dumps(events[name]).encode(),
+                capture_output=True,
+                env=shell.environment,
+                cwd=shell.project,
+                check=True,
+            )
+            seconds[name].append(time.perf_counter() - started)
+            pointed[name] += b"Earlier work on this" in done.stdout
     return {
         **{name: resources.percentiles(values) for name, values in seconds.items()},
         "runs": runs,
@@ -296,8 +319,13 @@ def measure(chunks: int, runs: int) -> dict[str, Any]:
 def bars(figures: dict[str, Any]) -> Iterator[Bar]:
     """Return the limits of the design, section 9."""
     found, loaded, switched = figures["processes"], figures["load"], figures["checkout"]
-    limits = {"search": (150.0, 250.0), "hook": (60.0, 120.0)}
-    titles = {"search": "memkit search, whole process", "hook": "prompt hook with pointers"}
+    limits = {"search": (150.0, 250.0), **dict.fromkeys(POINTED, (60.0, 120.0))}
+    titles = {
+        "search": "memkit search, whole process",
+        "hook": "prompt hook with pointers",
+        "failure": "hook of a failed command with a pointer",
+        "edit": "hook of an edit with a pointer",
+    }
     for name, (median, high) in limits.items():
         yield Bar(f"{titles[name]}, p50", found[name]["p50_ms"], median, "ms")
         yield Bar(f"{titles[name]}, p95", found[name]["p95_ms"], high, "ms")
@@ -335,8 +363,9 @@ def markdown(figures: dict[str, Any]) -> str:
             NOTE,
             report.table(("what", "measured", "limit", "held"), rows),
             f"The bare interpreter took {bare['p50_ms']:.0f} ms (p95 {bare['p95_ms']:.0f}) in between. "
-            f"{found['pointed']} of {found['runs']} prompts got pointers. {CLIENTS} clients got "
-            f"{loaded['a_second']:.0f} answers a second (p50 {loaded['p50_ms']:.0f} ms) next to "
+            f"{found['pointed']['hook']} of {found['runs']} prompts got pointers, "
+            f"{found['pointed']['failure']} failures, {found['pointed']['edit']} edits. {CLIENTS} clients "
+            f"got {loaded['a_second']:.0f} answers a second (p50 {loaded['p50_ms']:.0f} ms) next to "
             f"{loaded['passes']} passes of the index; memory went from {loaded['before_mb']:.0f} to "
             f"{loaded['after_mb']:.0f} MB. Idle for {IDLE_SECONDS:.0f} s it used "
             f"{figures['idle']['cpu_seconds']:.2f} s of a CPU.",

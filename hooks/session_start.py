@@ -1,4 +1,4 @@
-"""Claude Code's SessionStart hook: show the newest entries and start waiting work."""
+"""Claude Code's SessionStart hook: tell the session about the memory and start waiting work."""
 
 import os
 import sys

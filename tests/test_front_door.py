@@ -81,7 +81,7 @@ def test_removed_settings_no_longer_exist() -> None:
     present = {f"search.{name}" for name in SearchSettings.__struct_fields__}
     assert len(present) <= 10
     assert not present & REMOVED.keys()
-    assert all(one.startswith("search.") and "take it out" in advice for one, advice in REMOVED.items())
+    assert all("take it out" in advice for one, advice in REMOVED.items() if one.startswith("search."))
     assert Settings().search == SearchSettings()
 
 

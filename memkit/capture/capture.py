@@ -23,7 +23,7 @@ from memkit import anchors
 from memkit.archive import Archive
 from memkit.capture.sessions import LiveSessions, Session, Sessions
 from memkit.capture.summary_queue import SummaryQueue
-from memkit.claude_code.omitted import Hidden
+from memkit.claude_code.omitted import EXCLUDED, Hidden
 from memkit.claude_code.transcript import Transcript
 from memkit.claude_code.turn import Turn, read_turns, turn_id
 from memkit.errors import MemkitError, NewerFileError, TranscriptError
@@ -35,10 +35,10 @@ from memkit.ipc import unindexed
 from memkit.ipc.spool import time_of
 from memkit.journal import Journal
 from memkit.journal.day_file import section_hash
-from memkit.journal.digest import Digest, make_digest
+from memkit.journal.digest import Digest, compaction_digests, make_digest
 from memkit.journal.markup import is_same_cut
 from memkit.paths import Home
-from memkit.privacy.redact import redact
+from memkit.privacy.redact import hid_private, redact, skips
 from memkit.privacy.tombstones import Forgotten, Tombstones
 from memkit.settings import AUTO
 from memkit.settings.load import Settings
@@ -286,6 +286,7 @@ class Capture:
                 if not turn.prompt and _is_known_answer(digest, project):
                     logger.info("session %s: skipped a known answer that lost its prompt", session.id)
                     continue
+                digests += self._summaries(session, project, turn)
                 digests.append(digest)
                 kept.append((turn, project.root))
                 outcome.turns += 1
@@ -324,6 +325,39 @@ class Capture:
             ended = session.growing_in(project.root).keys() - {turns[-1].id}
             session.have_ended(ended, project.root)
         return outcome
+
+    def _summaries(self, session: Session, project: Project, turn: Turn) -> list[Digest]:
+        """Return the summaries that Claude Code wrote during a turn, if they tell of nothing left out."""
+        found = [
+            one
+            for one in compaction_digests(turn, self._redact)
+            if not self._forgotten.covers(one.turn, project.root, turn.session, turn.time)
+        ]
+        if not found or not session.transcript:
+            return []
+        off = project.off_periods()
+        hide = Hidden(self.settings.capture.exclude)
+        for earlier in read_turns(Transcript(Path(session.transcript), 0, hide)):
+            if self._is_left_out_in_part(earlier, project, off):
+                logger.info("session %s: skipped a summary of turns that are left out", session.id)
+                return []
+            if earlier.id == turn.id:
+                break
+        return found
+
+    def _is_left_out_in_part(
+        self, turn: Turn, project: Project, off: list[tuple[float, float]]
+    ) -> bool:
+        """Return whether anything of a turn must not be remembered."""
+        if turn.is_private or skips(turn.prompt) or self._is_forgotten(turn, project):
+            return True
+        if self._hidden.excludes(turn.cwd, project.root) or _is_within(turn, off):
+            return True
+        results = (call.result or "" for call in turn.tools)
+        if hid_private(turn.prompt) or any(map(hid_private, results)):
+            return True
+        given = (value for call in turn.tools for value in (*call.input.values(), call.result))
+        return EXCLUDED in given
 
     @functools.cached_property
     def _forgotten(self) -> Forgotten:

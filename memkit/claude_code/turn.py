@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memkit.claude_code.compaction import Compaction, read_compaction
 from memkit.claude_code.omitted import asks_memory
 from memkit.claude_code.transcript import Block, Transcript, TranscriptEntry
 from memkit.errors import TranscriptError
@@ -77,6 +78,7 @@ class Turn:
         commit: the start of the commit hash at the turn's end; transcripts lack it, so "" for imports.
         worked_since: whether tools ran after the text that is the answer so far.
         is_compacted: whether Claude Code compacted the conversation during the turn.
+        compactions: the summaries that it wrote then. Unlike the turn, they tell of all turns before them.
         is_private: whether the user left a `<private>` tag open.
         other_prompt_ids: those of prompts that Claude Code itself sent during the turn, such as the
             notification that a background task has finished.
@@ -102,6 +104,7 @@ class Turn:
     is_command: bool = False
     worked_since: bool = False
     is_compacted: bool = False
+    compactions: list[Compaction] = field(default_factory=list)
     is_private: bool = False
     other_prompt_ids: set[str] = field(default_factory=set)
     entries: list[int] = field(default_factory=list)
@@ -226,6 +229,8 @@ def read_turns(transcript: Transcript) -> Iterator[Turn]:
         else:
             _follow(current, entry, calls, transcript)
             current.is_compacted |= entry.is_compact_summary
+            if (summary := read_compaction(entry)) is not None:
+                current.compactions.append(summary)
     if current is not None:
         yield current
 
@@ -304,7 +309,7 @@ def _read_calls(
     for block in entry.blocks:
         if block.kind == "tool_use":
             given = {
-                name: _excerpt(value) if isinstance(value, str) else value
+                name: excerpt(value) if isinstance(value, str) else value
                 for name, value in block.tool_input.items()
             }
             calls[block.tool_id] = ToolCall(block.tool_name, given, by_agent=by_agent)
@@ -312,12 +317,13 @@ def _read_calls(
         elif block.kind == "tool_result" and block.tool_id in calls:
             call = calls[block.tool_id]
             if call.result is None:
-                call.result, call.is_error = _excerpt(block.text), block.is_error
+                call.result, call.is_error = excerpt(block.text), block.is_error
                 yield call
 
 
-def _excerpt(text: str) -> str:
-    """Return the start and end of a long text: a turn may have read a hundred files, and stays in memory.
+def excerpt(text: str) -> str:
+    """Return the start and end of a long input or result: a turn may have read a hundred files, and stays in
+    memory.
 
     Redact before cutting, including some text beyond the cut: redaction would not recognize half a key, or a
     value without its name.

@@ -135,7 +135,7 @@ def _as_dict(stats: Stats) -> dict[str, Any]:
         "sessions": tally.sessions,
         "bullets": tally.bullets,
         "searches": stats.usage.searches,
-        "pointers": {"given": stats.usage.given, "followed": stats.usage.followed},
+        "pointers": stats.usage.pointers,
         "counted_since": stats.usage.first,
         "calls": asdict(stats.calls),
         "bytes": stats.bytes,
@@ -185,6 +185,8 @@ def _file_lines(stats: Stats, columns: int | None) -> list[str]:
 
 
 def _lines(stats: Stats) -> dict[str, str]:
+    from memkit.recall.usage import pointers_line
+
     tally, usage = stats.tally, stats.usage
     days = sorted(tally.days)
     span = "" if not days else f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}"
@@ -199,7 +201,7 @@ def _lines(stats: Stats) -> dict[str, str]:
         f"{plural(tally.words, 'word')}",
         "summaries": plural(tally.bullets, "bullet"),
         "searches": f"{usage.searches:,}{_since(usage.first)}",
-        "pointers": f"{usage.given:,} shown, {usage.followed:,} followed{_since(usage.first)}",
+        "pointers": pointers_line(usage.pointers) + _since(usage.first),
         "models": calls,
         "disk": _sizes(stats, "memory", "archive", "index"),
         "program": _sizes(stats, "models", "environment"),

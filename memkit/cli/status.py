@@ -26,6 +26,8 @@ def status_command(context: Context) -> None:
       memkit status
       memkit status --json
     """
+    from memkit.recall.usage import pointers_line
+
     value = _status(context)
     if context.as_json:
         context.print_json(value)
@@ -40,7 +42,7 @@ def status_command(context: Context) -> None:
             "pending": f"{plural(value['waiting'], 'event')}; "
             + ("a worker is running" if value["worker"] else "no worker is running"),
             "service": _service_line(value["service"]),
-            "pointers": f"{value['pointers']['given']:,} shown, {value['pointers']['followed']:,} followed",
+            "pointers": pointers_line(value["pointers"]),
             "failed": f"{plural(len(value['failed']), 'event')}; "
             f"{plural(value['hook_errors'], 'hook error')} in the log",
             "home": short_path(value["home"]),
@@ -147,7 +149,7 @@ def _status(context: Context) -> dict[str, Any]:
             "enabled": settings.service.enabled,
             "running": launch.service_is_running(home),
         },
-        "pointers": {"given": recall.given, "followed": recall.followed},
+        "pointers": recall.pointers,
         "failed": [
             {"file": item.name, **{name: item.record.get(name) for name in ("event", "session", "error")}}
             for item in spool.failed(home)

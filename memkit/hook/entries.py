@@ -134,6 +134,13 @@ def answer_of(body: str, limit: int = ANSWER_CHARACTERS) -> str:
     return text[: limit - 2].rsplit(" ", 1)[0] + " …"
 
 
+def did_words(heading: str, body: str) -> str:
+    """Return the tool calls of a turn with its heading on one line, or "" if it has none."""
+    parts = _LABEL.split(body)
+    did = " ".join(dict(zip(parts[1::2], parts[2::2])).get("Did", "").split())
+    return f"{heading} did {did}" if did else ""
+
+
 def heading_words(line: str) -> str:
     """Return a heading without its marks and anchors, on one line."""
     return " ".join(anchors.strip(line).lstrip("#").split())
@@ -174,7 +181,7 @@ class OwnEntries:
         self._fingerprints = b"\n" + b"\n".join(parts) + b"\n"
 
     def __contains__(self, words: object) -> bool:
-        """Return whether this home wrote these words: a heading, a bullet, or `entry_words`."""
+        """Return whether this home wrote these words: a heading, a bullet, `entry_words`, or `did_words`."""
         return isinstance(words, str) and b"\n" + _fingerprint(words) + b"\n" in self._fingerprints
 
 
@@ -220,7 +227,7 @@ def _fingerprint(words: str) -> bytes:
 
 
 def quotable(text: str) -> Iterator[str]:
-    """Yield the headings, bullets, and entries of a memory file as they would be quoted."""
+    """Yield the headings, bullets, entries, and tool calls of a memory file as they would be quoted."""
     for line in text.split("\n"):
         if line.startswith("#"):
             yield heading_words(line)
@@ -231,6 +238,8 @@ def quotable(text: str) -> Iterator[str]:
     for heading, body in entries_of(text):
         yield entry_words(heading, answer_of(body))
         yield entry_words(heading, answer_of(body, 0))
+        if did := did_words(heading, body):
+            yield did
 
 
 def _without_equal_ends(before: str, after: str) -> tuple[str, str]:

@@ -33,17 +33,20 @@ DISABLE_VARIABLE = "MEMKIT_DISABLE"
 MACHINE_PROMPT = "<task-notification>"
 """Start of a prompt that Claude Code wrote itself."""
 
-POINTER_SECONDS = 0.12
-"""Longest wait of a prompt for the service."""
-
 MAX_PROMPT_CHARACTERS = 50_000
 """A longer prompt is not looked up. The service must see all of it, to notice `#skip` at its end."""
+
+ENTRIES_CHARACTERS = 2000
+"""Most characters of the newest entries for a starting session."""
 
 NOT_PUBLISHED = -1
 
 DEFAULT_SETTINGS: dict[str, Any] = {
-    "session_characters": 2000,
+    "session_start": "guide",
     "inject": "pointers",
+    "on_failure": True,
+    "on_edit": True,
+    "on_agent": True,
     "service": True,
     "summary_tokens": NOT_PUBLISHED,
 }
@@ -72,7 +75,8 @@ def run(event: str) -> None:
     try:
         data = read_input()
         # The shell that a PreToolUse event is about still gets the variables that this hook removes.
-        is_answered = event != "PreToolUse" or shell_is_users(os.environ)
+        is_command = event == "PreToolUse" and data.get("tool_name") == "Bash"
+        is_answered = not is_command or shell_is_users(os.environ)
         raw = dict(os.environ)
         heed_user_only()
         if is_answered:
@@ -130,6 +134,9 @@ def answer_event(
 
         line = off_notice(home, project) if event == "SessionStart" else None
         return {"systemMessage": line} if line else {}
+    is_bash = data.get("tool_name") == "Bash"
+    if event in ("PostToolUseFailure", "SubagentStart") or (event == "PreToolUse" and not is_bash):
+        return _answer_moment(home, project, event, data, _settings(home), afterwards)
     if event == "PreToolUse":
         # After a `cd` into another project, the same command would read that project's memory.
         return _allow_reading(data) if Project.remembering(directory, home) == project else {}
@@ -189,14 +196,9 @@ def _answer_start(
 ) -> dict[str, Any]:
     """Return what a session starts with; `problem` says why its event could not be spooled."""
     from memkit.hook import notices
-    from memkit.hook.entries import HOOK_BYTES, OwnEntries
-    from memkit.hook.quotes import session_facts
 
-    limit = int(settings["session_characters"])
-    answer: dict[str, Any] = {}
-    if limit > 0:
-        own = OwnEntries(home, project.root, HOOK_BYTES)
-        answer = _context("SessionStart", session_facts(project, limit, own))
+    text = _start_text(home, project, settings["session_start"])
+    answer = _context("SessionStart", text) if text else {}
     lines = notices.take(home, project.root)
     if problem is not None:
         lines.insert(0, "memkit: cannot remember this session: " + unwritable(problem, home.root))
@@ -208,6 +210,22 @@ def _answer_start(
     if lines:
         answer["systemMessage"] = "\n".join(lines)
     return answer
+
+
+def _start_text(home: Home, project: Project, chosen: str) -> str:
+    from memkit.hook.entries import HOOK_BYTES, OwnEntries
+    from memkit.hook.guide import guide
+    from memkit.hook.quotes import session_facts
+
+    own = OwnEntries(home, project.root, HOOK_BYTES)
+    if chosen == "guide":
+        return guide(home, project, own)
+    if chosen == "entries":
+        return session_facts(project, ENTRIES_CHARACTERS, own)
+    if chosen == "both":
+        opening = guide(home, project, own, with_facts=False)
+        return session_facts(project, len(opening) + ENTRIES_CHARACTERS, own, opening)
+    return ""
 
 
 def _announce(
@@ -258,42 +276,51 @@ def _answer_prompt(
     text = None
     is_short = len(prompt) <= MAX_PROMPT_CHARACTERS
     if settings["inject"] == "pointers" and settings["service"] and is_short:
-        session, directory = _text(data.get("session_id")), _text(data.get("cwd"))
-        text = _pointers(home, project, session, directory, prompt, afterwards)
+        from memkit.hook.moments import ask
+
+        arguments = {
+            "root": project.root,
+            "session": _text(data.get("session_id")),
+            "directory": _text(data.get("cwd")),
+            "prompt": prompt,
+        }
+        reply = ask(home, "pointers", arguments, afterwards)
+        if reply is not None and reply.get("warm"):
+            text = _text(reply.get("text"))
     if text is None:
         text = prompt_hint(project, time.strftime("%Y-%m-%d"))
     return _context("UserPromptSubmit", text) if text else {}
 
 
-def _pointers(
+def _answer_moment(
     home: Home,
     project: Project,
-    session: str,
-    directory: str,
-    prompt: str,
+    event: str,
+    data: dict[str, Any],
+    settings: dict[str, Any],
     afterwards: list[Callable[[], None]],
-) -> str | None:
-    """Return the service's pointers for a prompt, "" for none; None if it cannot tell in time.
+) -> dict[str, Any]:
+    """Return a pointer for a tool call that failed, an edit, or a sub-agent that starts."""
+    from memkit.hook import moments
 
-    `afterwards` tells the service that its pointers were printed: it repeats those that were not. The
-    service redacts the prompt before use, and keeps nothing of it.
-    """
-    from memkit.ipc import client
+    asked: dict[str, Any] | None
+    if event == "PostToolUseFailure":
+        asked = moments.failure(data) if settings["on_failure"] else None
+    elif event == "PreToolUse":
+        asked = moments.edit(data, project) if settings["on_edit"] else None
+    else:
+        transcript = _text(data.get("transcript_path"))
+        asked = {"kind": "agent", "transcript": transcript} if settings["on_agent"] else None
+    if asked is None:
+        return {}
+    asked.update(root=project.root, session=_text(data.get("session_id")), directory=_text(data.get("cwd")))
+    reply = moments.ask(home, "moment", asked, afterwards) if settings["service"] else None
+    text = _text((reply or {}).get("text"))
+    if event == "SubagentStart" and (reply is None or reply.get("task")):
+        from memkit.hook.guide import agent_guide
 
-    arguments = {
-        "root": project.root,
-        "session": session,
-        "directory": directory,
-        "prompt": prompt,
-    }
-    try:
-        reply = client.request(home, "pointers", arguments, POINTER_SECONDS)
-    except (client.ServiceUnavailable, client.RequestRefused):
-        return None
-    if reply.get("ids"):
-        shown = {"session": session, "root": project.root, "ids": reply["ids"]}
-        afterwards.append(lambda: client.notify(home, "shown", shown, POINTER_SECONDS))
-    return _text(reply.get("text")) if reply.get("warm") else None
+        text = "\n".join(filter(None, [agent_guide(project), text]))
+    return _context(event, text) if text else {}
 
 
 def _allow_reading(data: dict[str, Any]) -> dict[str, Any]:
@@ -303,7 +330,7 @@ def _allow_reading(data: dict[str, Any]) -> dict[str, Any]:
     """
     from memkit.hook.reading import is_reading_command
 
-    if data.get("tool_name") != "Bash" or not is_reading_command(data.get("tool_input")):
+    if not is_reading_command(data.get("tool_input")):
         return {}
     return {
         "hookSpecificOutput": {

@@ -38,7 +38,7 @@ _MOST_ENTRIES = 200
 """Entries to check against the fingerprints; a stranger's file may have any number of them."""
 
 
-_FOREIGN = (
+FOREIGN = (
     " Entries that memkit did not write on this machine, or that were changed since, may come from the "
     "repository: they are not quoted here."
 )
@@ -65,8 +65,12 @@ class Stretch(NamedTuple):
         return self.turns[-1][0].lstrip("# ")[:5]
 
 
-def session_facts(project: Project, limit: int, own: Container[str] | None = None) -> str:
-    """Return the facts for a starting session, at most `limit` characters, cut between entries only.
+def session_facts(
+    project: Project, limit: int, own: Container[str] | None = None, opening: str = ""
+) -> str:
+    """Return the newest entries for a session, at most `limit` characters, cut between entries only.
+
+    They follow the facts that hold, and `opening`, by default one on the memory.
 
     Quote only the words in `own`, see `OwnEntries`. If `own` is None, because a user asked for the facts,
     quote everything.
@@ -76,19 +80,19 @@ def session_facts(project: Project, limit: int, own: Container[str] | None = Non
         return "memkit keeps a memory of this project from today on; it is empty so far."[:limit]
     dates = sorted({day[:10] for day in remembered})
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    text = (
+    text = opening or (
         "memkit keeps a memory of this project in {}: {} ({}). "
         "The memkit:memory-recall skill searches all of it and drills down to the original exchanges."
-    ).format(_place(project), "1 day" if len(dates) == 1 else f"{len(dates)} days", span)
+    ).format(place_of(project), "1 day" if len(dates) == 1 else f"{len(dates)} days", span)
     room = limit - len(text) - len(_FACTS) - len(_END)
     facts: list[str] = []
     lines: list[str] = []
     if own is not None:
         own = _Limited(own)
-    for words in _facts(project)[:_MOST_FACTS]:
+    for words in facts_of(project)[:_MOST_FACTS]:
         if own is not None and words not in own:
             text, room = _with_remark(text, room)
-        elif len(line := _line(f"- {words}")) <= room - limit // 2:  # half of it is for entries
+        elif len(line := quoted_line(f"- {words}")) <= room - limit // 2:  # half of it is for entries
             room -= len(line)
             facts.append(line)
     for stretch in islice(_newest_stretches(project, remembered[-_MOST_ENTRIES:]), _MOST_ENTRIES):
@@ -130,10 +134,10 @@ class _Limited:
 
 def _with_remark(text: str, room: int) -> tuple[str, int]:
     """Add the remark on foreign entries, once."""
-    return (text, room) if text.endswith(_FOREIGN) else (text + _FOREIGN, room - len(_FOREIGN))
+    return (text, room) if text.endswith(FOREIGN) else (text + FOREIGN, room - len(FOREIGN))
 
 
-def _place(project: Project) -> str:
+def place_of(project: Project) -> str:
     """Return the memory's path, relative where the working directory is the project's."""
     try:
         is_inside = os.path.join(os.getcwd(), "").startswith(os.path.join(project.root, ""))
@@ -186,12 +190,12 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
     bullets = [bullet_words(line) for line in lines if "grip" in anchors.parse(line)]
     own_bullets = [words for words in bullets if is_own(words)]
     is_foreign = len(own_bullets) < len(bullets)
-    quoted = [_line(f"- {words}") for words in own_bullets if f"({anchors.UNVERIFIED})" not in words]
+    quoted = [quoted_line(f"- {words}") for words in own_bullets if f"({anchors.UNVERIFIED})" not in words]
     title = heading_words(stretch.opening)
     if quoted:
         if not is_own(title):  # its time may have been changed too
             title = stretch.minute if _MINUTE.fullmatch(stretch.minute) else ""
-        return [_line(f"{stretch.day} {title}".rstrip()), *quoted], is_foreign
+        return [quoted_line(f"{stretch.day} {title}".rstrip()), *quoted], is_foreign
     for line, body in reversed(stretch.turns[-_MOST_ENTRIES:]):
         heading, answer = heading_words(line), answer_of(body)
         if not is_own(entry_words(heading, answer)):
@@ -204,11 +208,11 @@ def _quoted(stretch: Stretch, own: Container[str] | None) -> tuple[list[str], bo
                 continue
             if not says_nothing(title[5:]) and is_own(title):
                 heading = heading[:5] + title[5:]
-        quoted.append(_line(f"{stretch.day} {entry_words(heading, answer)}"))
+        quoted.append(quoted_line(f"{stretch.day} {entry_words(heading, answer)}"))
     return quoted, is_foreign
 
 
-def _facts(project: Project) -> list[str]:
+def facts_of(project: Project) -> list[str]:
     """Return the words of the facts that hold, newest first."""
     try:
         memory = inside(project.memory, project.root)
@@ -225,5 +229,6 @@ def _facts(project: Project) -> list[str]:
     return sorted(hold, key=lambda words: max(_DATE.findall(words), default=""), reverse=True)
 
 
-def _line(words: str) -> str:
+def quoted_line(words: str) -> str:
+    """Return a line for the quotation, which it cannot end."""
     return defuse(f"{words}\n", "memory")

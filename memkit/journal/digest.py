@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memkit import anchors
-from memkit.claude_code.turn import ToolCall, Turn
+from memkit.claude_code.turn import ToolCall, Turn, turn_id
 from memkit.errors import MemkitError
 from memkit.journal.markup import cut_middle, one_line, printable, safe_block, short_id
 from memkit.journal.outcomes import COMMITTED, is_step, telling_line, telling_lines
@@ -44,6 +44,8 @@ MOST_PATH_CHARACTERS = 4096
 NOTE_CHARACTERS = 20_000
 TAG_CHARACTERS = 60
 NO_TITLE = "(no text)"
+COMPACTION_TITLE = "Claude Code's own summary of the session so far"
+COMPACTION_CHARACTERS = 8000
 INLINE_CHARACTERS = 200
 """Tool calls longer than this together become a list."""
 
@@ -68,6 +70,8 @@ _COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome
 MORE = re.compile(r"… and (\d{1,9}) more\Z")
 """The last line of a digest that does not show all tool calls."""
 
+_CODE = re.compile(r"(`+)(.*?)\1", re.DOTALL)
+_FAILED = "failed: "
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
     r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
@@ -91,6 +95,22 @@ class Digest:
     minute: str
     title: str
     section: str
+
+
+def compaction_digests(turn: Turn, redact: Callable[[str], str]) -> list[Digest]:
+    """Return the summaries that Claude Code wrote when it compacted, each like a turn without a prompt."""
+    hint = f"`memkit transcript --turn {turn.id}`"
+    branch = redact(turn.branch)
+    found = []
+    for one in turn.compactions:
+        when, name = local_time(one.time or turn.time), turn_id(turn.session, "", one.uuid, one.text)
+        minute = when.strftime("%H:%M")
+        heading = f"### {minute} {COMPACTION_TITLE} {anchors.render(turn=name, branch=branch)}"
+        said = _prose("**Answered**", redact(one.text), COMPACTION_CHARACTERS, hint, redact)
+        section = f"{heading}\n{said}".rstrip()
+        day, session = when.date().isoformat(), anchors.safe(turn.session)
+        found.append(Digest(name, session, anchors.safe(branch), day, minute, COMPACTION_TITLE, section))
+    return found
 
 
 def make_digest(turn: Turn, root: str, redact: Callable[[str], str]) -> Digest:
@@ -321,7 +341,7 @@ def _outcome(call: ToolCall, redact: Callable[[str], str]) -> str:
     result = _TAG.sub("", printable(redact(call.result)))
     line = telling_line(result, has_failed=call.is_error, first=call.name in _AGENTS)
     if call.is_error:
-        return f"failed: {line}" if line else "failed"
+        return f"{_FAILED}{line}" if line else "failed"
     return line
 
 
@@ -399,7 +419,7 @@ def _heading_prompt(heading: str, answer: str) -> str:
     match = _HEADING.match(anchors.strip(heading))
     title = match[1].strip() if match else ""
     # Earlier versions took the first line of the answer as it was.
-    of_answer = (NO_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
+    of_answer = (NO_TITLE, COMPACTION_TITLE, title_of("", answer), one_line(answer, TITLE_CHARACTERS))
     return "" if title in of_answer else title
 
 
@@ -412,6 +432,32 @@ def read_turn(section: str) -> DigestText:
         one, count = split_count(line)
         calls += [call] * count if (call := _file_call(one)) is not None else []
     return DigestText(words, calls)
+
+
+class CallLine(NamedTuple):
+    """A tool call as a digest shows it: the tool, its main input, and its outcome, both maybe cut."""
+
+    name: str
+    given: str
+    outcome: str
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the tool reported an error."""
+        return self.outcome == "failed" or self.outcome.startswith(_FAILED)
+
+    @property
+    def reason(self) -> str:
+        """The line that told why it failed, or ""."""
+        return self.outcome.removeprefix(_FAILED) if self.outcome.startswith(_FAILED) else ""
+
+
+def read_call(line: str) -> CallLine:
+    """Read the line of a tool call, without the number of equal calls."""
+    name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
+    given, _, outcome = rest.partition(" → ")
+    code = _CODE.fullmatch(given)
+    return CallLine(name, code[2].strip() if code else given, outcome)
 
 
 def _file_call(line: str) -> FileCall | None:

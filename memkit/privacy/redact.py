@@ -160,6 +160,11 @@ def leaves_open(typed: str) -> bool:
     return depth > 0
 
 
+def hid_private(text: str) -> bool:
+    """Return whether a `<private>` part was cut from `text`."""
+    return _mark("private") in text
+
+
 def _mark(kind: str) -> str:
     return _MARK_START + kind + "]"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 20.0
 """The time limit for an answer: the service may have to load the model and index edited files first."""
+
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+"""Claude Code sets it for each command that Claude runs."""
 
 CAPTURE_SECONDS = 10.0
 """The time limit for capturing waiting events when a search found nothing."""
@@ -105,7 +109,7 @@ class SearchClient:
             degraded = "; ".join(filter(None, (answer.degraded, waiting)))
             answer = dataclasses.replace(answer, degraded=degraded)
         try:
-            usage.note(self._home, "search")
+            usage.note(self._home, "search", session=os.environ.get(SESSION_VARIABLE, ""))
         except OSError as error:
             logger.warning("cannot count this search: %s", error)
         return answer

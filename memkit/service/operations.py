@@ -37,6 +37,7 @@ from memkit.recall.questions import answer
 from memkit.recall.results import Answer, SearchRequest
 from memkit.service.jobs import Job, JobContext, JobState, Summaries, job_named, run_job
 from memkit.service.listener import NotHereError
+from memkit.service.moments import MomentPointers
 from memkit.service.open_projects import Models, OpenProjects
 from memkit.service.watcher import Watcher
 from memkit.service.writer import Writer
@@ -48,7 +49,7 @@ from memkit.text import encodable
 logger = logging.getLogger(__name__)
 
 OPERATIONS = frozenset(
-    "search expand index work pointers shown status job reload drain".split()
+    "search expand index work pointers moment shown status job reload drain".split()
 )
 """The methods of `Operations` that a request may name."""
 
@@ -74,6 +75,7 @@ class Operations:
         self._started = time.time()
         self._models = Models(home)
         self._pointers = PointerHistory(home)
+        self._moments = MomentPointers(home)
         self._opening: dict[str, threading.Thread] = {}
         self.errors: list[str] = []
         self.live = LiveSessions(home)
@@ -175,13 +177,46 @@ class Operations:
         found = find_pointers(searcher, prompt, session, earlier, written_by(self._home))
         return {"warm": True, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
 
+    def moment(self, arguments: Arguments) -> Any:
+        """Return a pointer for an event of a session in `directory`; `warm` says if it could be looked up.
+
+        `kind` is `failure` (of a `command` with its `error`), `edit` (of a `file`), or `agent` (a sub-agent
+        whose call is in the `transcript`). `task` says whether that agent has one.
+        """
+        project, settings = self._project(arguments)
+        kind, session = str(arguments["kind"]), str(arguments["session"])
+        directory = str(arguments.get("directory") or project.root)
+        task = encodable(self._moments.task(arguments)) if kind == "agent" else ""
+        nothing = {"warm": True, "text": "", "ids": [], "task": bool(task)}
+        if Exclusion(settings.capture.exclude, project.root).covers_session(directory):
+            return nothing
+        if not self._projects.is_open(project):
+            self.open_soon(project)
+            return {**nothing, "warm": False}
+        searcher = self._projects.searcher(project, settings, settings.search)
+        shown = self._pointers.of(session, kind)
+        if kind == "failure":
+            found = self._moments.after_failure(searcher, project, settings, arguments, shown)
+        elif kind == "edit":
+            found = self._moments.before_edit(searcher, project, arguments, shown)
+        elif kind == "agent":
+            found = self._moments.of_agent(searcher, settings, task) if task else []
+        else:
+            raise MemkitError(f"there are no pointers for {kind!r}")
+        return {**nothing, "text": lay_out(found), "ids": [pointer.id for pointer in found]}
+
     def shown(self, arguments: Arguments) -> Any:
-        """Note that the pointers with these `ids` reached `session`. A reply may come too late."""
-        ids = arguments["ids"]
+        """Note that the pointers with these `ids` reached `session`. A reply may come too late.
+
+        `kind` is that of `moment`, or missing for those of a prompt. A sub-agent's are not its session's.
+        """
+        ids, session = arguments["ids"], str(arguments["session"])
         if not isinstance(ids, list) or not all(isinstance(one, str) for one in ids):
             raise MemkitError("the ids of pointers are not a list of strings")
-        self._pointers.add(str(arguments["session"]), ids, str(arguments.get("root", "")))
-        usage.note(self._home, "pointers", ids)
+        kind = str(arguments.get("kind", usage.PROMPT))
+        if kind != "agent":
+            self._pointers.add(session, ids, str(arguments.get("root", "")), kind)
+        usage.note(self._home, "pointers", ids, kind=kind, session=session)
         return {}
 
     def status(self, arguments: Arguments) -> Any:
@@ -284,18 +319,26 @@ class PointerHistory:
     def __init__(self, home: Home) -> None:
         self._home = home
 
-    def of(self, session: str) -> set[str]:
-        """Return the ids of the pointers that `session` got."""
+    def of(self, session: str, kind: str = usage.PROMPT) -> set[str]:
+        """Return the ids of the pointers that `session` got: of one kind, or those of all kinds for a prompt.
+
+        At the moment of action a pointer says more of an entry than beside a prompt.
+        """
+        pairs = (one.rpartition(":") for one in self._known(session))
+        return {name for of, _, name in pairs if kind in (of, usage.PROMPT)}
+
+    def add(self, session: str, ids: list[str], root: str = "", kind: str = usage.PROMPT) -> None:
+        """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
+        make_private_directory(self._home.pointer_history)
+        added = ids if kind == usage.PROMPT else [f"{kind}:{one}" for one in ids]
+        known = sorted(self._known(session) | set(added))
+        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
+
+    def _known(self, session: str) -> set[str]:
         try:
             return read_state_or_none(self._path(session), self.VERSION, _ids) or set()
         except NewerFileError:  # to lose it costs a repetition
             return set()
-
-    def add(self, session: str, ids: list[str], root: str = "") -> None:
-        """Note that `session`, of the project at `root`, got the pointers with these ids. Raise `OSError`."""
-        make_private_directory(self._home.pointer_history)
-        known = sorted(self.of(session) | set(ids))
-        write_state(self._path(session), self.VERSION, {"ids": known, "root": root})
 
     def _path(self, session: str) -> Path:
         return Path(history_file(self._home, session))

@@ -221,13 +221,13 @@ class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     budget_tokens: Annotated[
         int, Meta(ge=100, le=100_000, description="most tokens that the skill's first search returns")
     ] = 2000
-    session_characters: Annotated[
-        int,
+    session_start: Annotated[
+        Literal["guide", "entries", "both", "off"],
         Meta(
-            ge=0, le=10_000,
-            description="most characters to show Claude at the start of a session; 0: nothing",
+            description="what to show Claude at the start of a session: a guide (when asking the memory "
+            "pays, facts, and open questions), the newest entries, both, or nothing (off)"
         ),
-    ] = 2000
+    ] = "guide"
     other_projects: Annotated[
         bool,
         Meta(
@@ -242,6 +242,16 @@ class RecallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "memory, or nothing (off)"
         ),
     ] = "pointers"
+    on_failure: Annotated[
+        bool,
+        Meta(description="when a command fails, show Claude how an earlier turn got past the same error"),
+    ] = True
+    on_edit: Annotated[
+        bool, Meta(description="before a session first edits a file, show Claude a decision about it")
+    ] = True
+    on_agent: Annotated[
+        bool, Meta(description="tell a sub-agent that there is a memory, with pointers for its task")
+    ] = True
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

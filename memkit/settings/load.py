@@ -96,9 +96,17 @@ def load(
         if removed(key)
     ]
     theirs = {} if project is None else _project_values(Path(project.root), user, stronger, refused)
-    found = {**user, **theirs, **stronger}
+    found = _with_old_values({**user, **theirs, **stronger})
     origins = {key: value.origin for key, value in found.items()}
     return Loaded(validate(found), origins, refused)
+
+
+def _with_old_values(found: dict[Key, Value]) -> dict[Key, Value]:
+    """Return `found` with what removed settings still decide: what a user turned off stays off."""
+    old, new = found.get(("recall", "session_characters")), ("recall", "session_start")
+    if old is not None and str(old.value).strip() == "0" and new not in found:
+        return {**found, new: Value("off", old.origin)}
+    return found
 
 
 def is_harmless(key: Key) -> bool:
@@ -277,8 +285,11 @@ def publish_hook_settings(home: Home) -> None:
     settings = loaded.settings
     is_decided = PROVIDER in loaded.origins or settings.summarize.mode == "off"
     wanted = {
-        "session_characters": settings.recall.session_characters,
+        "session_start": settings.recall.session_start,
         "inject": settings.recall.inject,
+        "on_failure": settings.recall.on_failure,
+        "on_edit": settings.recall.on_edit,
+        "on_agent": settings.recall.on_agent,
         "service": settings.service.enabled,
         "summary_tokens": 0 if is_decided else settings.summarize.daily_tokens,
     }

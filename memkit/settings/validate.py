@@ -32,6 +32,8 @@ REMOVED: dict[str, str] = {
         _TUNED,
     ),
     "search.domain_boost": "it is a constant now, and search.domains still maps code to memory; take it out",
+    "recall.session_characters": "set recall.session_start (guide, entries, both, or off) instead; until "
+    "then, 0 counts as off",
 }  # fmt: skip
 """Settings of earlier versions, each with what to do about a line that still sets it. They are ignored."""
 

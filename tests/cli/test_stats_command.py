@@ -59,7 +59,7 @@ def test_everything_there_is(run: Run, memory: Memory) -> None:
     assert first == {"root": memory.project.root, "path": "a.py", "edited": 1, "mentioned": 2}
     assert second["mentioned"] == 1
     assert found["calls"]["calls"] == 1
-    assert found["pointers"] == {"given": 1, "followed": 1}
+    assert found["pointers"] == {"given": 1, "followed": 1, "kinds": {"prompt": {"given": 1, "followed": 1}}}
     assert found["bytes"]["memory"] == sum(len(text.encode()) for text in FILES.values())
     assert found["bytes"]["environment"] == 0
 

@@ -133,7 +133,7 @@ def test_a_decision_after_the_settings_were_published(user: Stage) -> None:
 
 def test_settings_published_by_an_earlier_version(user: Stage) -> None:
     configure(user, "[search]\nk = 7\n", publish=True)
-    Path(Home(str(user.home)).hook_settings).write_text('{"session_characters": 2000}')
+    Path(Home(str(user.home)).hook_settings).write_text('{"session_start": "guide"}')
     assert start(user) == LINE
 
 

@@ -19,7 +19,7 @@ def counts(home: Home) -> tuple[int, int]:
 
 def test_searches_are_counted_from_a_time_on(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
-    assert usage.usage(home) == (0, 0, 0, None)
+    assert usage.usage(home) == (0, 0, 0, None, {})
     Path(home.log).mkdir()
     lines = [
         {"time": 100.0, "event": "search", "ids": []},
@@ -31,8 +31,8 @@ def test_searches_are_counted_from_a_time_on(tmp_path: Path) -> None:
     Path(home.events_file).write_text("".join(json.dumps(line) + "\n" for line in lines))
     usage.note(home, "search")
     found = usage.usage(home)
-    assert found == (4, 1, 1, 100.0)
-    assert usage.usage(home, 150.0) == (2, 0, 0, 200.0)
+    assert found == (4, 1, 1, 100.0, {"prompt": (1, 1)})
+    assert usage.usage(home, 150.0) == (2, 0, 0, 200.0, {})
     last = json.loads(Path(home.events_file).read_text().splitlines()[-1])
     assert (set(last), last["ids"]) == ({"time", "event", "ids"}, [])
 
@@ -49,6 +49,18 @@ def test_pointers_given_and_followed_are_counted(tmp_path: Path) -> None:
     usage.note(home, "expand", ["dddd"])
     assert counts(home) == (2, 1)
     assert os.stat(home.events_file).st_mode & 0o077 == 0
+
+
+def test_a_search_in_the_same_session_follows_pointers(tmp_path: Path) -> None:
+    home = Home(str(tmp_path))
+    usage.note(home, "pointers", ["aaaa"], kind="failure", session="one")
+    usage.note(home, "pointers", ["bbbb"], kind="edit", session="two")
+    usage.note(home, "search")  # in a terminal
+    assert counts(home) == (2, 0)
+    usage.note(home, "search", session="one")
+    usage.note(home, "search", session="one")
+    assert usage.usage(home).kinds == {"edit": (1, 0), "failure": (1, 1)}
+    assert '"one"' not in Path(home.events_file).read_text()
 
 
 def test_a_full_log_rotates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

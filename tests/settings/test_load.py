@@ -516,15 +516,41 @@ class TestSave:
 
 
 def test_hook_settings_are_published_as_json(home: Home) -> None:
-    write_own(home, "[recall]\nsession_characters = 10\ninject = \"off\"\n")
+    write_own(home, "[recall]\nsession_start = \"both\"\ninject = \"off\"\non_edit = false\n")
     settings_file.publish_hook_settings(home)
     path = Path(home.hook_settings)
-    wanted = {"session_characters": 10, "inject": "off", "service": True, "summary_tokens": 60_000}
+    wanted = {
+        "session_start": "both",
+        "inject": "off",
+        "on_failure": True,
+        "on_edit": False,
+        "on_agent": True,
+        "service": True,
+        "summary_tokens": 60_000,
+    }
     assert json.loads(path.read_bytes()) == wanted
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(b"{half")
     settings_file.publish_hook_settings(home)
-    assert json.loads(path.read_bytes())["session_characters"] == 10
+    assert json.loads(path.read_bytes())["session_start"] == "both"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("session_characters = 0", "off"),
+        ("session_characters = 700", "guide"),
+        ('session_characters = 0\nsession_start = "entries"', "entries"),
+    ],
+)
+def test_no_session_start_stays_off(home: Home, text: str, expected: str) -> None:
+    write_own(home, f"[recall]\n{text}\n")
+    loaded = load(home)
+    assert loaded.settings.recall.session_start == expected
+    assert [line.partition(": ")[2] for line in loaded.refused] == [
+        "recall.session_characters was removed: set recall.session_start (guide, entries, both, or off) instead; "
+        "until then, 0 counts as off"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -563,12 +589,12 @@ def test_summaries_start_on_their_own_after_a_choice_or_the_line(
 
 
 def test_no_variable_of_one_shell_is_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_own(home, "[recall]\nsession_characters = 10\n")
-    monkeypatch.setenv("MEMKIT_RECALL_SESSION_CHARACTERS", "20")
+    write_own(home, "[recall]\nsession_start = 'both'\n")
+    monkeypatch.setenv("MEMKIT_RECALL_SESSION_START", "off")
     monkeypatch.setenv("MEMKIT_RECALL_INJECT", "off")
     settings_file.publish_hook_settings(home)
     published = json.loads(Path(home.hook_settings).read_bytes())
-    assert (published["session_characters"], published["inject"]) == (10, "pointers")
+    assert (published["session_start"], published["inject"]) == ("both", "pointers")
 
 
 def test_a_byte_order_mark_is_skipped(home: Home) -> None:

@@ -71,6 +71,7 @@ def test_summaries_start_after_the_line(api: MessagesApi, user: MemkitUser, clau
     (total,) = json.loads(user.run("cost", "--json"))["groups"]
     assert (total["calls"], total["failed"]) == (len(was_announced), 0)
 
+    user.run("config", "set", "recall.session_start", "entries")
     with user.home.start_interactive() as session:
         user.ask(session, "Once more?", "443 is taken")
         assert not shows(session.screen, LINE)

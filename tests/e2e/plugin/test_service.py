@@ -41,7 +41,7 @@ def test_pointers_reach_the_model_in_the_next_session(api: MessagesApi, user: Me
     assert poem[0].text.count("Earlier work on this, quoted:") == calls[0].text.count("Earlier work on this, quoted:")
     user.wait_until_remembered()
     counted = json.loads(user.run("status", "--json"))["pointers"]
-    assert counted == {"given": 1, "followed": 0}
+    assert counted == {"given": 1, "followed": 0, "kinds": {"prompt": {"given": 1, "followed": 0}}}
     user.wait_until_alone()
 
 

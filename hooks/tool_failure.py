@@ -1,4 +1,4 @@
-"""Claude Code's PreToolUse hook: allow commands that only read the memory."""
+"""Claude Code's PostToolUseFailure hook: show how an earlier turn got past the same error."""
 
 import os
 import sys
@@ -9,4 +9,4 @@ try:
 except Exception:  # a broken installation must not break the session
     print("{}")
 else:
-    run("PreToolUse")
+    run("PostToolUseFailure")

@@ -8,7 +8,7 @@ from tests.hook.test_reading import READING, SHELL_TRICKS
 
 def decision(stage: Stage, given: object, tool: str = "Bash") -> str:
     event = stage.event("PreToolUse", tool_name=tool, tool_input=given)
-    answer = stage.run("recall_command", event).json
+    answer = stage.run("pre_tool_use", event).json
     return str(answer["hookSpecificOutput"]["permissionDecision"]) if answer else ""
 
 
@@ -26,7 +26,7 @@ def test_the_memory_of_another_directory_is_left_to_the_client(stage: Stage) -> 
     for directory, expected in ((stage.root / "other", False), (stage.project / "sub", True)):
         event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
         event["cwd"] = str(directory)
-        assert bool(stage.run("recall_command", event, environment=environment).json) == expected
+        assert bool(stage.run("pre_tool_use", event, environment=environment).json) == expected
 
 
 def test_nothing_is_allowed_by_the_name_of_a_skill(stage: Stage) -> None:
@@ -72,5 +72,5 @@ def test_a_repositorys_own_memkit_is_left_to_the_client(stage: Stage) -> None:
     event = stage.event("PreToolUse", tool_name="Bash", tool_input={"command": "memkit search x"})
     marks = {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": str(stage.project)}
     for environment in allowed + refused:
-        answer = stage.run("recall_command", event, environment={**marks, **environment})
+        answer = stage.run("pre_tool_use", event, environment={**marks, **environment})
         assert bool(answer.json) == (environment in allowed), environment

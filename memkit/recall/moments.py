@@ -1,0 +1,228 @@
+"""Pointers at the moment of action: a command failed as before, or a file with decisions is edited.
+
+Both come from what the index and the day files already have. Nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memkit import anchors
+from memkit.hook.entries import (
+    HOOK_BYTES,
+    OwnEntries,
+    bullet_words,
+    did_words,
+    heading_words,
+    read_days,
+    sections_of,
+)
+from memkit.hook.project import Project
+from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS
+from memkit.journal.digest import CallLine, read_call, read_parts, read_turn
+from memkit.paths import Home
+from memkit.recall.corpus import Corpus
+from memkit.recall.failures import Signature, signature, way_past
+from memkit.recall.pointers import Pointer
+from memkit.text import one_line
+
+MOST_CANDIDATES = 30
+"""The turns to look at: the best matches of an error, or the newest that name a file."""
+
+MOST_FOLLOWING = 4
+"""The turns after an error in which a call may have got past it."""
+
+WORDS_CHARACTERS = 300
+
+_DECIDED = re.compile(r"\A(?:- )?Decided: ")
+_QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn as its day file has it: its bullets, as lines with anchors, and its tool calls."""
+
+    heading: str
+    bullets: list[str]
+    calls: list[CallLine]
+    is_own: bool
+
+
+class Moments:
+    """Finds pointers in one corpus for a project. It quotes only what this home wrote."""
+
+    def __init__(self, corpus: Corpus, project: Project, home: Home) -> None:
+        self._corpus = corpus
+        self._project = project
+        self._home = home
+        self._own = OwnEntries(home, project.root)
+        self._days: dict[str, dict[str, _Turn]] = {}
+
+    def past_failure(
+        self, met: Signature, command: str, session: str, shown: Collection[str]
+    ) -> Pointer | None:
+        """Return how the newest earlier turn with the failure `met` got past it, or None.
+
+        Leave out the turns of `session`, and ids in `shown`.
+        """
+        if not met.tells:
+            return None
+        scores = self._corpus.lexical(f"{met.reason} {command}")[0]
+        scores = np.where(self._corpus.where("kind", lambda kind: kind == "turn"), scores, 0.0)
+        best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
+        candidates = [n for n in best.tolist() if scores[n] > 0 and self._is_here(n, session)]
+        for position in sorted(candidates, key=self._age):
+            if self._id(position) in shown:
+                continue
+            if not any(met.matches(one) for one in self._failures(position)):
+                continue
+            if words := self._way_past(position, met):
+                return self._pointer(position, words)
+        return None
+
+    def decision(self, paths: Collection[str], session: str, shown: Collection[str]) -> Pointer | None:
+        """Return the newest decision about a file, which `paths` name relative to the project; or None.
+
+        That is a line `Decided: …` that names the file, or rests on a turn that edited it. One that names
+        it comes first. Leave out those of `session` itself, and ids in `shown`.
+        """
+        held = self._holding(paths)
+        found: list[tuple[bool, tuple[int, int], Pointer]] = []
+        for position in self._newest(held)[:MOST_CANDIDATES]:
+            if not self._is_here(position, session):
+                continue
+            for at, words in self._decided(position, paths):
+                pointer = self._pointer(at, words)
+                if pointer.id not in shown:
+                    is_named = any(path.rpartition("/")[2] in words for path in paths)
+                    found.append((is_named, self._age(at), pointer))
+        best = min(found, key=lambda one: (not one[0], one[1]), default=None)
+        return best[2] if best else None
+
+    def _decided(self, position: int, paths: Collection[str]) -> Iterator[tuple[int, str]]:
+        """Yield the decisions that hold in a chunk, or that rest on its turn if that edited the file."""
+        corpus, kind = self._corpus, self._corpus.name("kind", position)
+        if kind in ("fact", "summary"):
+            yield from self._decided_in(position)
+        if kind != "turn":
+            return
+        calls = read_turn(corpus.turn_text(position)).calls
+        if not any(call.is_edit and _is_file(call.path, paths) for call in calls):
+            return
+        bullets = [at for turn in corpus.bullets.turns(position) for at in turn.bullets]
+        for at in bullets:
+            yield from self._decided_in(at)
+        for turn in corpus.turns(position)[:1]:
+            one = self._turn(position, turn)
+            for line in one.bullets if one and not bullets else ():
+                words = bullet_words(line)
+                if _DECIDED.match(words) and anchors.UNVERIFIED not in line and words in self._own:
+                    yield position, words
+
+    def _decided_in(self, position: int) -> Iterator[tuple[int, str]]:
+        chunk = self._corpus.chunk(position)
+        for line in LEADING_HEADINGS.sub("", chunk.content).splitlines():
+            words = bullet_words(line)
+            if chunk.kind != "unverified" and _DECIDED.match(words) and words in self._own:
+                yield position, words
+
+    def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
+        """Return which chunks may name the file."""
+        corpus = self._corpus
+        held = np.zeros(len(corpus), bool)
+        for name in {*paths, *(path.rpartition("/")[2] for path in paths)}:
+            found = corpus.holders(name)
+            # A name with a space or of another script is not one word.
+            held |= corpus.lexical(name)[2] >= 1 if found is None else found
+        return held
+
+    def _newest(self, held: NDArray[np.bool_]) -> list[int]:
+        return sorted(np.flatnonzero(held).tolist(), key=self._age)
+
+    def _age(self, position: int) -> tuple[int, int]:
+        """Return a key that sorts the newest entry first."""
+        return -int(self._corpus.columns["day"][position]), -position
+
+    def _is_here(self, position: int, session: str) -> bool:
+        """Return whether a chunk is of this project and of another session."""
+        is_own_session = bool(session) and self._corpus.name("session", position) == session
+        return not is_own_session and self._corpus.root(position) == self._project.root
+
+    def _failures(self, position: int) -> list[Signature]:
+        calls = map(read_call, read_parts(self._corpus.turn_text(position)).tools)
+        return [signature(call) for call in calls if call.name == "Bash" and call.reason]
+
+    def _way_past(self, position: int, met: Signature) -> str:
+        """Return how a turn, or those that follow it in its session, got past the failure; or ""."""
+        calls: list[CallLine] = []
+        for at, turn in self._following(position):
+            one = self._turn(at, turn)
+            if one is None or not one.is_own:
+                break
+            calls += one.calls
+            if words := way_past(calls, met):
+                return words
+        return ""
+
+    def _following(self, position: int) -> Iterator[tuple[int, str]]:
+        """Yield the turn of a chunk and some that follow it in its session, with their positions."""
+        corpus, seen = self._corpus, set[str]()
+        sessions = corpus.columns["session"]
+        mine: list[int] = [position]
+        if sessions[position] >= 0:
+            mine = np.flatnonzero(sessions == sessions[position]).tolist()
+        for at in (n for n in mine if n >= position):
+            if corpus.name("kind", at) != "turn":
+                continue
+            for turn in corpus.turns(at)[:1]:
+                if turn not in seen:
+                    seen.add(turn)
+                    yield at, turn
+            if len(seen) > MOST_FOLLOWING:
+                return
+
+    def _turn(self, position: int, turn: str) -> _Turn | None:
+        """Return a turn from its day file, or None if it is no longer there."""
+        source = self._corpus.name("source", position)
+        if source not in self._days:
+            self._days[source] = dict(self._read(source))
+        return self._days[source].get(turn)
+
+    def _read(self, source: str) -> Iterator[tuple[str, _Turn]]:
+        name = source.rpartition("/")[2].removesuffix(".md")
+        for _, text in read_days(self._project, [name], HOOK_BYTES):
+            for _, below, turns in sections_of(text):
+                bullets = [line for line in below.split("\n") if line.startswith("- ") and "grip:" in line]
+                for line, body in turns:
+                    turn = anchors.parse(line).get("turn", "")
+                    heading = heading_words(line)
+                    yield turn, _Turn(
+                        heading,
+                        [one for one in bullets if turn in anchors.parse(one).get("turns", "").split(",")],
+                        [read_call(one) for one in read_parts(f"{line}\n{body}").tools],
+                        did_words(heading, body) in self._own,
+                    )
+
+    def _id(self, position: int) -> str:
+        return self._corpus.id(position)[:SHOWN_ID_CHARACTERS]
+
+    def _pointer(self, position: int, words: str) -> Pointer:
+        # Text of a conversation: no control characters, and nothing that ends the quotation.
+        plain = "".join(letter if letter.isprintable() else " " for letter in words)
+        about = np.ones(len(self._corpus), bool)
+        is_superseded = self._corpus.superseded.fact(position, about) is not None
+        shown = one_line(_QUOTES.sub('"', plain), WORDS_CHARACTERS)
+        day = self._corpus.chunk(position).date
+        return Pointer(self._id(position), day, shown, is_superseded)
+
+
+def _is_file(path: str, paths: Collection[str]) -> bool:
+    """Return whether a path in a digest, whose start may be cut, is one of `paths`."""
+    if path.startswith("…/"):
+        return any(one.endswith(path[1:]) for one in paths)
+    return any(path == one or path.endswith(f"/{one}") for one in paths)
