@@ -28,8 +28,7 @@ from memkit.journal.digest import CallLine, read_call, read_parts, read_turn
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Signature, signature, way_past
-from memkit.recall.pointers import Pointer
-from memkit.text import one_line
+from memkit.recall.pointers import Pointer, quotable_line
 
 MOST_CANDIDATES = 30
 """The turns to look at: the best matches of an error, or the newest that name a file."""
@@ -40,7 +39,6 @@ MOST_FOLLOWING = 4
 WORDS_CHARACTERS = 300
 
 _DECIDED = re.compile(r"\A(?:- )?Decided: ")
-_QUOTES = re.compile("[“”„‟″‶〝〞〟＂❝❞«»]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +210,9 @@ class Moments:
         return self._corpus.id(position)[:SHOWN_ID_CHARACTERS]
 
     def _pointer(self, position: int, words: str) -> Pointer:
-        # Text of a conversation: no control characters, and nothing that ends the quotation.
-        plain = "".join(letter if letter.isprintable() else " " for letter in words)
         about = np.ones(len(self._corpus), bool)
         is_superseded = self._corpus.superseded.fact(position, about) is not None
-        shown = one_line(_QUOTES.sub('"', plain), WORDS_CHARACTERS)
-        day = self._corpus.chunk(position).date
+        day, shown = self._corpus.chunk(position).date, quotable_line(words, WORDS_CHARACTERS)
         return Pointer(self._id(position), day, shown, is_superseded)
 
 

@@ -60,7 +60,7 @@ def test_the_newest_turn_that_got_past_the_failure(tmp_path: Path) -> None:
     newest = failure(memory)
     assert newest is not None
     assert newest.date == "2026-11-20"  # it failed there in one turn, and passed in the next
-    assert newest.heading.endswith("it passed after `pip install pyyaml`, then Edit deploy/load.py")
+    assert newest.text.endswith("it passed after `pip install pyyaml`, then Edit deploy/load.py")
     earlier = failure(memory, session="5e550003")
     assert earlier is not None
     assert earlier.date == "2026-11-18"
@@ -79,7 +79,7 @@ def test_a_decision_about_a_file(tmp_path: Path) -> None:
     memory = remember(tmp_path)
     found = decision(memory, "deploy/gateway.yaml")
     assert found is not None
-    assert (found.date, found.heading) == ("2026-11-19", "Decided: the gateway waits 600 s, not 300 s.")
+    assert (found.date, found.text) == ("2026-11-19", "Decided: the gateway waits 600 s, not 300 s.")
     assert decision(memory, "deploy/gateway.yaml", shown=(found.id,)) is None
     assert decision(memory, "deploy/gateway.yaml", session="5e550002") is None
     assert decision(memory, "deploy/load.py") is None
@@ -101,10 +101,10 @@ def test_a_bullet_of_a_model_and_a_fact(tmp_path: Path) -> None:
     memory = remember(tmp_path, {"2026-11-19.md": summary, "MEMORY.md": f"# Facts\n\n{fact}\n"})
     found = decision(memory, "deploy/gateway.yaml")
     assert found is not None
-    assert found.heading == "Decided: streaming uses server-sent events."
+    assert found.text == "Decided: streaming uses server-sent events."
     found = decision(memory, "README.md")  # it names the file
     assert found is not None
-    assert found.heading.startswith("Decided: README.md never names a customer.")
+    assert found.text.startswith("Decided: README.md never names a customer.")
 
 
 def test_nothing_of_a_foreign_memory_is_quoted(tmp_path: Path) -> None:
@@ -128,5 +128,5 @@ def test_words_cannot_end_the_quotation(tmp_path: Path) -> None:
     memory = remember(tmp_path, {"2026-11-19.md": FILES["2026-11-19.md"].replace(DECIDED, line)})
     found = decision(memory, "deploy/gateway.yaml")
     assert found is not None
-    assert found.heading.isprintable()
-    assert not {"“", "”"} & set(found.heading)
+    assert found.text.isprintable()
+    assert not {"“", "”"} & set(found.text)
