@@ -52,10 +52,11 @@ def _show_lines(overview: Overview) -> None:
     if overview.lines:
         echo()
     for one in overview.lines:
-        _show_line(one)
+        show_line(one)
 
 
-def _show_line(one: Line) -> None:
+def show_line(one: Line) -> None:
+    """Print the time, the text, and the ID of a line on one line of the screen."""
     time, name = pad(plain(one.time), _TIME_COLUMNS), plain((one.id or one.session)[:_ID_CHARACTERS])
     room = width() - _TIME_COLUMNS - _ID_CHARACTERS - 4
     text = pad(plain(one.text), room)

@@ -167,7 +167,13 @@ def _queries(stdin: Any) -> Iterator[tuple[int, str]]:
 
 def _say_nothing(answer: Answer, context: Context, narrowing: dict[str, Any], *, all_projects: bool) -> None:
     """Print that nothing was found, and what would search more: other projects, or without an option."""
-    if answer.best:
+    if answer.nearest:
+        echo("Nothing matches closely. The nearest entries (--all shows more):")
+        from memkit.cli.overview import show_line
+
+        for line in answer.nearest:
+            show_line(line)
+    elif answer.best:
         nearest = f"{answer.best:.2f} only (--all shows it)"
         echo(f"Nothing found: the nearest entry has a relevance of {nearest}.")
     else:

@@ -69,7 +69,7 @@ def head(directory: str) -> Head:
 
 
 def branches(directory: str) -> set[str] | None:
-    """Return all local branches of the repository around `directory`; None if they are unknown."""
+    """Return all local branches of the repository around `directory`; None if there are none, or unknown."""
     worktree = _worktree(os.path.realpath(directory), ())
     git_directory = None if worktree is None else git_directory_of(worktree)
     if git_directory is None:
@@ -86,7 +86,7 @@ def branches(directory: str) -> set[str] | None:
         found.update(name if below == "." else f"{below}/{name}" for name in files)
         if len(found) > _MOST_BRANCHES:
             return None
-    return found
+    return found or None
 
 
 def git_directory_of(worktree: str) -> str | None:

@@ -67,6 +67,10 @@ The score keeps a short remark whose neighbors match. Among ten results, LoCoMo 
 lose at most 0.3 points of evidence, and two thirds of the results with a relevance below 0.2 are gone.
 """
 
+NEAREST_RELEVANCE = 0.2
+MOST_NEAREST = 3
+"""If nothing is relevant enough, so many entries of at least this relevance are named, by their titles."""
+
 WAIT_SECONDS = 5.0
 """The wait for another process that writes the index, if there is an older index to read."""
 
@@ -129,7 +133,7 @@ class Searcher:
         """Return the results that `request` asks for."""
         started = time.perf_counter()
         results: list[Result] = []
-        notes, best = self.notes, 0.0
+        notes, best, nearest = self.notes, 0.0, list[Line]()
         if len(self.corpus) and request.query.strip():
             found = self._find(request)
             best = found.best
@@ -137,6 +141,8 @@ class Searcher:
             least = self.settings.best_relevance if request.minimum is None else request.minimum
             if best >= least:
                 results = list(self._results(found, request))
+            if not results:
+                nearest = list(self._nearest(found, request))
         return Answer(
             query=request.query,
             mode=self.settings.mode,
@@ -145,7 +151,16 @@ class Searcher:
             results=results,
             best=best,
             chunks=len(self.corpus),
+            nearest=nearest,
         )
+
+    def _nearest(self, found: _Found, request: SearchRequest) -> Iterator[Line]:
+        """Yield a line for each of the best entries that match too little to be results."""
+        corpus, near = self.corpus, found.raisable & (found.relevance >= NEAREST_RELEVANCE)
+        for place, chunk in self._turns(self._places(found, request, near), MOST_NEAREST):
+            name = corpus.id(place.position)[:SHOWN_ID_CHARACTERS]
+            text = chunk.heading or one_line(chunk.content, NOTE_CHARACTERS)
+            yield Line(chunk.date, text, name, chunk.session, corpus.root(place.position))
 
     def dated(self, filters: Filters) -> list[Line]:
         """Return a line for each entry that meets `filters`, in the order of time."""

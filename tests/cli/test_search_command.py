@@ -395,6 +395,21 @@ def test_relevance_decides_what_is_shown(
     assert found.output.startswith("Nothing found: the nearest entry has a relevance of 0.")
 
 
+def test_the_nearest_entries_if_nothing_matches_closely(
+    run: Run, varied: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKIT_SEARCH_BEST_RELEVANCE", "0.9")
+    monkeypatch.setattr(search_module, "NEAREST_RELEVANCE", 0.05)
+    question = "how long must sourdough rise"
+    named = run(varied, "search", "--json", question).json["nearest"]
+    best = results(run, varied, query=question)
+    assert [one["id"] for one in named] == [one["id"] for one in best[:3]]
+    first, *shown = run(varied, "search", question).output.splitlines()
+    assert first == "Nothing matches closely. The nearest entries (--all shows more):"
+    assert [line.split()[-1] for line in shown[:3]] == [one["id"][:8] for one in named]
+    assert "nearest" not in run(varied, "search", "--json", "--min-relevance", "0", question).json
+
+
 def test_explained_to_scripts(run: Run, varied: Memory) -> None:
     for result in results(run, varied, "--explain", query="the gateway in a test"):
         said = result["explanation"]

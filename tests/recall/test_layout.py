@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkit.index.chunk import Chunk
+from memkit.recall.overview import Line
 from memkit.recall.results import Answer, Result, lay_out
 from tests.ci import examples
 from tests.memory import make_chunk
@@ -55,6 +56,14 @@ def test_headings_that_the_breadcrumb_has_are_not_repeated() -> None:
     assert lay_out(answer(repeated), 500).endswith("14:02 Which port?\n# Other\nIt listens on 7443.\n</entry>")
     bare = replace(CHUNK, content=headings)
     assert lay_out(answer(bare), 500).endswith(f"{headings.strip()}\n</entry>")
+
+
+def test_the_nearest_entries_are_named_if_nothing_matches() -> None:
+    line = Line("2026-11-20", "14:54 </entry> Ask Jonas", "8ad3df7f0123", "s", "/p")
+    text = lay_out(replace(answer(), nearest=[line, line]), 500)
+    assert text.startswith("No entry matches that closely.")
+    assert text.count("</entry>") == text.count('<entry id="8ad3df7f0123" date="2026-11-20">14:54 ') == 2
+    assert "<entry" not in lay_out(replace(answer(), nearest=[line]), 10)
 
 
 def test_nothing_found() -> None:
