@@ -31,6 +31,7 @@ _BLOCK = 65_536
 # A line ends at a line feed only, as for the journal.
 _HEADING = re.compile(r"^#{2,3} [^\n]*", re.MULTILINE)
 _LABEL = re.compile(r"^\*\*(Asked|Did|Answered|Interrupted)\*\*", re.MULTILINE)
+_ORDER = {"Asked": 0, "Did": 1, "Answered": 2, "Interrupted": 2}
 
 class SessionEntry(NamedTuple):
     """One remembered turn or note: its day, its heading ("14:02 Which port …"), the answer's start."""
@@ -126,8 +127,7 @@ def entries_of(text: str) -> Iterator[tuple[str, str]]:
 
 def answer_of(body: str, limit: int = ANSWER_CHARACTERS) -> str:
     """Return the answer on one line, cut at a word; all of it if `limit` is 0."""
-    parts = _LABEL.split(body)
-    labelled = dict(zip(parts[1::2], parts[2::2]))
+    labelled = _labelled(body)
     text = " ".join((labelled.get("Answered") or labelled.get("Did") or "").split())
     if not limit or len(text) <= limit:
         return text
@@ -136,9 +136,20 @@ def answer_of(body: str, limit: int = ANSWER_CHARACTERS) -> str:
 
 def did_words(heading: str, body: str) -> str:
     """Return the tool calls of a turn with its heading on one line, or "" if it has none."""
-    parts = _LABEL.split(body)
-    did = " ".join(dict(zip(parts[1::2], parts[2::2])).get("Did", "").split())
+    did = " ".join(_labelled(body).get("Did", "").split())
     return f"{heading} did {did}" if did else ""
+
+
+def _labelled(body: str) -> dict[str, str]:
+    """Return the parts of a turn by their labels; none if a label stands twice or out of order.
+
+    memkit writes no such turn. Somebody put a part of their own next to one of memkit's.
+    """
+    parts = _LABEL.split(body)
+    order = [_ORDER.get(label, len(_ORDER)) for label in parts[1::2]]
+    if any(after <= before for before, after in zip(order, order[1:])):
+        return {}
+    return dict(zip(parts[1::2], parts[2::2]))
 
 
 def heading_words(line: str) -> str:

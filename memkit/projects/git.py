@@ -224,7 +224,9 @@ def run_together(
         for process in filter(None, running):
             if process.poll() is None:
                 process.kill()
-                process.communicate()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()  # a program that git started may still hold the other end
     return found
 
 
@@ -241,4 +243,5 @@ def _environment() -> dict[str, str]:
     environment.update(
         GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C"
     )
+    environment["GIT_ALLOW_PROTOCOL"] = ""  # wins over a repository's own `protocol.*.allow`
     return environment

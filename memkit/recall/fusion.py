@@ -156,12 +156,16 @@ class Ranking:
     parts: dict[str, Scores] = field(default_factory=dict)
 
 
+ROUNDING = 1e-12
+"""Equal values and their means differ by less than this share: a sum of many is off by some epsilons."""
+
+
 def standard(values: Scores) -> Scores:
     """Return standard scores: mean 0, deviation 1. 0 for NaN, and for all if all are equal."""
     known = ~np.isnan(values)
     some = values if known.all() else values[known]
     deviation = some.std() if len(some) else 0.0
-    if deviation < np.finfo(float).eps * max(1.0, np.abs(some).max(initial=0.0)):
+    if deviation < ROUNDING * max(1.0, np.abs(some).max(initial=0.0)):
         return np.zeros_like(values)
     scores: Scores = (values - some.mean()) / deviation
     return scores if some is values else np.where(known, scores, 0.0)

@@ -102,7 +102,8 @@ class NewestFirst:
         self._moves = not _PAST.search(question)
         # By position. The same entry is compared with many others.
         self._sentences = functools.cache(self._read)
-        self._points = functools.cache(self._match)
+        # No cached method: a cycle of references would keep the files of an old snapshot open.
+        self._points: dict[int, list[_Sentence]] = {}
         self._terms = functools.cache(
             lambda position, text: frozenset(corpus.lexical_of(position).terms(text))
         )
@@ -186,7 +187,7 @@ class NewestFirst:
         for sentence in self._sentences(later.place.position, later.chunk.content):
             if not sentence.speaks and not sentence.values:
                 continue
-            for point in self._points(position, earlier.chunk.content):
+            for point in self._match(position, earlier.chunk.content):
                 if sentence.speaks or _differ(point.values, sentence.values):
                     terms = self._terms(position, point.text) & self._terms(position, sentence.text)
                     shared = sum(self._rarity(position, term) for term in sorted(terms))
@@ -196,15 +197,16 @@ class NewestFirst:
 
     def _match(self, position: int, content: str) -> list[_Sentence]:
         """Return the sentences of an entry that match the question best."""
+        if position in self._points:
+            return self._points[position]
         weights = self._weights(self._corpus.lexical_of(position))
         known = self._sentences(position, content)
         terms = [self._terms(position, one.text) for one in known]
         matches = [sum(weights[term] for term in weights.keys() & own) for own in terms]
         best = max(matches, default=0.0)
-        if best <= 0:
-            return []
-        near = (one for one, match in zip(known, matches, strict=True) if match >= NEAR_POINT * best)
-        return list(islice(near, MOST_POINTS))
+        pairs = zip(known, matches, strict=True)
+        near = [one for one, match in pairs if match >= NEAR_POINT * best] if best > 0 else []
+        return self._points.setdefault(position, near[:MOST_POINTS])
 
     @staticmethod
     def _read(position: int, content: str) -> list[_Sentence]:

@@ -20,6 +20,7 @@ from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS, Chunk
 from memkit.journal.digest import read_parts
 from memkit.journal.overview import outcome_of
 from memkit.paths import Home
+from memkit.privacy.redact import redact
 from memkit.recall.excerpts import BULLETS
 from memkit.recall.fusion import Scores
 from memkit.recall.results import SearchRequest
@@ -296,18 +297,22 @@ class _Quotation:
         """
         section = self._corpus.turn_text(position)
         outcome, answer = outcome_of(section), read_parts(section).answer
-        if own is not None and entry_words(heading, answer_of(section, 0)) not in own:
+        if own is not None:
             # An earlier version recorded the start of an answer only.
-            answer = answer_of(section)
-            if entry_words(heading, answer) not in own:
+            known = next((one for one in (answer_of(section, 0), answer_of(section)) if entry_words(heading, one) in own), "")
+            if not known:
                 return ""
+            # Quote what was recorded, whatever else stands in the section.
+            answer = answer if " ".join(answer.split()) == known else known
             if outcome != "interrupted" and _letters(outcome) not in _letters(answer):
                 outcome = first_sentence(answer)
         prose = "\n".join(answer.split("```")[::2])
         said = [one for line in prose.split("\n") for one in sentences(line.lstrip("\\ "))]
         telling = [one for one in said if not one.endswith((":", "?", "…"))]
         ends = [*telling[:MOST_SENTENCES], *telling[MOST_SENTENCES:][-MOST_SENTENCES:]]
-        return max([outcome, *ends], key=self._weigher(position))
+        best = max([outcome, *ends], key=self._weigher(position))
+        # Without emoji or emphasis, parts of a secret can join.
+        return best if best in answer else redact(best)
 
     def _weigher(self, position: int) -> Callable[[str], float]:
         """Return a function for the weight of the prompt's words in a text: rare words weigh more."""

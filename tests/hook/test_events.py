@@ -47,7 +47,7 @@ SCRIPTS = {
 def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> None:
     manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
     named = {
-        (event, Path(entry["args"][1]).stem)
+        (event, Path(entry["args"][-1]).stem)
         for event, groups in manifest.items()
         for group in groups
         for entry in group["hooks"]
@@ -56,6 +56,25 @@ def test_every_hook_of_the_manifest_is_a_script_and_the_other_way_round() -> Non
     assert {p.stem for p in (REPOSITORY / "hooks").glob("*.py")} == set(SCRIPTS)
     entries = [e for groups in manifest.values() for group in groups for e in group["hooks"]]
     assert {entry["args"][0] for entry in entries} == {"-I"}
+
+
+def test_hooks_of_a_plugin_that_is_gone_block_nothing(stage: Stage) -> None:
+    """An update deletes the directory of the plugin under running sessions."""
+    manifest = json.loads((REPOSITORY / "hooks" / "hooks.json").read_text())["hooks"]
+    for root in (stage.root / "gone", REPOSITORY):
+        for event, groups in manifest.items():
+            for entry in (one for group in groups for one in group["hooks"]):
+                arguments = [one.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) for one in entry["args"]]
+                environment = {**os.environ, "MEMKIT_HOME": str(stage.home)}
+                done = subprocess.run(
+                    [sys.executable, *arguments], input=json.dumps(stage.event(event)), env=environment,
+                    capture_output=True, text=True, cwd=stage.project, timeout=60, check=False,
+                )  # fmt: skip
+                assert (done.returncode, done.stderr) == (0, "")
+                json.loads(done.stdout)
+                assert root == REPOSITORY or done.stdout == "{}\n"
+                if root == REPOSITORY:
+                    assert any(stage.spooled()) or event not in ("Stop", "StopFailure", "SessionEnd")
 
 
 def test_a_repository_gets_no_module_into_a_hook(stage: Stage) -> None:

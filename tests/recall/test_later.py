@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import weakref
 from pathlib import Path
 
 import msgspec
@@ -182,3 +184,18 @@ def test_no_text_is_too_odd(tmp_path: Path, real_embedder: Embedder) -> None:
     assert text.count("<entry ") == text.count("</entry>") == len(text.split("\n<entry ")) - 1
     for question in itertools.chain(["%", "a" * 10_000, "timeout " * 500]):
         memory.search(question)
+
+
+def test_a_search_leaves_no_snapshot_open(tmp_path: Path, real_embedder: Embedder) -> None:
+    memory = remember(tmp_path, real_embedder)
+    gc.collect()
+    gc.disable()  # only what is in no cycle is freed
+    try:
+        searcher = memory.searcher()
+        searcher.answer(SearchRequest(QUESTION))
+        find_pointers(searcher, QUESTION, "another", set())
+        snapshot = weakref.ref(searcher.corpus.snapshots[0])
+        del searcher
+        assert snapshot() is None
+    finally:
+        gc.enable()

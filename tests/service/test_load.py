@@ -109,7 +109,7 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
     load(2 * CLIENTS)
     before = process.memory_info().rss, process.num_fds(), process.num_threads()
     answers = load(REQUESTS)
-    after = process.memory_info().rss, process.num_fds(), process.num_threads()
+    after = process.memory_info().rss, process.num_fds()
     assert len(edits) > 2
     rows = {row.id: row.chunk for row in service.memory.snapshot.rows()}
     known = {name[:12]: chunk for name, chunk in rows.items()}
@@ -119,7 +119,8 @@ def test_many_clients_while_the_index_changes(service: RunningService) -> None:
                 assert known[result["id"]].content == result["chunk"]["content"]
     assert after[0] - before[0] < SPARE_MB * 1e6
     assert after[1] <= before[1] + 5 + len(Snapshot.files)  # a search may still read the last snapshot
-    assert after[2] <= before[2] + 3
+    # Chroma ends its threads for files when they are idle.
+    wait_until(lambda: process.num_threads() <= before[2] + 3, "threads to end")
     status = service.status()
     assert (status["errors"], status["queue"]) == ([], 0)
 
@@ -143,10 +144,10 @@ def test_a_long_life_costs_no_more_than_a_short_one(service: RunningService) -> 
     live(200, 10)
     before = process.memory_info().rss, process.num_fds(), process.num_threads()
     live(300, 20)
-    after = process.memory_info().rss, process.num_fds(), process.num_threads()
+    after = process.memory_info().rss, process.num_fds()
     assert after[0] - before[0] < SPARE_MB * 1e6
     assert after[1] <= before[1] + 5
-    assert after[2] <= before[2] + 3
+    wait_until(lambda: process.num_threads() <= before[2] + 3, "threads to end")
     assert not any("torch" in one.path for one in process.memory_maps())
     assert service.status()["errors"] == []
 
