@@ -1,7 +1,6 @@
-"""What a session or a sub-agent is told of the memory when it starts: when asking it pays, and what holds.
+"""Write the guide for a new session or sub-agent: when to ask the memory, and which facts hold.
 
-A list of the newest entries makes Claude ask less often than these moments do. Standard library only, Python
-3.9 syntax.
+Claude asks more often with it than with a list of the newest entries. Standard library only, Python 3.9 syntax.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from memkit.paths import Home
 from memkit.text import plural
 
 MOMENTS = (
-    "It holds what was tried, decided, and fixed, and why. Asking it pays before an investigation is "
-    "repeated, on an error that may have come up before, when someone refers to earlier work (“as "
-    "discussed”, “like last time”), and before a rule or a decision is changed. The memkit:memory-recall "
-    "skill answers a question with its evidence; `memkit search WORDS` lists entries."
+    "It holds what was tried, decided, and fixed, and why. Ask it before repeating an investigation, on an "
+    "error that may have come up before, when someone refers to earlier work (“as discussed”, “like last "
+    "time”), and before changing a rule or a decision. The memkit:memory-recall skill answers a question "
+    "with its evidence; `memkit search WORDS` lists entries."
 )
 
 MOST_FACTS = 5
