@@ -1,6 +1,7 @@
 """Write the guide for a new session or sub-agent: when to ask the memory, and which facts hold.
 
-Claude asks more often with it than with a list of the newest entries. Standard library only, Python 3.9 syntax.
+Claude asks more often with it than with a list of the newest entries. Standard library only, Python 3.9
+syntax.
 """
 
 from __future__ import annotations
@@ -87,14 +88,21 @@ def _span(names: list[str]) -> str:
 
 
 def _open(project: Project, names: list[str]) -> Iterator[str]:
-    """Yield the open questions of the newest days, newest first."""
+    """Yield the open questions of the newest days, newest first, but none after which its session went on."""
     left = _LOOKUPS
+    ended: set[str] = set()
     for _, text in read_days(project, names[-OPEN_DAYS:], HOOK_BYTES):
+        below: list[str] = []  # the questions below the next heading
         for line in reversed(text.split("\n")):
             if line.startswith("- Open: ") and "grip" in anchors.parse(line):
                 words = bullet_words(line)
-                if f"({anchors.UNVERIFIED})" not in words:
-                    yield words
-                    left -= 1
+                if f"({anchors.UNVERIFIED})" not in words and len(below) < left:
+                    below.append(words)
+            elif line.startswith("## ") and (session := anchors.parse(line).get("session")):
+                if session not in ended:
+                    yield from below
+                    left -= len(below)
+                ended.add(session)
+                below = []
                 if not left:
                     return
