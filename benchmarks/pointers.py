@@ -8,9 +8,8 @@ questions of other conversations and files, and usual prompts that need no histo
 2+2?").
 
 A related prompt is answered if a pointer leads to a session of its evidence: *any*; to all of them: *strict*.
-An unrelated prompt with a pointer is a false alarm. What decides about pointers was fitted on every second
-prompt of each group and every second other conversation; `test` is the rest. The curve moves the least
-relevance.
+An unrelated prompt with a pointer is a false alarm. The thresholds were tuned on every second prompt of
+each group and every second other conversation; `test` is the rest. The curve varies `LEAST_RELEVANCE`.
 `--write` puts the figures into docs/benchmarks.md.
 """
 

@@ -45,7 +45,7 @@ def resume_command(context: Context, words: tuple[str, ...], go: bool, all_proje
     memory = context.memory()
     found = memory.find_sessions(*words, all_projects=all_projects)[:MOST_SHOWN]
     if not found:
-        raise NotFoundError("no session is about that; `memkit sessions` lists them")
+        raise NotFoundError("no session matches; `memkit sessions` lists them")
     way, problem = None, ""
     try:
         way = memory.resumable(found[0])

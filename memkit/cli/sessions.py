@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from datetime import date
 from itertools import chain, islice
@@ -86,7 +87,10 @@ def list_sessions(
         return
     lines = session_rows(shown[:count], all_projects)
     if len(shown) > count:
-        lines.append(styled(f"Older ones: memkit sessions -n {count * 4}", dim=True))
+        given = {"--since": since, "--branch": branch, "--file": file}
+        options = [f" {name} {shlex.quote(plain(value))}" for name, value in given.items() if value]
+        options += [" --all-projects"] * all_projects
+        lines.append(styled(f"Older ones: memkit sessions{''.join(options)} -n {count * 4}", dim=True))
     page("\n".join(lines))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from memkit.recall.file_history import FileEvent
 
 DEFAULT_COUNT = 30
+UNANSWERED = "Git did not answer, so commits are missing."
 _TIME_COLUMNS = 16
 _KIND_COLUMNS = 6
 _ID_CHARACTERS = 8
@@ -38,11 +40,12 @@ def why_command(context: Context, file: str, count: int) -> None:
     \b
       memkit why deploy/gateway.yaml
     """
-    from memkit.recall.git_marks import worktree_of
+    from memkit.recall.git_marks import is_inside, worktree_of
 
     context.stay_in_project()
     root = context.project.root
-    name = _from_root([worktree_of(root, context.directory) or root, root], file)
+    worktree = worktree_of(root, context.directory)
+    name = _from_root([worktree or root, root], file)
     if not name.strip("./ "):
         raise MemkitError(f"{file!r} is no file; name one by its path, such as src/app.py")
     found = context.memory().why(name)
@@ -57,17 +60,25 @@ def why_command(context: Context, file: str, count: int) -> None:
             }
         )
         return
+    # Without a repository, no commit is missing.
+    unanswered = UNANSWERED if worktree and is_inside(name) and not found.has_git else ""
     if not shown:
-        page(plain(f"Nothing is known of {name}: no turn read or edited it, and git has no commit of it."))
+        commits = ", and git has no commit of it." if found.has_git else f". {unanswered}".rstrip()
+        page(plain(f"Nothing is known of {name}: no turn read or edited it{commits}"))
         return
     columns = min(width(), _MOST_COLUMNS)
-    lines = []
+    lines = [unanswered] if unanswered else []
     if earlier := found.names[1:]:
         lines.append(styled(fit(plain(f"{name}, before {', '.join(earlier)}"), columns), bold=True))
     if len(found.events) > count:
-        lines.append(styled(f"Older ones: memkit why -n {count * 4} {plain(file)}", dim=True))
+        lines.append(styled(f"Older ones: memkit why -n {count * 4} {_argument(file)}", dim=True))
     lines += [line for event in shown for line in _lines(event, columns)]
     page("\n".join(lines))
+
+
+def _argument(file: str) -> str:
+    quoted = shlex.quote(plain(file))
+    return f"-- {quoted}" if file.startswith("-") else quoted
 
 
 def _from_root(roots: list[str], path: str) -> str:

@@ -1,7 +1,7 @@
-"""What a session or a sub-agent is told of the memory when it starts: when asking it pays, and what holds.
+"""Write the guide for a new session or sub-agent: when to ask the memory, and which facts hold.
 
-A list of the newest entries makes Claude ask less often than these moments do. Standard library only, Python
-3.9 syntax.
+Claude asks more often with it than with a list of the newest entries. Standard library only, Python 3.9
+syntax.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from memkit.paths import Home
 from memkit.text import plural
 
 MOMENTS = (
-    "It holds what was tried, decided, and fixed, and why. Asking it pays before an investigation is "
-    "repeated, on an error that may have come up before, when someone refers to earlier work (“as "
-    "discussed”, “like last time”), and before a rule or a decision is changed. The memkit:memory-recall "
-    "skill answers a question with its evidence; `memkit search WORDS` lists entries."
+    "It holds what was tried, decided, and fixed, and why. Ask it before repeating an investigation, on an "
+    "error that may have come up before, when someone refers to earlier work (“as discussed”, “like last "
+    "time”), and before changing a rule or a decision. The memkit:memory-recall skill answers a question "
+    "with its evidence; `memkit search WORDS` lists entries."
 )
 
 MOST_FACTS = 5
@@ -88,14 +88,21 @@ def _span(names: list[str]) -> str:
 
 
 def _open(project: Project, names: list[str]) -> Iterator[str]:
-    """Yield the open questions of the newest days, newest first."""
+    """Yield the open questions of the newest days, newest first, but none after which its session went on."""
     left = _LOOKUPS
+    ended: set[str] = set()
     for _, text in read_days(project, names[-OPEN_DAYS:], HOOK_BYTES):
+        below: list[str] = []  # the questions below the next heading
         for line in reversed(text.split("\n")):
             if line.startswith("- Open: ") and "grip" in anchors.parse(line):
                 words = bullet_words(line)
-                if f"({anchors.UNVERIFIED})" not in words:
-                    yield words
-                    left -= 1
+                if f"({anchors.UNVERIFIED})" not in words and len(below) < left:
+                    below.append(words)
+            elif line.startswith("## ") and (session := anchors.parse(line).get("session")):
+                if session not in ended:
+                    yield from below
+                    left -= len(below)
+                ended.add(session)
+                below = []
                 if not left:
                     return

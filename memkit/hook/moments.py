@@ -14,8 +14,6 @@ from memkit.paths import Home
 POINTER_SECONDS = 0.12
 """Longest wait of a session for the service."""
 
-EDITORS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
-
 MOST_CHARACTERS = 8000
 """Characters of each end of a command or an error to send."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -72,6 +72,7 @@ MORE = re.compile(r"… and (\d{1,9}) more\Z")
 
 _CODE = re.compile(r"(`+)(.*?)\1", re.DOTALL)
 _FAILED = "failed: "
+_REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
 _TAG = re.compile(
     r"</?tool_use_error>|<tools-used-before-summary>(?:(?!<tools-used-).)*?</tools-used-before-summary>"
@@ -373,6 +374,32 @@ class FileCall(NamedTuple):
 
     path: str
     is_edit: bool
+
+    def is_at(self, names: Collection[str], *, by_end: bool = False) -> bool:
+        """Return whether the file has one of `names`, paths from the root; `by_end`, or their last parts.
+
+        A digest shows an absolute path for a file outside of the root, and cuts the start of a long path.
+        """
+        path = self.path.strip("`").removeprefix("./")
+        if path.startswith("…/") and any(f"/{name}".endswith(path[1:]) for name in names):
+            return True
+        may_end = by_end or os.path.isabs(path)
+        return any(path == name or (may_end and path.endswith(f"/{name}")) for name in names)
+
+
+def names_file(text: str, names: Collection[str], *, by_end: bool = False) -> bool:
+    """Return whether a path in `text` is one of `names`, see `FileCall.is_at`.
+
+    "webapp.py" and "app.py.orig" do not name app.py.
+    """
+    for last in dict.fromkeys(name.rpartition("/")[2] for name in names):
+        for match in re.finditer(rf"{re.escape(last)}(?![\w-]|\.\w)", text) if last else ():
+            before = text[max(0, match.start() - MOST_PATH_CHARACTERS) : match.start()][::-1]
+            directory = _REVERSED_DIRECTORY.match(before)
+            path = f"{directory[0][::-1] if directory else ''}{last}"
+            if FileCall(path, False).is_at(names, by_end=by_end):
+                return True
+    return False
 
 
 class DigestText(NamedTuple):

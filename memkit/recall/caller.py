@@ -1,6 +1,6 @@
-"""Who asks, and where: answers know the worktree and the Claude Code session of the caller.
+"""The caller's working directory and session.
 
-A command sends this to the service, which has imported all that is needed. A command that only asks has not.
+The command only sends them; the service, which has the imports loaded, reads git and the transcript.
 """
 
 from __future__ import annotations

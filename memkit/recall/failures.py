@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memkit.journal.digest import EDITORS, CallLine
-from memkit.journal.outcomes import COUNTED
+from memkit.journal.outcomes import COUNTED, LOOKS
 from memkit.text import one_line
 
 LEAST_WORDS = 2
@@ -40,13 +40,11 @@ _MAIN = frozenset({"bash", "node", "python", "ruby", "sh"})
 
 _PATH = re.compile(r"(?:[\w.~-]*/)+[\w.@+-]*|\b[\w-]+\.[A-Za-z]{1,5}\b(?!\()")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]+|(?=[a-f]*\d)[0-9a-f]{7,})\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 _NO_SUBJECT = frozenset(
     """and assert assertionerror cannot code command could error errors exit exited failed failure failures
     fatal for from line not passed process returned status test tests the with""".split()
 )
-_LOOKS = frozenset("cat cd echo find grep head ls pwd rg sed sleep tail tree wc which".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def signature(call: CallLine) -> Signature:
     reason = one_line(call.reason)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(reason)]
     message = _HEX.sub(" ", _PATH.sub(" ", reason.lower()))
-    message = " ".join(re.findall(r"[^\W\d_]+", _NUMBER.sub(" ", message)))
+    message = " ".join(re.findall(r"[^\W\d_]+", message))
     return Signature(reason, message, family(call.given), next(filter(None, files), ""))
 
 
@@ -129,7 +127,7 @@ def _step(call: CallLine) -> str:
         return ""
     if call.name in EDITORS:
         return f"{call.name} {one_line(call.given, COMMAND_CHARACTERS)}"
-    if call.name != "Bash" or family(call.given).split(" ")[0] in _LOOKS:
+    if call.name != "Bash" or family(call.given).split(" ")[0] in LOOKS:
         return ""
     return _code(call.given)
 

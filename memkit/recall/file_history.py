@@ -16,7 +16,7 @@ from memkit import anchors
 from memkit.errors import JournalError
 from memkit.journal import Journal
 from memkit.journal.day_file import DayFile, Section, heading_title
-from memkit.journal.digest import read_turn
+from memkit.journal.digest import names_file, read_turn
 from memkit.journal.facts import FactFile
 from memkit.journal.overview import turn_outcome
 from memkit.projects.git import run_together
@@ -64,7 +64,8 @@ class FileEvent:
 class FileHistory:
     """The events of a file, oldest first.
 
-    `names` are its paths from the root, the present one first. `has_git` is False if git did not answer.
+    `names` are its paths from the root, the present one first. `has_git` is False if git has not answered, or
+    there is no repository.
     """
 
     names: tuple[str, ...]
@@ -160,7 +161,7 @@ def _turns(
     for heading, turns in content.groups():
         for turn in turns:
             text = content.text(turn)
-            calls = [call for call in read_turn(text).calls if _is(call.path, names)]
+            calls = [call for call in read_turn(text).calls if call.is_at(names, by_end=True)]
             if calls:
                 kind = "edit" if any(call.is_edit for call in calls) else "read"
                 yield _turn_event(kind, day, heading, turn, text, commits)
@@ -180,13 +181,6 @@ def _turn_event(
         session=heading.pairs.get("session", "") if heading else "",
         commits=tuple(made),
     )
-
-
-def _is(path: str, names: list[str]) -> bool:
-    shown = path.strip("`").removeprefix("./")
-    if shown.startswith("…/"):  # the end of a long one
-        return any(name.endswith(shown[1:]) for name in names)
-    return any(shown == name or shown.endswith(f"/{name}") for name in names)
 
 
 def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterator[FileEvent]:
@@ -211,6 +205,7 @@ def _bullets(name: str, text: str, names: list[str], turns: set[str]) -> Iterato
 
 def _tells(text: str, names: list[str], cites: bool) -> bool:
     """Return whether a line names the file, or decides something and `cites` a turn that touched it."""
-    if any(name in text for name in names):
+    if names_file(text, names, by_end=True):
         return True
-    return cites and (text.startswith(_DECIDED) or any(os.path.basename(name) in text for name in names))
+    last = [os.path.basename(name) for name in names]
+    return cites and (text.startswith(_DECIDED) or names_file(text, last, by_end=True))

@@ -217,7 +217,7 @@ class _Entry:
 
 
 class _Change(NamedTuple):
-    """One commit that changed a file: its hash and status letter."""
+    """One commit that changed a file: its hash, time, and status letter."""
 
     commit: str
     time: float

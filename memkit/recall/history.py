@@ -147,10 +147,8 @@ class _History:
             return False
         if not file:
             return True
-        paths = (
-            call.path.strip("`") for one in turns for call in read_turn(content.text(one)).calls
-        )
-        return any(path == file or path.endswith(f"/{file}") for path in paths)
+        calls = (call for one in turns for call in read_turn(content.text(one)).calls)
+        return any(call.is_at([file], by_end=True) for call in calls)
 
 
 def known_days(projects: Iterable[Project]) -> list[str]:

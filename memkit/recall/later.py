@@ -1,4 +1,4 @@
-"""Newest first: an entry that changes what an earlier one says comes before it, and the earlier one says so.
+"""Put a later entry before the one it changes, and mark the earlier one.
 
 Facts name what they supersede, see `memkit.recall.superseded`. Between other entries only the text tells.
 The point of the earlier entry is its sentences that match the question. A later entry changes it if
@@ -160,7 +160,7 @@ class NewestFirst:
     def _entry(self, place: Place, chunk: Chunk) -> _Entry:
         corpus, position = self._corpus, place.position
         last = position
-        if chunk.kind == "summary":  # it stands above the turns that it is about
+        if chunk.kind == "summary":  # a summary precedes the turns that it covers
             last = max((n for one in corpus.bullets.turns(position) for n in one.pieces), default=last)
         return _Entry(
             place,

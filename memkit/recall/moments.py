@@ -24,7 +24,7 @@ from memkit.hook.entries import (
 )
 from memkit.hook.project import Project
 from memkit.index.chunk import LEADING_HEADINGS, SHOWN_ID_CHARACTERS
-from memkit.journal.digest import CallLine, read_call, read_parts, read_turn
+from memkit.journal.digest import CallLine, names_file, read_call, read_parts, read_turn
 from memkit.paths import Home
 from memkit.recall.corpus import Corpus
 from memkit.recall.failures import Signature, signature, way_past
@@ -97,8 +97,7 @@ class Moments:
             for at, words in self._decided(position, paths):
                 pointer = self._pointer(at, words)
                 if pointer.id not in shown:
-                    is_named = any(path.rpartition("/")[2] in words for path in paths)
-                    found.append((is_named, self._age(at), pointer))
+                    found.append((_is_named(words, paths), self._age(at), pointer))
         best = min(found, key=lambda one: (not one[0], one[1]), default=None)
         return best[2] if best else None
 
@@ -106,11 +105,11 @@ class Moments:
         """Yield the decisions that hold in a chunk, or that rest on its turn if that edited the file."""
         corpus, kind = self._corpus, self._corpus.name("kind", position)
         if kind in ("fact", "summary"):
-            yield from self._decided_in(position)
+            yield from (one for one in self._decided_in(position) if _is_named(one[1], paths))
         if kind != "turn":
             return
         calls = read_turn(corpus.turn_text(position)).calls
-        if not any(call.is_edit and _is_file(call.path, paths) for call in calls):
+        if not any(call.is_edit and call.is_at(paths) for call in calls):
             return
         bullets = [at for turn in corpus.bullets.turns(position) for at in turn.bullets]
         for at in bullets:
@@ -119,14 +118,17 @@ class Moments:
             one = self._turn(position, turn)
             for line in one.bullets if one and not bullets else ():
                 words = bullet_words(line)
-                if _DECIDED.match(words) and anchors.UNVERIFIED not in line and words in self._own:
+                is_doubtful = anchors.parse(line).get("check") == anchors.UNVERIFIED
+                if _DECIDED.match(words) and not is_doubtful and words in self._own:
                     yield position, words
 
     def _decided_in(self, position: int) -> Iterator[tuple[int, str]]:
         chunk = self._corpus.chunk(position)
+        if chunk.kind == "unverified":
+            return
         for line in LEADING_HEADINGS.sub("", chunk.content).splitlines():
             words = bullet_words(line)
-            if chunk.kind != "unverified" and _DECIDED.match(words) and words in self._own:
+            if _DECIDED.match(words) and words in self._own:
                 yield position, words
 
     def _holding(self, paths: Collection[str]) -> NDArray[np.bool_]:
@@ -216,8 +218,11 @@ class Moments:
         return Pointer(self._id(position), day, shown, is_superseded)
 
 
-def _is_file(path: str, paths: Collection[str]) -> bool:
-    """Return whether a path in a digest, whose start may be cut, is one of `paths`."""
-    if path.startswith("…/"):
-        return any(one.endswith(path[1:]) for one in paths)
-    return any(path == one or path.endswith(f"/{one}") for one in paths)
+def _is_named(words: str, paths: Collection[str]) -> bool:
+    return names_file(words, [end for path in paths for end in _ends(path)])
+
+
+def _ends(path: str) -> Iterator[str]:
+    """Yield the path, and its last parts down to the name: a text may name a file by each."""
+    parts = path.split("/")
+    yield from ("/".join(parts[start:]) for start in range(len(parts)))

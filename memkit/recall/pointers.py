@@ -111,7 +111,7 @@ def find_pointers(
         (float(max(relevance[[place.position, *place.merged]])), quotation.current(place))
         for place, _ in places
     ]
-    # What a stranger wrote does not raise the bar for the rest.
+    # An entry that may not be quoted must not raise the bar.
     ranked = sorted(matches, key=lambda one: -one[0])
     best = next((near for near, position in ranked if quotation.pointer(position)), 0.0)
     if best < least:

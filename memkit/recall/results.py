@@ -112,9 +112,9 @@ class Result:
     `lexical` is BM25, `dense` the cosine (None without a vector), `context` the score of that mode.
     The pieces of a turn and the bullets that cite it are one result, with the id of the best of them:
     `merged` has the ids and kinds of the others.
-    `superseded` has the date, text, and id of a later fact because of which it no longer holds. `later` has
-    those of a later entry that changes what it says; its text is the sentence that does. `excerpt` is for a
-    person; it is None unless the request asks for it. `git` has the marks from git, see
+    `superseded` has the date, text, and id of a later fact because of which it no longer holds.
+    `changed_by` has those of a later entry that changes what it says; its text is the sentence that does.
+    `excerpt` is for a person; it is None unless the request asks for it. `git` has the marks from git, see
     `memkit.recall.git_marks`.
     """
 
@@ -129,7 +129,7 @@ class Result:
     root: str = ""
     merged: list[dict[str, str]] = field(default_factory=list)
     superseded: dict[str, str] = field(default_factory=dict)
-    later: dict[str, str] = field(default_factory=dict)
+    changed_by: dict[str, str] = field(default_factory=dict)
     explanation: dict[str, Any] = field(default_factory=dict)
     excerpt: Excerpt | None = None
     git: dict[str, Any] = field(default_factory=dict)
@@ -142,14 +142,14 @@ class Result:
     @property
     def newer(self) -> str:
         """The entry to see instead: id, date, and the sentence that changes it, on one line; or ""."""
-        return f"see {self.later['id']}, {_dated(self.later)}" if self.later else ""
+        return f"see {self.changed_by['id']}, {_dated(self.changed_by)}" if self.changed_by else ""
 
     @property
     def mark(self) -> str:
         """The line that says that it is out of date, or ""."""
         if self.superseded:
             return f"superseded {self.now}"
-        return f"earlier; {self.newer}" if self.later else ""
+        return f"earlier; {self.newer}" if self.changed_by else ""
 
     @property
     def git_line(self) -> str:
@@ -177,7 +177,7 @@ class Result:
             "merged": self.merged,
             **({"superseded": self.superseded} if self.superseded else {}),
             **({"git": self.git} if self.git else {}),
-            **({"later": self.later} if self.later else {}),
+            **({"changed_by": self.changed_by} if self.changed_by else {}),
             "scores": {"lexical": self.lexical, "dense": self.dense, "context": self.context},
             **({"explanation": self.explanation} if self.explanation else {}),
         }
@@ -452,7 +452,7 @@ def _entry(result: Result, room: int, root: str) -> str:
         "expand": ",".join(result.turn_entries),
         "superseded": result.now,
         "git": result.git_line,
-        "earlier": result.newer,
+        "changed_by": result.newer,
     }
     opening = " ".join(f'{name}="{attribute(v)}"' for name, v in attributes.items() if v)
     # Defused together: a tag could begin in the breadcrumb and go on in the content.

@@ -256,7 +256,7 @@ class Searcher:
                     for n in place.merged
                 ],
                 superseded=_mark(corpus, place.fact),
-                later=_mark(corpus, place.later),
+                changed_by=_mark(corpus, place.later),
                 explanation=_explain(found, position, place.score) if request.explain else {},
                 excerpt=self._excerpt(place, chunk, request.query) if request.excerpts else None,
             )

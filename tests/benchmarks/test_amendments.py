@@ -72,9 +72,9 @@ def test_amendments_come_first(
         assert len(list(after.of(AMENDED, names))) == 12
         assert sum(first == 0 for first, _, _ in before.of(AMENDED, names)) <= 1
         assert sum(first == 0 for first, _, _ in after.of(AMENDED, names)) >= least
-    marked = [results[second].later for first, second, results in after.of(AMENDED) if first < second]
+    marked = [results[second].changed_by for first, second, results in after.of(AMENDED) if first < second]
     assert all(marked)
     for category in (KEPT, PAST):  # the answer keeps its place
         assert [row[0] for row in after.of(category)] == [row[0] for row in before.of(category)]
-    assert not any(results[first].later for first, _, results in after.of(KEPT))
-    assert any(results[first].later for first, _, results in after.of(PAST))  # marked, not moved
+    assert not any(results[first].changed_by for first, _, results in after.of(KEPT))
+    assert any(results[first].changed_by for first, _, results in after.of(PAST))  # marked, not moved

@@ -145,14 +145,14 @@ def test_an_id_that_a_memory_made_up(run: Run, tmp_path: Path, session: str, cli
 
 
 def test_nothing_found(run: Run, past: Memory, tmp_path: Path) -> None:
-    assert "no session is about that" in run(past, "resume", "zeppelin").complaint
-    assert "no session is about that" in run(make_memory(tmp_path / "empty", home=past.home), "resume", "x").complaint
+    assert "no session matches" in run(past, "resume", "zeppelin").complaint
+    assert "no session matches" in run(make_memory(tmp_path / "empty", home=past.home), "resume", "x").complaint
 
 
 def test_all_projects(run: Run, past: Memory, tmp_path: Path) -> None:
     here = make_memory(tmp_path / "other", {"2026-11-01.md": "# x\n"}, home=past.home)
     run(past, "index")
-    assert "no session is about that" in run(here, "resume", "rotate the vault keys").complaint
+    assert "no session matches" in run(here, "resume", "rotate the vault keys").complaint
     found = run(here, "resume", "--all-projects", "rotate the vault keys")
     assert "project: Rotate the vault keys" in found.output
     assert LATE in found.output

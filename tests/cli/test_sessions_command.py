@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,29 @@ def test_filters(run: Run, past: Memory, arguments: list[str], expected: list[st
 def test_more_than_shown(run: Run, past: Memory) -> None:
     assert run(past, "sessions", "-n", "3").output.splitlines()[-1] == "Older ones: memkit sessions -n 12"
     assert "Older" not in run(past, "sessions", "-n", "13").output
+
+
+def test_more_than_shown_by_the_same_filters(run: Run, past: Memory) -> None:
+    filters = ["--since", "2026-11-01", "--branch", "feature/orders"]
+    found = run(past, "sessions", *filters, "--all-projects", "-n", "1")
+    hint = "Older ones: memkit sessions --since 2026-11-01 --branch feature/orders --all-projects -n 4"
+    assert found.output.splitlines()[-1] == hint
+
+
+def test_the_hint_quotes_what_was_given(run: Run, tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    for path in memory.path("2026-11-19.md").parent.glob("*.md"):
+        path.write_text(path.read_text().replace("0042_orders.sql", "it's; $(x).sql"))
+    last = run(memory, "sessions", "--file", "it's; $(x).sql", "-n", "1").output.splitlines()[-1]
+    assert shlex.split(last)[2:] == ["memkit", "sessions", "--file", "it's; $(x).sql", "-n", "4"]
+
+
+def test_a_path_that_a_day_shows_cut(run: Run, tmp_path: Path) -> None:
+    memory = fortnight(tmp_path)
+    day = memory.path("2026-11-19.md")
+    day.write_text(day.read_text().replace("Edit src/orders/batch.py", "Edit …/orders/batch.py"))
+    assert ids(run, memory, "--file", "src/orders/batch.py") == ids(run, memory, "--file", "batch.py") == ["beef0001"]
+    assert ids(run, memory, "--file", "src/other/batch.py") == []
 
 
 def test_transcript_alone_lists_them(run: Run, past: Memory) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from memkit import anchors
 from memkit.cli.screen import cells
 from tests.cli.conftest import Run
 from tests.cli.fortnight import check_screen, fortnight
@@ -115,6 +117,41 @@ def test_a_linked_worktree(
 def test_newest_ones(run: Run, in_git: Memory) -> None:
     assert events(run, in_git, "src/amounts.py", "-n", "2") == events(run, in_git, "src/amounts.py")[-2:]
     assert "Older ones: memkit why -n 8 src/amounts.py" in run(in_git, "why", "src/amounts.py", "-n", "2").output
+
+
+def test_the_hint_quotes_the_file(run: Run, in_git: Memory) -> None:
+    root = Path(in_git.project.root)
+    name = "it's; $(x).py"
+    for number in range(3):
+        (root / name).write_text(str(number))
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", str(number), day=f"2026-11-2{number + 1}")
+    (hint,) = [line for line in run(in_git, "why", name, "-n", "2").output.splitlines() if "Older" in line]
+    assert shlex.split(hint)[2:] == ["memkit", "why", "-n", "8", name]
+
+
+def test_git_that_does_not_answer_is_named(run: Run, in_git: Memory) -> None:
+    missing = "Git did not answer, so commits are missing."
+    assert missing not in run(in_git, "why", BATCH).output
+    assert run(in_git, "why", "nothing.py").output == (
+        "Nothing is known of nothing.py: no turn read or edited it, and git has no commit of it.\n"
+    )
+    (Path(in_git.project.root) / ".git" / "refs" / "heads" / "main").write_text(f"{'1' * 40}\n")
+    assert run(in_git, "why", BATCH).output.splitlines()[0] == missing
+    assert run(in_git, "why", "nothing.py").output == (
+        f"Nothing is known of nothing.py: no turn read or edited it. {missing}\n"
+    )
+
+
+def test_nothing_without_a_repository(run: Run, past: Memory) -> None:
+    assert run(past, "why", "nothing.py").output == "Nothing is known of nothing.py: no turn read or edited it.\n"
+
+
+def test_part_of_a_name_is_another_file(run: Run, past: Memory) -> None:
+    fact = f"- Decided: src/webapp.py has no state. (2026-11-19) {anchors.render(fact='abcdef01', turns='a0000001')}"
+    past.write("MEMORY.md", f"# Facts\n\n{fact}\n")
+    assert events(run, past, "webapp.py") == [("fact", "abcdef01")]
+    assert events(run, past, "app.py") == []
 
 
 def test_nothing(run: Run, past: Memory, tmp_path: Path) -> None:

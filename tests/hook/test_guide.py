@@ -59,6 +59,15 @@ def test_a_large_memory_is_quoted_in_part(tmp_path: Path) -> None:
     assert len(setting.guide().split("<memory>")[1]) <= QUOTED_CHARACTERS + 20
 
 
+def test_a_question_after_which_its_session_went_on_is_not_quoted(tmp_path: Path) -> None:
+    setting = Setting(tmp_path)
+    setting.add("2026-03-02.md", f"\n## 11:00 A <!-- session:s1 -->\n\n{extract_line('Open: Which day?', ['3'])}\n")
+    quoted = setting.guide().split("<memory>\n")[1].splitlines()
+    assert quoted[1:-1] == ["- Open: Which day?", "- Open: Does production move too?"]
+    setting.add("2026-03-03.md", "# 2026-03-03\n\n## 09:00 B <!-- session:s2 -->\n\nDone.\n\n## 10:00 A <!-- session:s1 -->\n")
+    assert "Open:" not in setting.guide()
+
+
 def test_without_a_memory(tmp_path: Path) -> None:
     project = Project(str(tmp_path))
     assert "empty so far" in guide(Home(str(tmp_path / "home")), project, ())

@@ -243,3 +243,21 @@ def test_an_interrupted_turn_without_a_prompt_has_none() -> None:
     turn = turn_of("", "", call)
     turn.interrupted = True
     assert read_parts(make_digest(turn, "", str).section).prompt == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "is_whole", "is_end"),
+    [
+        ("src/app.py", "src/app.py", True, True),
+        ("./src/app.py", "src/app.py", True, True),
+        ("src/app.py", "app.py", False, True),
+        ("src/webapp.py", "app.py", False, False),
+        ("/side/src/app.py", "src/app.py", True, True),
+        ("…/tail/app.py", "long/tail/app.py", True, True),
+        ("…/tail/app.py", "app.py", False, True),
+        ("…/tail/app.py", "other/app.py", False, False),
+    ],
+)
+def test_the_file_of_a_call(path: str, name: str, is_whole: bool, is_end: bool) -> None:
+    call = FileCall(path, True)
+    assert (call.is_at([name]), call.is_at([name], by_end=True)) == (is_whole, is_end)

@@ -51,7 +51,7 @@ def told(*lines: str) -> str:
 
 
 def test_the_steps_before_the_call_that_passed() -> None:
-    assert told(YAML, "Read a.py", "Bash `ls`", "Bash `pip install pyyaml` → done", "Edit a.py ×2", "Bash `pytest -q` → 2 passed") == (
+    assert told(YAML, "Read a.py", "Bash `ls`", "Bash `jq . a.json`", "Bash `pip install pyyaml` → done", "Edit a.py ×2", "Bash `pytest -q` → 2 passed") == (
         "`pytest -q` failed: ModuleNotFoundError: No module named 'yaml'; "
         "it passed after `pip install pyyaml`, then Edit a.py"
     )

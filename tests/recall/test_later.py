@@ -62,12 +62,12 @@ def test_the_change_is_first_and_the_decision_is_marked(tmp_path: Path, real_emb
     new, old, *_ = found(memory)
     assert turns([new, old]) == [CHANGE, FIRST]
     assert new.score >= old.score
-    assert (new.later, old.later["id"], old.later["date"]) == ({}, new.id, "2026-11-05")
+    assert (new.changed_by, old.changed_by["id"], old.changed_by["date"]) == ({}, new.id, "2026-11-05")
     assert old.mark == f"earlier; see {new.id}, 2026-11-05: {CHANGED}"
     assert turns(found(memory, k=1)) == [CHANGE]
     answer = memory.search(QUESTION)
-    assert f'earlier="see {new.id}, 2026-11-05: {CHANGED}">' in lay_out(answer, 2000)
-    assert json.loads(json.dumps(old.as_dict()))["later"] == old.later
+    assert f'changed_by="see {new.id}, 2026-11-05: {CHANGED}">' in lay_out(answer, 2000)
+    assert json.loads(json.dumps(old.as_dict()))["changed_by"] == old.changed_by
     assert msgspec.convert(msgspec.to_builtins(answer), Answer) == answer  # as the service hands it on
     assert turns(found(memory, k=None, budget=2000))[:2] == [CHANGE, FIRST]
 
@@ -90,7 +90,7 @@ def test_a_pointer_shows_what_holds_now(tmp_path: Path, real_embedder: Embedder)
 def test_other_work_on_it_changes_nothing(tmp_path: Path, real_embedder: Embedder, answer: str) -> None:
     results = found(remember(tmp_path, real_embedder, answer))
     assert FIRST in turns(results)
-    assert not any(one.later for one in results)
+    assert not any(one.changed_by for one in results)
 
 
 def test_a_question_about_the_past_keeps_the_order(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -98,7 +98,7 @@ def test_a_question_about_the_past_keeps_the_order(tmp_path: Path, real_embedder
     results = found(memory, "Which timeout does the payment gateway client have originally?")
     old, new = (next(one for one in results if name in one.chunk.turns) for name in (FIRST, CHANGE))
     assert results.index(old) < results.index(new)
-    assert old.later["id"] == new.id
+    assert old.changed_by["id"] == new.id
 
 
 def test_the_newest_change_counts(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -106,14 +106,14 @@ def test_the_newest_change_counts(tmp_path: Path, real_embedder: Embedder) -> No
     third = day("2026-11-09", (TEST, "The bank repaired it.", again))
     results = found(remember(tmp_path, real_embedder, **{"2026-11-09.md": third}))
     assert turns(results)[0] == TEST
-    assert {one.later["id"] for one in results if one.later} == {results[0].id}
+    assert {one.changed_by["id"] for one in results if one.changed_by} == {results[0].id}
 
 
 def test_filters_hold(tmp_path: Path, real_embedder: Embedder) -> None:
     memory = remember(tmp_path, real_embedder)
     results = found(memory, filters=Filters(session="5e551102"))
     assert turns(results) == [FIRST]
-    assert not results[0].later
+    assert not results[0].changed_by
 
 
 def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -132,7 +132,7 @@ def test_another_project_changes_nothing(tmp_path: Path, real_embedder: Embedder
     both = Searcher([one.snapshot, two.snapshot], one.settings.search, real_embedder)
     results = both.answer(SearchRequest(QUESTION, k=50, minimum=0.0)).results
     assert {FIRST, CHANGE} <= set(turns(results))
-    assert not any(result.later for result in results)
+    assert not any(result.changed_by for result in results)
 
 
 def test_a_bullet_of_the_change(tmp_path: Path, real_embedder: Embedder) -> None:
@@ -142,7 +142,7 @@ def test_a_bullet_of_the_change(tmp_path: Path, real_embedder: Embedder) -> None
     new, old, *_ = found(remember(tmp_path, real_embedder, **{"2026-11-05.md": change}))
     assert new.chunk.citations == (bullet.grip,)
     assert turns([old]) == [FIRST]
-    assert old.later["id"] == new.id
+    assert old.changed_by["id"] == new.id
 
 
 def test_a_change_below_the_cut_is_found(

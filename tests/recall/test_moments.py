@@ -107,6 +107,42 @@ def test_a_bullet_of_a_model_and_a_fact(tmp_path: Path) -> None:
     assert found.text.startswith("Decided: README.md never names a customer.")
 
 
+def test_a_file_of_the_same_name_in_another_directory_is_another_file(tmp_path: Path) -> None:
+    text = FILES["2026-11-19.md"].replace("Edit README.md", "Edit packages/x/README.md")
+    memory = remember(tmp_path / "inside", {"2026-11-19.md": text})
+    assert decision(memory, "packages/x/README.md") is not None
+    assert decision(memory, "README.md") is None
+    text = text.replace("packages/x", "/worktrees/side")  # absolute: in a linked worktree
+    assert decision(remember(tmp_path / "outside", {"2026-11-19.md": text}), "README.md") is not None
+
+
+@pytest.mark.parametrize(
+    ("decided", "is_quoted"),
+    [
+        ("app.py has no state.", True),
+        ("state is not in `src/app.py`.", True),
+        ("webapp.py has no state.", False),
+        ("app.py.orig goes.", False),
+        ("lib/app.py has no state.", False),
+        ("the port is 7443.", False),
+    ],
+)
+def test_a_fact_is_quoted_if_it_names_the_file(tmp_path: Path, decided: str, is_quoted: bool) -> None:
+    fact = f"- Decided: {decided} (2026-11-19) {anchors.render(fact='87654321', turns='aaaa0009')}"
+    other = f"- Fact: app.py is old. (2026-11-19) {anchors.render(fact='87654322', turns='aaaa0009')}"
+    memory = remember(tmp_path, {**FILES, "MEMORY.md": f"# Facts\n\n{fact}\n{other}\n"})
+    assert (decision(memory, "src/app.py") is not None) is is_quoted
+
+
+def test_only_the_mark_makes_a_decision_doubtful(tmp_path: Path) -> None:
+    line = extract_line("Decided: unverified readings are dropped.", ["aaaa0002"])
+    memory = remember(tmp_path / "a", {"2026-11-19.md": FILES["2026-11-19.md"].replace(DECIDED, line)})
+    assert decision(memory, "deploy/gateway.yaml") is not None
+    line = DECIDED.replace(" -->", " check:unverified -->")
+    memory = remember(tmp_path / "b", {"2026-11-19.md": FILES["2026-11-19.md"].replace(DECIDED, line)})
+    assert decision(memory, "deploy/gateway.yaml") is None
+
+
 def test_nothing_of_a_foreign_memory_is_quoted(tmp_path: Path) -> None:
     memory = remember(tmp_path, is_own=False)
     assert failure(memory) is None
