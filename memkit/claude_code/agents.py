@@ -26,8 +26,8 @@ def starting_task(transcript: Path) -> str:
     """Return the prompt of the first call of a sub-agent that has not started; "" if there is none.
 
     `transcript` is the session's. Claude Code writes the call there before the agent starts, and
-    `<session>/subagents/agent-<id>.meta.json` when it has. A skill in a context of its own has no call. A task
-    from a prompt with `#skip` or a private part is not looked up.
+    `<session>/subagents/agent-<id>.meta.json` when it has. A skill in a context of its own has no call.
+    A task from a prompt with `#skip` or a private part is not looked up.
     """
     started = _started(transcript.with_suffix("") / "subagents")
     calls: dict[str, str] = {}

@@ -15,8 +15,9 @@ _OPENING = re.compile(
     r"(?:(?:Summary|Analysis):\s*\n)?"
 )
 _CLOSING = re.compile(
-    r"(?<!\n)\n+(?:If you need specific details from before compaction|Please continue the conversation from where"
-    r"|Continue the conversation from where|Recent messages are preserved)[^\n]*(?:\n.*)?\Z",
+    r"(?<!\n)\n+(?:If you need specific details from before compaction"
+    r"|Please continue the conversation from where|Continue the conversation from where"
+    r"|Recent messages are preserved)[^\n]*(?:\n.*)?\Z",
     re.DOTALL,
 )
 

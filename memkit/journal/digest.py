@@ -70,7 +70,6 @@ _COUNT = re.compile(r"(?P<call>(?:(?! → ).)*?) ×(?P<count>\d{1,4})(?P<outcome
 MORE = re.compile(r"… and (\d{1,9}) more\Z")
 """The last line of a digest that does not show all tool calls."""
 
-_CODE = re.compile(r"(`+)(.*?)\1", re.DOTALL)
 _FAILED = "failed: "
 _REVERSED_DIRECTORY = re.compile(r"[\w.@+~…/-]*")
 _NO_NAME = re.compile(r"[^\w.:/-]+|^[\W_]+")
@@ -483,8 +482,9 @@ def read_call(line: str) -> CallLine:
     """Read the line of a tool call, without the number of equal calls."""
     name, _, rest = split_count(line)[0].removeprefix("↳ ").partition(" ")
     given, _, outcome = rest.partition(" → ")
-    code = _CODE.fullmatch(given)
-    return CallLine(name, code[2].strip() if code else given, outcome)
+    marks = len(given) - len(given.lstrip("`"))
+    is_code = 0 < 2 * marks < len(given) and given.endswith("`" * marks)
+    return CallLine(name, given[marks:-marks].strip() if is_code else given, outcome)
 
 
 def _file_call(line: str) -> FileCall | None:

@@ -68,9 +68,13 @@ class Signature:
         return is_same and (self.file == other.file or not (self.file and other.file))
 
 
+REASON_CHARACTERS = 300
+"""memkit writes less; what a stranger wrote can be of any length."""
+
+
 def signature(call: CallLine) -> Signature:
     """Return the signature of a Bash call that failed."""
-    reason = one_line(call.reason)
+    reason = one_line(call.reason, REASON_CHARACTERS)
     files = [match.rstrip("/").rpartition("/")[2] for match in _PATH.findall(reason)]
     message = _HEX.sub(" ", _PATH.sub(" ", reason.lower()))
     message = " ".join(re.findall(r"[^\W\d_]+", message))

@@ -197,16 +197,18 @@ class Moments:
         name = source.rpartition("/")[2].removesuffix(".md")
         for _, text in read_days(self._project, [name], HOOK_BYTES):
             for _, below, turns in sections_of(text):
-                bullets = [line for line in below.split("\n") if line.startswith("- ") and "grip:" in line]
+                bullets: dict[str, list[str]] = {}
+                for line in below.split("\n"):
+                    if line.startswith("- ") and "grip:" in line:
+                        for turn in anchors.parse(line).get("turns", "").split(","):
+                            bullets.setdefault(turn, []).append(line)
                 for line, body in turns:
-                    turn = anchors.parse(line).get("turn", "")
-                    heading = heading_words(line)
-                    yield turn, _Turn(
-                        heading,
-                        [one for one in bullets if turn in anchors.parse(one).get("turns", "").split(",")],
-                        [read_call(one) for one in read_parts(f"{line}\n{body}").tools],
-                        did_words(heading, body) in self._own,
-                    )
+                    turn, heading = anchors.parse(line).get("turn", ""), heading_words(line)
+                    is_own = did_words(heading, body) in self._own
+                    # A stranger may have written the others, of any form and length.
+                    calls = read_parts(f"{line}\n{body}").tools if is_own else []
+                    own = bullets.get(turn, [])
+                    yield turn, _Turn(heading, own, [read_call(one) for one in calls], is_own)
 
     def _id(self, position: int) -> str:
         return self._corpus.id(position)[:SHOWN_ID_CHARACTERS]

@@ -299,7 +299,8 @@ class _Quotation:
         outcome, answer = outcome_of(section), read_parts(section).answer
         if own is not None:
             # An earlier version recorded the start of an answer only.
-            known = next((one for one in (answer_of(section, 0), answer_of(section)) if entry_words(heading, one) in own), "")
+            forms = (answer_of(section, 0), answer_of(section))
+            known = next((one for one in forms if entry_words(heading, one) in own), "")
             if not known:
                 return ""
             # Quote what was recorded, whatever else stands in the section.

@@ -59,5 +59,14 @@ def test_damaged_files(session: Session, tmp_path: Path, monkeypatch: pytest.Mon
     for name, text in (("agent-x.meta.json", "{half"), ("agent-y.meta.json", "[]")):
         (session.path.with_suffix("") / "subagents" / name).write_text(text)
     session.lines.call("Agent", "a2", prompt="Read two")
+    assert session.task == "Read two"
     monkeypatch.setattr(agents, "TAIL_BYTES", 500)  # from the middle of a line on
+    assert session.task == ""  # the prompt, which may be private, is before it
+
+
+@pytest.mark.parametrize("typed", ["#skip Compare them", "Compare <private>the layoffs</private> with them"])
+def test_the_task_from_a_private_prompt_is_not_looked_up(session: Session, typed: str) -> None:
+    session.lines.prompt(typed, "2").call("Agent", "a1", prompt="Read one")
+    assert session.task == ""
+    session.lines.prompt("Compare the others", "3").call("Agent", "a2", prompt="Read two")
     assert session.task == "Read two"

@@ -17,6 +17,7 @@ from memkit.journal.digest import (
     FileCall,
     TurnParts,
     make_digest,
+    read_call,
     read_parts,
     read_turn,
     split_count,
@@ -261,3 +262,10 @@ def test_an_interrupted_turn_without_a_prompt_has_none() -> None:
 def test_the_file_of_a_call(path: str, name: str, is_whole: bool, is_end: bool) -> None:
     call = FileCall(path, True)
     assert (call.is_at([name]), call.is_at([name], by_end=True)) == (is_whole, is_end)
+
+
+def test_a_call_of_many_backticks_is_read_at_once() -> None:
+    assert read_call(f"Bash {'`' * 100_000}x").given.startswith("`")
+    assert read_call("Bash `` echo `x` `` → done").given == "echo `x`"
+    assert read_call("Bash `pytest -q` → failed: 1 failed").given == "pytest -q"
+    assert read_call("Bash ``").given == "``"
