@@ -67,7 +67,7 @@ _UI_WORDS = (
 
 _ENGLISH = Language(
     days={
-        "the day before yesterday": 2, "day before yesterday": 2, "yesterday(?: (?:morning|afternoon|evening|night))?": 1,
+        "(?:the )?day before yesterday": 2, "(?:the )?day after yesterday": 0, "yesterday(?: (?:morning|afternoon|evening|night))?": 1,
         "last night": 1, "(?:earlier|late|later) today": 0, "this (?:morning|afternoon|evening)": 0, "tonight": 0,
     },
     present="today",
@@ -131,7 +131,7 @@ _ENGLISH = Language(
     between="between|from",
     not_behind=r"(?:every|each|any|next|per|shows?|display(?:s|ed)?|prints?|render(?:s|ed)?|labels?|text|says?|pars(?:e|es|ing)|"
     r"formats?|formatting|returns?|strings?|called|named|keyword|literal|retention(?: of)?|retain|keeps?|cache|start|starts|"
-    r"starting|begin|begins|runs|fires|triggers|falls|ends|scheduled|weekday|(?<!\bin )the word|an?|not|only|except|by|api|"
+    r"starting|begin|begins|runs|fires|triggers|falls|ends|scheduled|weekday|(?<!\bin )the word|an?|not|except|by|api|"
     r"version|release|rfc|jobs?|cron|iso|date|week|expires?|valid|older than|newer than|more than|less than)"
     r"(?: (?:logs?|data|of|for|from|on|in|to|the|an?|as|with))*",
     not_before=_UI_WORDS + r"|(?:['’]s)? dates?\b|\s*\d|\s+(?:or|vs)\b",

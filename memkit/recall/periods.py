@@ -23,13 +23,13 @@ MOST_CHARACTERS = 200
 """A longer question is a pasted text, whose dates are not those of the question."""
 
 _HINT = re.compile(
-    r"yesterday|today|tonight|ago\b|last|past|previous|week|since|until|\b(?:19|20)\d\d|\d\.|\d/\d|"
-    r"th(?:is|e) (?:morning|afternoon|evening|month|year)|[a-zé]+(?:day|tag|di)s?\b|mittwoch|sonnabend|"
-    r"\b(?:jan|f[eé]v?[br]|m[aä]e?rz?|marzo|a[pvb]r|ma[iy]|ju[nil]|ao[uû]|aug|ago|sep|o[ck]t|nov|d[eéi][cz]|ene|jän)|"
-    r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw\b|kalenderwoche|"
-    r"\bhier\b|avant-hier|\bce(?:t|tte)?\b|derni[eè]re?s?|pass[ée]|il y a|"
-    r"\bhoy\b|ayer|anoche|\bhace\b|pasad|[uú]ltim|\best[ea]\b|anteayer|antier|lunes|martes|mi[eé]rcoles|jueves|viernes|"
-    r"s[aá]bado|domingo|fin de semana|[昨今前上去周週星禮礼月日年先末本這这近]|きのう|おととい",
+    r"yesterday|today|tonight|ago\b|last|past|previous|week|since|until|(?<!\d)(?:19|20)\d\d|\d\.|\d/\d|"
+    r"th(?:is|e) (?:morning|afternoon|evening|month|year)|[a-zé]+(?:day|tag|di)s?\b|mittwoch|sonnabend|wochenende|"
+    r"\b(?:jan|f[eé]v?[br]|m[aä]e?rz?|marzo|a[pvb]r|ma[iy]|ju[nil]|ao[uû]|aug|ago|sep|seti|o[ck]t|nov|d[eéi][cz]|ene|jän)|"
+    r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw(?=\s*\d)|kalenderwoche|"
+    r"\bhier\b|avant-hier|\bce(?:t|tte)?\b|derni[eè]re?s?|pass[ée]|pr[eé]c[eé]dent|dimanche|il y a|"
+    r"\bhoy\b|ayer|anoche|\bhace\b|pasad|\banterior|[uú]ltim|\best[ea]\b|anteayer|antier|lunes|martes|mi[eé]rcoles|jueves|viernes|"
+    r"s[aá]bado|domingo|fin de semana|[昨今前上去周週星禮礼曜月日年先末本這这近]|きのう|おととい",
     re.IGNORECASE,
 )
 """Every period has one of these. Compiled and searched in less time than the phrases take."""
