@@ -165,6 +165,30 @@ PERIODS = [
     ("過去3日間", "2026-11-22 to 2026-11-25", ""),
 ]
 
+NARROWED = [
+    ("in March last year", "2025-03-01 to 2025-03-31", ""),
+    ("what did we do last year in March", "2025-03-01 to 2025-03-31", "what did we do"),
+    ("in March, what did we do last year", "2025-03-01 to 2025-03-31", "what did we do"),
+    ("what did we do since March last year", "2025-03-01 to 2026-11-25", "what did we do"),
+    ("on March 3 last year", "2025-03-03", ""),
+    ("in week 46 last year", "2025-11-10 to 2025-11-16", ""),
+    ("on Monday morning last week", "2026-11-16", ""),
+    ("two weeks ago on Friday", "2026-11-13", ""),
+    ("what did we do on Friday two weeks ago", "2026-11-13", "what did we do"),
+    ("im März letztes Jahr", "2025-03-01 to 2025-03-31", ""),
+    ("vor zwei Wochen am Freitag", "2026-11-13", ""),
+    ("en mars l'an dernier", "2025-03-01 to 2025-03-31", ""),
+    ("去年3月", "2025-03-01 to 2025-03-31", ""),
+    ("去年的3月", "2025-03-01 to 2025-03-31", ""),
+    ("on Monday in the last 3 days", "2026-11-23", ""),
+    ("since Monday, until yesterday", "2026-11-23 to 2026-11-24", ""),
+    ("yesterday and today", "2026-11-24 to 2026-11-25", ""),
+    ("from March to last week", "2026-03-01 to 2026-11-22", ""),
+    ("last year and last week", "2025-01-01 to 2026-11-22", ""),
+    ("march of the penguins last year", "2025-01-01 to 2025-12-31", "march of the penguins"),
+]
+"""Phrases that narrow each other, and joined ones, which reach over all of them."""
+
 HINTED = [
     ("la semaine précédente", LAST_WEEK, ""),
     ("la semana anterior", LAST_WEEK, ""),
@@ -288,13 +312,14 @@ NO_PERIODS = [
     "3个月的数据",
     "今日头条",
     "毎週月曜日",
+    "what did we do yesterday, last year",
     "来週",
     "今日の日付",
     "最後のコミット",
 ]
 
 
-@pytest.mark.parametrize(("text", "days", "rest"), [*PERIODS, *HINTED])
+@pytest.mark.parametrize(("text", "days", "rest"), [*PERIODS, *NARROWED, *HINTED])
 def test_a_period(text: str, days: str, rest: str) -> None:
     found = find_period(text, TODAY)
     assert found is not None
