@@ -9,6 +9,7 @@ weekend. Spaces in it stand for any white space.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 Count = tuple[int, int]
@@ -18,7 +19,7 @@ Count = tuple[int, int]
 class Language(NamedTuple):
     """The words of a language.
 
-    `days` maps words to days before today. `units` maps them to day, week, month, year, or hour. `phrases` are
+    `days` maps words to days before today, `bare_days` those that `bare` has. `units` maps them to day, week, month, year, or hour. `phrases` are
     periods wherever they stand, as pairs of kind and template; `bare` ones only after one of the words `at`
     their kind, or in a question about nothing else; `present` are the words for today and others that need a
     sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` stand in
@@ -50,6 +51,7 @@ class Language(NamedTuple):
     since_behind: str = ""
     until_behind: str = ""
     before_behind: str = ""
+    bare_days: Mapping[str, int] = MappingProxyType({})
     is_spaced: bool = True
 
 
@@ -266,6 +268,7 @@ _FRENCH = Language(
         quels quelque quoi raconte récapitule résumé résume réalisé s sa se ses session sessions si sommes son sont sujet
         sujets sur t te terminé thème thèmes toi ton tout toute travail travaillé travaux tu un une vous y chose choses
     """,
+    bare_days={"hier": 1},
 )
 
 _SPANISH = Language(

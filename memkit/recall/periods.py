@@ -24,7 +24,8 @@ MOST_CHARACTERS = 200
 
 _HINT = re.compile(
     r"yesterday|today|tonight|ago\b|last|past|previous|week|since|until|(?<!\d)(?:19|20)\d\d|\d\.|\d/\d|"
-    r"th(?:is|e) (?:morning|afternoon|evening|month|year)|[a-zé]+(?:day|tag|di)s?\b|mittwoch|sonnabend|wochenende|"
+    r"th(?:is|e) (?:morning|afternoon|evening|month|year)|[a-zé]+(?:day|tag|di)s?\b|mittwoch|sonnabend|"
+    r"wochenende|"
     r"\b(?:jan|f[eé]v?[br]|m[aä]e?rz?|marzo|a[pvb]r|ma[iy]|ju[nil]|ao[uû]|aug|ago|sep|seti|o[ck]t|nov|"
     r"d[eéi][cz]|ene|jän)|"
     r"aujourd|heute|gestern|diese|(?:letzt|vergangen|vorig)e|\bvor\b|\bkw(?=\s*\d)|kalenderwoche|"
@@ -189,7 +190,7 @@ def _inside(inner: _Point, outer: _Point) -> _Point | None:
     first, last = outer.first, outer.last
     if last - first == timedelta(6) and first.weekday() == 0 and inner.kind in _IN_A_WEEK:
         today = shift(last, inner.kind == "weekday")  # the last such day before it
-    elif (last.month, last.day) == (12, 31) and first == last.replace(month=1, day=1) and inner.kind in _IN_A_YEAR:
+    elif (first, last) == (date(last.year, 1, 1), date(last.year, 12, 31)) and inner.kind in _IN_A_YEAR:
         today = last
     else:
         return None
