@@ -120,6 +120,8 @@ class Overview:
         if self.kind == "recent":
             if total == 1:
                 return f"There is one session{where}."
+            if len(self.sessions) == 1:
+                return f"The last of {total} sessions{where}."
             return f"The last {len(self.sessions)} of {plural(total, 'session')}{where}, newest first."
         counts = [plural(total, "session")] if total else []
         counts += [plural(len(self.lines) + self.omitted_lines, "note")] if self.lines else []

@@ -19,12 +19,13 @@ Count = tuple[int, int]
 class Language(NamedTuple):
     """The words of a language.
 
-    `days` maps words to days before today, `bare_days` those that `bare` has. `units` maps them to day, week, month, year, or hour. `phrases` are
-    periods wherever they stand, as pairs of kind and template; `bare` ones only after one of the words `at`
-    their kind, or in a question about nothing else; `present` are the words for today and others that need a
-    sign (`past`) that the question is about what was done. `since`, `until`, `before`, and `after` stand in
-    front of a period, `since_behind` and the like behind it, `join` between two. A phrase does not count
-    behind `not_behind` or in front of `not_before`. `generic` are the words of questions about work as such.
+    `days` maps words to days before today, `bare_days` those that `bare` has. `units` maps them to day, week,
+    month, year, or hour. `phrases` are periods wherever they stand, as pairs of kind and template; `bare`
+    ones only after one of the words `at` their kind, or in a question about nothing else; `present` are the
+    words for today and others that need a sign (`past`) that the question is about what was done. `since`,
+    `until`, `before`, and `after` stand in front of a period, `since_behind` and the like behind it, `join`
+    between two. A phrase does not count behind `not_behind` or in front of `not_before`. `generic` are the
+    words of questions about work as such.
     """
 
     days: Mapping[str, int]

@@ -405,6 +405,8 @@ def test_the_headings_of_overviews(tmp_path: Path) -> None:
     answer = ask(memory, "what topics have we worked on")
     assert answer.overview is not None
     assert answer.overview.heading("") == "There is one session."
+    one_of_five = dataclasses.replace(answer.overview, omitted=4)
+    assert one_of_five.heading("") == "The last of 5 sessions."
     nothing = Overview("period")
     assert nothing.heading("all days since 2026-11-20") == "Nothing was recorded since 2026-11-20."
     assert nothing.heading("2026-11-20") == "The memory holds nothing for 2026-11-20."
